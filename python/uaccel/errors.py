@@ -1,0 +1,47 @@
+"""Every error that uaccel raises on purpose, and whose fault it is.
+
+The class says who has to act, and so which exit status the command line returns (see ``docs/cli.md``).
+A message is one line: what was seen, where, what was wanted, what to do next.
+"""
+
+from __future__ import annotations
+
+
+class UaccelError(Exception):
+    """The user's input or environment is at fault; the message says what to do."""
+
+    exit_status = 1
+
+
+class ModelError(UaccelError):
+    """A model file that cannot be read or cannot be compiled."""
+
+
+class BoardError(UaccelError):
+    """A board file that is wrong, or a board that does not exist."""
+
+
+class InputError(UaccelError):
+    """Input tensors that do not fit the model."""
+
+
+class ToolError(UaccelError):
+    """A compiler or another program that is missing or failed."""
+
+
+class VerificationError(UaccelError):
+    """Outputs differ from the exact meaning of the model."""
+
+    exit_status = 3
+
+
+class DeviceError(UaccelError):
+    """The device or the transport to it failed."""
+
+    exit_status = 4
+
+
+class InternalError(UaccelError):
+    """A bug of ours: a state that the code promised could not occur."""
+
+    exit_status = 70
