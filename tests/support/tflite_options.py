@@ -1,0 +1,97 @@
+"""Which options table each TFLite operator carries, and how to write one from a plain dictionary.
+
+The `tflite` package generates one `<Table>Add<Field>` function per field. Their names follow from the operator's and the
+field's names, so a lookup replaces a function per operator; only the tables that several operators share are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import tflite
+
+OptionValue = Union[bool, int, float, str, Sequence[int]]
+
+_SHARED_TABLES = {
+    "AVERAGE_POOL_2D": "Pool2DOptions",
+    "MAX_POOL_2D": "Pool2DOptions",
+    "L2_POOL_2D": "Pool2DOptions",
+    "MEAN": "ReducerOptions",
+    "SUM": "ReducerOptions",
+    "REDUCE_ALL": "ReducerOptions",
+    "REDUCE_ANY": "ReducerOptions",
+    "REDUCE_MAX": "ReducerOptions",
+    "REDUCE_MIN": "ReducerOptions",
+    "REDUCE_PROD": "ReducerOptions",
+    "MINIMUM": "MaximumMinimumOptions",
+    "MAXIMUM": "MaximumMinimumOptions",
+    "L2_NORMALIZATION": "L2NormOptions",
+    "SVDF": "SVDFOptions",
+}
+_TABLES = {name.lower(): name for name in vars(tflite.BuiltinOptions) if name.endswith("Options")}
+_ALIASES = {"fused_activation": "fused_activation_function"}
+_ENUMS = {
+    "padding": tflite.Padding,
+    "fused_activation_function": tflite.ActivationFunctionType,
+    "mode": tflite.MirrorPadMode,
+    "weights_format": tflite.FullyConnectedOptionsWeightsFormat,
+    "output_type": tflite.TensorType,
+    "out_type": tflite.TensorType,
+    "in_data_type": tflite.TensorType,
+    "out_data_type": tflite.TensorType,
+    "quantized_bias_type": tflite.TensorType,
+}
+
+
+def options_table(operator: str) -> str | None:
+    """The name of the operator's options table, or None for operators that have none, as RELU."""
+    return _SHARED_TABLES.get(operator) or _TABLES.get(operator.replace("_", "").lower() + "options")
+
+
+def _field(table: str, name: str) -> str:
+    camel = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    if not hasattr(tflite, f"{table}Add{camel}"):
+        prefix = f"{table}Add"
+        known = sorted(key[len(prefix) :] for key in vars(tflite) if key.startswith(prefix))
+        raise ValueError(f"option {name!r} is not in {table}; it has {', '.join(known) or 'no fields'}")
+    return camel
+
+
+def _number(name: str, value: OptionValue) -> Any:
+    if not isinstance(value, str):
+        return value
+    enum = _ENUMS.get(name)
+    if enum is None or not hasattr(enum, value.upper()):
+        raise ValueError(f"option {name!r} cannot be {value!r}")
+    return getattr(enum, value.upper())
+
+
+def _write_vector(builder: Any, table: str, field: str, values: Sequence[int]) -> int:
+    getattr(tflite, f"{table}Start{field}Vector")(builder, len(values))
+    for value in reversed(values):
+        builder.PrependInt32(value)
+    return int(builder.EndVector())
+
+
+def write_options(builder: Any, operator: str, options: Mapping[str, OptionValue]) -> tuple[int, int]:
+    """Write the operator's options; returns the union's type and the table's offset, both 0 when it has no table.
+
+    Fields have the schema's names in snake case (`stride_w`, `keep_dims`); `fused_activation` is short for
+    `fused_activation_function`. Enumerations are given by name. What is left out keeps the schema's default.
+    """
+    table = options_table(operator)
+    if table is None:
+        if options:
+            raise ValueError(f"{operator} takes no options, got {sorted(options)}")
+        return 0, 0
+    named = {_ALIASES.get(name, name): value for name, value in options.items()}
+    written: list[tuple[str, Any]] = []
+    for name, value in named.items():
+        field = _field(table, name)
+        is_vector = isinstance(value, Sequence) and not isinstance(value, str)
+        written.append((field, _write_vector(builder, table, field, value) if is_vector else _number(name, value)))
+    getattr(tflite, f"{table}Start")(builder)
+    for field, number in written:
+        getattr(tflite, f"{table}Add{field}")(builder, number)
+    return int(getattr(tflite.BuiltinOptions, table)), int(getattr(tflite, f"{table}End")(builder))
