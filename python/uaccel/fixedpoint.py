@@ -1,0 +1,54 @@
+"""The integer arithmetic of TFLite's reference kernels, on numpy: what tables and parameters are computed with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Int32s = NDArray[np.int32]
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """A real multiplier as a 31-bit fraction and a power of two: ``real = fraction / 2**31 * 2**shift``."""
+    if real == 0.0:
+        return 0, 0
+    mantissa, shift = math.frexp(real)
+    fraction = math.floor(mantissa * (1 << 31) + 0.5) if mantissa >= 0 else math.ceil(mantissa * (1 << 31) - 0.5)
+    if fraction == 1 << 31:
+        fraction //= 2
+        shift += 1
+    if shift < -31:
+        return 0, 0
+    if shift > 30:
+        return (1 << 31) - 1, 30
+    return fraction, shift
+
+
+def quantize_multipliers(reals: ArrayLike) -> tuple[Int32s, Int32s]:
+    """``quantize_multiplier`` for each of several."""
+    pairs = [quantize_multiplier(float(real)) for real in np.ravel(np.asarray(reals, dtype=np.float64))]
+    return np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
+
+
+def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
+    """round(a * b / 2**31), halves upwards, saturated: the high word of a doubled product."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    return np.minimum((product + (1 << 30)) >> 31, (1 << 31) - 1)
+
+
+def rounding_divide_by_power(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
+    """round(x / 2**exponent), halves away from zero."""
+    value = np.asarray(x, np.int64)
+    mask = (np.int64(1) << np.asarray(exponent, np.int64)) - 1
+    threshold = (mask >> 1) + (value < 0)
+    return (value >> np.asarray(exponent, np.int64)) + ((value & mask) > threshold)
+
+
+def multiply_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> NDArray[np.int64]:
+    """x * multiplier / 2**31 * 2**shift as the reference kernels round it: twice."""
+    shifts = np.asarray(shift, np.int64)
+    left = np.maximum(shifts, 0)
+    shifted = (np.asarray(x, np.int64) << left).astype(np.int32)
+    return rounding_divide_by_power(rounding_doubling_high_mul(shifted, multiplier), np.maximum(-shifts, 0))

@@ -1,0 +1,144 @@
+"""The frame of the TFLite converters: one function an operator, registered by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.fixedpoint import quantize_multipliers
+from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
+from uaccel.ops.base import constant, same_padding
+
+INTEGER_ACTIVATIONS = ("int8", "int16")
+
+Expr = Any
+Converter = Callable[["Context", Operator], "Expr | Sequence[Expr]"]
+
+
+@dataclass
+class Context:
+    """The Relax expression of every tensor met so far."""
+
+    exprs: dict[int, Expr] = field(default_factory=dict)
+
+    def expr(self, tensor: Tensor) -> Expr:
+        if tensor.index in self.exprs:
+            return self.exprs[tensor.index]
+        if tensor.data is None:
+            raise ModelError(f'tensor "{tensor.name}" is used before it is computed')
+        return constant(tensor.data)
+
+
+CONVERTERS: dict[str, tuple[Converter, Callable[[Operator], bool]]] = {}
+
+
+def is_quantised(operator: Operator) -> bool:
+    """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
+    first = operator.inputs[0] if operator.inputs else None
+    return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
+
+
+def converts(
+    *names: str, when: Callable[[Operator], bool] = is_quantised
+) -> Callable[[Converter], Converter]:
+    """Register the converter of the TFLite operators ``names``, for those calls where ``when`` holds."""
+
+    def add(function: Converter) -> Converter:
+        for name in names:
+            CONVERTERS[name] = (function, when)
+        return function
+
+    return add
+
+
+def need(condition: bool, problem: str) -> None:
+    """Refuse an operator with a reason in words; the driver adds which one it was."""
+    if not condition:
+        raise ModelError(problem)
+
+
+def need_constant(tensor: Tensor, role: str) -> NDArray[Any]:
+    if tensor.data is None:
+        raise ModelError(f'{role} "{tensor.name}" is computed at run time; only constant {role} can be compiled')
+    return tensor.data
+
+
+def need_dtype(tensor: Tensor, allowed: Sequence[str], role: str) -> None:
+    if tensor.info.dtype not in allowed:
+        raise ModelError(f'{role} "{tensor.name}" is {tensor.info.dtype}, supported is {" or ".join(allowed)}')
+
+
+def round_half_away(value: np.float32) -> int:
+    """The reference's rounding of a single-precision quotient."""
+    return math.floor(float(value) + 0.5) if value >= 0 else math.ceil(float(value) - 0.5)
+
+
+def quantize_value(tensor: Tensor, real: float) -> int:
+    """A real constant in the tensor's quantised domain, before clamping."""
+    quotient = np.float32(real) / np.float32(tensor.scale)
+    return tensor.zero_point + round_half_away(quotient)
+
+
+_BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
+    "NONE": (None, None),
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+}
+
+
+def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
+    """The clamp that a fused activation means for the quantised output."""
+    name = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    if name not in _BOUNDS:
+        raise ModelError(f"fused activation {name} is not supported; use RELU, RELU6, RELU_N1_TO_1 or none")
+    return bounded_range(output, *_BOUNDS[name])
+
+
+def bounded_range(output: Tensor, low: float | None, high: float | None) -> tuple[int, int]:
+    """The output's dtype range, narrowed to the real interval low..high."""
+    info = np.iinfo(output.info.dtype)
+    minimum, maximum = int(info.min), int(info.max)
+    if low is not None:
+        minimum = max(minimum, quantize_value(output, low))
+    if high is not None:
+        maximum = min(maximum, quantize_value(output, high))
+    return minimum, maximum
+
+
+def window_padding(
+    operator: Operator, data: Tensor, kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """top, left, bottom, right of a SAME or VALID window."""
+    if PADDINGS[operator.options.Padding()] == "VALID":
+        return 0, 0, 0, 0
+    top, bottom = same_padding(data.info.shape[1], kernel[0], strides[0], dilation[0])
+    left, right = same_padding(data.info.shape[2], kernel[1], strides[1], dilation[1])
+    return top, left, bottom, right
+
+
+def channel_multipliers(
+    data: Tensor, weights: Tensor, output: Tensor, channels: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Multiplier and shift per output channel: input scale * weight scale / output scale, in double precision."""
+    scales = np.asarray(weights.required_quantisation.scales, np.float64)
+    need(len(scales) in (1, channels), f"{len(scales)} weight scales for {channels} output channels")
+    effective = np.float64(data.scale) * scales / np.float64(output.scale)
+    return quantize_multipliers(np.broadcast_to(effective, (channels,)))
+
+
+def bias_values(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:
+    """The bias as int32 (int64 for 16-bit activations), zeros where the model has none."""
+    dtype = np.dtype(np.int64 if wide else np.int32)
+    if bias is None:
+        return np.zeros(channels, dtype)
+    need_dtype(bias, ("int32", "int64") if wide else ("int32",), "bias")
+    values = need_constant(bias, "bias").reshape(-1)
+    need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
+    return values.astype(dtype)

@@ -1,0 +1,233 @@
+"""A TFLite file as plain data, checked once, so that the converters never meet a broken flatbuffer."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.model import Quantisation, TensorInfo, TensorSpec
+
+DTYPES = {
+    tflite.TensorType.FLOAT32: "float32",
+    tflite.TensorType.FLOAT16: "float16",
+    tflite.TensorType.FLOAT64: "float64",
+    tflite.TensorType.INT8: "int8",
+    tflite.TensorType.UINT8: "uint8",
+    tflite.TensorType.INT16: "int16",
+    tflite.TensorType.INT32: "int32",
+    tflite.TensorType.INT64: "int64",
+    tflite.TensorType.BOOL: "bool",
+}
+
+
+def _names(enum: type) -> dict[int, str]:
+    return {value: name for name, value in vars(enum).items() if isinstance(value, int)}
+
+
+OPERATOR_NAMES = _names(tflite.BuiltinOperator)
+OPTION_NAMES = _names(tflite.BuiltinOptions)
+TYPE_NAMES = _names(tflite.TensorType)
+ACTIVATIONS = _names(tflite.ActivationFunctionType)
+PADDINGS = _names(tflite.Padding)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """``data`` holds the value of a constant, None for what is computed or given at run time."""
+
+    index: int
+    name: str
+    info: TensorInfo
+    quantisation: Quantisation | None
+    data: NDArray[Any] | None
+    dynamic: bool
+    is_variable: bool
+
+    @property
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.name, self.info, self.quantisation)
+
+    @property
+    def scale(self) -> float:
+        return self.required_quantisation.scale
+
+    @property
+    def zero_point(self) -> int:
+        return self.required_quantisation.zero_point
+
+    @property
+    def required_quantisation(self) -> Quantisation:
+        if self.quantisation is None:
+            raise ModelError(f'tensor "{self.name}" ({self.info}) has no quantisation parameters')
+        return self.quantisation
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """``options`` is the flatbuffer's own option table, None where the operator has none."""
+
+    index: int
+    name: str
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+    options: Any
+    table: Any
+
+    def required_input(self, position: int) -> Tensor:
+        tensor = self.inputs[position] if position < len(self.inputs) else None
+        if tensor is None:
+            raise ModelError(f"input {position} is missing")
+        return tensor
+
+    def optional_input(self, position: int) -> Tensor | None:
+        return self.inputs[position] if position < len(self.inputs) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Subgraph 0; ``file`` and ``subgraph`` are the flatbuffer tables, for TVM's own converter."""
+
+    file: Any
+    subgraph: Any
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def read(path: Path) -> tuple[Graph, bytes]:
+    """The graph and the file's bytes."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
+    return parse(data, str(path)), data
+
+
+def parse(data: bytes, where: str) -> Graph:
+    """Check and read the bytes of a file; ``where`` names it in errors."""
+    if len(data) < 8 or data[4:8] != b"TFL3":
+        raise ModelError(
+            f"{where} is not a TFLite file: bytes 4 to 8 are {data[4:8]!r}, wanted b'TFL3'; "
+            "give a .tflite file as the TFLite converter writes it"
+        )
+    try:
+        return _Reader(data, where).graph()
+    except (struct.error, IndexError, ValueError, TypeError, OverflowError, UnicodeDecodeError, AssertionError) as error:
+        raise ModelError(
+            f"{where} is damaged or truncated ({len(data)} bytes): {error}; copy or convert the model again"
+        ) from error
+
+
+class _Reader:
+    def __init__(self, data: bytes, where: str) -> None:
+        self.data = data
+        self.where = where
+        self.model = tflite.Model.GetRootAs(data, 0)
+
+    def graph(self) -> Graph:
+        if self.model.SubgraphsLength() < 1:
+            raise ModelError(f"{self.where} holds no subgraph; convert the model again")
+        subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), 0)
+        if subgraph.OperatorsLength() == 0:
+            raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
+        tensors = tuple(self._tensor(subgraph, i) for i in range(self._length(subgraph.TensorsLength())))
+        operators = tuple(
+            self._operator(subgraph, tensors, i) for i in range(self._length(subgraph.OperatorsLength()))
+        )
+        inputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Inputs, subgraph.InputsLength()))
+        outputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Outputs, subgraph.OutputsLength()))
+        if not outputs:
+            raise ModelError(f"{self.where} has no outputs; convert the model again")
+        return Graph(self.model, subgraph, tensors, operators, inputs, outputs)
+
+    def _length(self, count: int) -> int:
+        """A vector cannot have more entries than the file has bytes."""
+        if not 0 <= count <= len(self.data):
+            raise ValueError(f"a vector claims {count} entries")
+        return count
+
+    def _entry(self, getter: Callable[[int], Any], count: int, index: int) -> Any:
+        if not 0 <= index < self._length(count):
+            raise IndexError(f"entry {index} of {count}")
+        return getter(index)
+
+    def _pick(self, tensors: tuple[Tensor, ...], index: int) -> Tensor:
+        if not 0 <= index < len(tensors):
+            raise IndexError(f"tensor {index} of {len(tensors)}")
+        return tensors[index]
+
+    def _tensor(self, subgraph: Any, index: int) -> Tensor:
+        table = subgraph.Tensors(index)
+        name = (table.Name() or b"").decode() or f"tensor_{index}"
+        kind = table.Type()
+        shape = _indices(table.Shape, self._length(table.ShapeLength()))
+        if any(extent < 0 for extent in shape):
+            dynamic = True
+        else:
+            dynamic = any(extent < 0 for extent in _indices(table.ShapeSignature, table.ShapeSignatureLength()))
+        info = TensorInfo(shape, DTYPES.get(kind, TYPE_NAMES.get(kind, f"type {kind}")))
+        data = self._constant(table, info, name)
+        return Tensor(index, name, info, self._quantisation(table), data, dynamic, bool(table.IsVariable()))
+
+    def _constant(self, table: Any, info: TensorInfo, name: str) -> NDArray[Any] | None:
+        number = table.Buffer()
+        if number == 0:
+            return None
+        buffer = self._entry(self.model.Buffers, self.model.BuffersLength(), number)
+        length = self._length(buffer.DataLength())
+        if length == 0:
+            return None
+        raw = buffer.DataAsNumpy()
+        if info.dtype not in DTYPES.values():
+            return np.frombuffer(raw.tobytes(), np.uint8)
+        if length != info.size or len(raw) != length:
+            raise ValueError(f'tensor "{name}" ({info}) needs {info.size} bytes and its buffer has {length}')
+        return np.frombuffer(raw.tobytes(), np.dtype(info.dtype).newbyteorder("<")).reshape(info.shape)
+
+    def _quantisation(self, table: Any) -> Quantisation | None:
+        parameters = table.Quantization()
+        if parameters is None or parameters.ScaleLength() == 0:
+            return None
+        scales = tuple(float(parameters.Scale(i)) for i in range(self._length(parameters.ScaleLength())))
+        points = tuple(int(parameters.ZeroPoint(i)) for i in range(self._length(parameters.ZeroPointLength())))
+        points = points or (0,) * len(scales)
+        if not all(np.isfinite(scale) and scale > 0 for scale in scales):
+            raise ValueError(f"quantisation scale {min(scales)} is not a positive number")
+        return Quantisation(scales, points, int(parameters.QuantizedDimension()))
+
+    def _operator(self, subgraph: Any, tensors: tuple[Tensor, ...], index: int) -> Operator:
+        table = subgraph.Operators(index)
+        code = self._entry(self.model.OperatorCodes, self.model.OperatorCodesLength(), table.OpcodeIndex())
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        name = OPERATOR_NAMES.get(number, f"operator {number}")
+        if name == "CUSTOM":
+            name = f"CUSTOM:{(code.CustomCode() or b'').decode()}"
+        inputs = tuple(
+            None if i < 0 else self._pick(tensors, i) for i in _indices(table.Inputs, table.InputsLength())
+        )
+        outputs = tuple(self._pick(tensors, i) for i in _indices(table.Outputs, table.OutputsLength()))
+        return Operator(index, name, inputs, outputs, _options(table), table)
+
+
+def _indices(getter: Callable[[int], int], count: int) -> tuple[int, ...]:
+    return tuple(int(getter(i)) for i in range(count))
+
+
+def _options(table: Any) -> Any:
+    kind = OPTION_NAMES.get(table.BuiltinOptionsType(), "NONE")
+    raw = table.BuiltinOptions()
+    cls = getattr(tflite, kind, None)
+    if raw is None or not isinstance(cls, type):
+        return None
+    options = cls()
+    options.Init(raw.Bytes, raw.Pos)
+    return options

@@ -1,0 +1,170 @@
+"""Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable
+from uaccel.tvm_api import te, tirx
+
+HEADER = "uaccel_conv2d.h"
+
+
+@dataclass(frozen=True)
+class Conv2dAttrs(Attributes):
+    """``padding`` is top, left, bottom, right; the padded elements hold the input's zero point."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    input_zero_point: int
+    output_zero_point: int
+    clamp_min: int
+    clamp_max: int
+
+
+def infer_window(
+    data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str
+) -> TensorInfo:
+    """The output of a windowed operator with ``channels`` output channels."""
+    top, left, bottom, right = attrs.padding
+    height = window_count(data.shape[1], kernel[0], attrs.strides[0], attrs.dilation[0], top, bottom)
+    width = window_count(data.shape[2], kernel[1], attrs.strides[1], attrs.dilation[1], left, right)
+    require(height > 0 and width > 0, f"{what}: the window {kernel} is larger than the padded input {data}")
+    return TensorInfo((data.shape[0], height, width, channels), data.dtype)
+
+
+def padded(data: Any, attrs: Conv2dAttrs) -> Any:
+    """The input with its border of zero points, as a TE expression of indices."""
+    _, height, width, _ = (int(extent) for extent in data.shape)
+    top, left, bottom, right = attrs.padding
+    if not any(attrs.padding):
+        return data
+    zero = exact.const(attrs.input_zero_point, data.dtype)
+
+    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
+        return tirx.if_then_else(inside, data(n, y - top, x - left, c), zero)
+
+    shape = (data.shape[0], height + top + bottom, width + left + right, data.shape[3])
+    return te.compute(shape, element, name="padded")
+
+
+def accumulator_dtype(data: Any) -> str:
+    return "int64" if str(data.dtype) == "int16" else "int32"
+
+
+def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Conv2dAttrs, dtype: str) -> Any:
+    """Bias, requantisation per channel (the last axis), zero point, clamp."""
+    requantize = exact.requantize_wide if dtype == "int16" else exact.requantize
+
+    def element(*index: Any) -> Any:
+        c = index[-1]
+        scaled = requantize(acc(*index) + bias(c), multiplier(c), shift(c))
+        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+    return te.compute(acc.shape, element, name="requantized")
+
+
+@register
+class Conv2d(IntegerOperator[Conv2dAttrs]):
+    """Convolution with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
+
+    name = "conv2d"
+    attributes = Conv2dAttrs
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d: input and weights have rank 4")
+        out_channels, height, width, depth = weights.shape
+        require(data.shape[3] == depth * attrs.groups, f"conv2d: {data} does not fit {weights}, {attrs.groups} groups")
+        require(out_channels % attrs.groups == 0, "conv2d: the groups do not divide the output channels")
+        return infer_window(data, (height, width), attrs, out_channels, "conv2d")
+
+    def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        out_channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
+        source = padded(data, attrs)
+        acc_dtype = accumulator_dtype(data)
+        ky, kx, ci = (te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci")))
+        per_group = out_channels // attrs.groups
+        zero = exact.const(attrs.input_zero_point, acc_dtype)
+
+        def element(n: Any, y: Any, x: Any, o: Any) -> Any:
+            first = tirx.floordiv(o, per_group) * depth if attrs.groups > 1 else 0
+            row = y * attrs.strides[0] + ky * attrs.dilation[0]
+            column = x * attrs.strides[1] + kx * attrs.dilation[1]
+            value = source(n, row, column, first + ci).astype(acc_dtype) - zero
+            return te.sum(value * weights(o, ky, kx, ci).astype(acc_dtype), axis=[ky, kx, ci])
+
+        info = TensorInfo(tuple(int(e) for e in data.shape), str(data.dtype))
+        shape = infer_window(info, (kernel_h, kernel_w), attrs, out_channels, "conv2d").shape
+        acc = te.compute(shape, element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
+        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+        out_channels, kernel_h, kernel_w, depth = weights.shape
+        suffix = dtype_suffix(data.dtype)
+        constants = folded_constants(site, weights.reshape(out_channels, -1))
+        parameters = window_parameters(site, (kernel_h, kernel_w)) | {"groups": attrs.groups}
+        if kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding):
+            function, scratch = f"uaccel_conv2d_pointwise_{suffix}", 0
+        else:
+            function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
+        arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
+        return [portable(function, HEADER, parameters, arguments, struct="uaccel_conv2d", scratch=scratch)]
+
+    def macs(self, site: Site[Conv2dAttrs]) -> int:
+        return site.output.elements * int(np.prod(site.operands[1].info.shape[1:]))
+
+
+def folded_constants(site: Site[Conv2dAttrs], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
+    """Weights, bias, multiplier and shift; the bias already holds -zero_point * sum(weights of the channel).
+
+    ``weights`` has one row a channel; ``packed`` is what the kernel reads, where that is another layout.
+    """
+    bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
+    correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
+    folded = (bias.astype(np.int64) - correction).astype(bias.dtype)
+    return (
+        Constant("weights", weights if packed is None else packed),
+        Constant("bias", folded),
+        Constant("multiplier", multiplier),
+        Constant("shift", shift),
+    )
+
+
+def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[str, int]:
+    """The fields that convolution, depthwise convolution and their C structures share."""
+    attrs, data, output = site.attrs, site.operands[0].info, site.output
+    return {
+        "batch": data.shape[0],
+        "in_height": data.shape[1],
+        "in_width": data.shape[2],
+        "in_channels": data.shape[3],
+        "out_height": output.shape[1],
+        "out_width": output.shape[2],
+        "out_channels": output.shape[3],
+        "kernel_height": kernel[0],
+        "kernel_width": kernel[1],
+        "stride_height": attrs.strides[0],
+        "stride_width": attrs.strides[1],
+        "dilation_height": attrs.dilation[0],
+        "dilation_width": attrs.dilation[1],
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "output_zero_point": attrs.output_zero_point,
+        "clamp_min": attrs.clamp_min,
+        "clamp_max": attrs.clamp_max,
+    }

@@ -1,0 +1,72 @@
+"""Depthwise convolution, NHWC, weights HWC with any channel multiplier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import IntegerOperator, Site, register, require
+from uaccel.ops.conv2d import (
+    Conv2dAttrs,
+    accumulator_dtype,
+    folded_constants,
+    infer_window,
+    output_stage,
+    padded,
+    window_parameters,
+)
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.tvm_api import te, tirx
+
+
+@register
+class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
+    """Output channel o reads input channel o // multiplier; ``groups`` is the number of input channels."""
+
+    name = "depthwise_conv2d"
+    attributes = Conv2dAttrs
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        require(len(data.shape) == 4 and len(weights.shape) == 3, "depthwise_conv2d: input rank 4, weights rank 3")
+        height, width, channels = weights.shape
+        require(channels % data.shape[3] == 0, f"depthwise_conv2d: {channels} channels from {data}")
+        return infer_window(data, (height, width), attrs, channels, "depthwise_conv2d")
+
+    def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        kernel_h, kernel_w, channels = (int(extent) for extent in weights.shape)
+        times = channels // int(data.shape[3])
+        source = padded(data, attrs)
+        acc_dtype = accumulator_dtype(data)
+        ky, kx = te.reduce_axis((0, kernel_h), name="ky"), te.reduce_axis((0, kernel_w), name="kx")
+        zero = exact.const(attrs.input_zero_point, acc_dtype)
+
+        def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+            row = y * attrs.strides[0] + ky * attrs.dilation[0]
+            column = x * attrs.strides[1] + kx * attrs.dilation[1]
+            value = source(n, row, column, tirx.floordiv(c, times)).astype(acc_dtype) - zero
+            return te.sum(value * weights(ky, kx, c).astype(acc_dtype), axis=[ky, kx])
+
+        info = TensorInfo(tuple(int(e) for e in data.shape), str(data.dtype))
+        shape = infer_window(info, (kernel_h, kernel_w), attrs, channels, "depthwise_conv2d").shape
+        acc = te.compute(shape, element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
+        weights = site.operands[1].value
+        kernel_h, kernel_w, channels = weights.shape
+        function = f"uaccel_depthwise_conv2d_{dtype_suffix(site.output.dtype)}"
+        constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
+        parameters = window_parameters(site, (kernel_h, kernel_w))
+        arguments = (Input(0), *constants, Output(0))
+        header = "uaccel_depthwise_conv2d.h"
+        return [portable(function, header, parameters, arguments, struct="uaccel_depthwise_conv2d")]
+
+    def macs(self, site: Site[Conv2dAttrs]) -> int:
+        return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))

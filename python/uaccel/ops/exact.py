@@ -1,0 +1,78 @@
+"""The rounding of TFLite's reference kernels as TE expressions, for the operators' exact meanings.
+
+64-bit intermediates keep every step free of overflow; where the reference wraps to 32 bits, so does the cast here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from uaccel.tvm_api import tirx
+
+
+def i32(value: Any) -> Any:
+    return value.astype("int32")
+
+
+def i64(value: Any) -> Any:
+    return value.astype("int64")
+
+
+def const(value: int, dtype: str = "int64") -> Any:
+    return tirx.const(value, dtype)
+
+
+def dtype_of(value: Any) -> str:
+    """The element type of a TE expression."""
+    return str(value.ty.dtype)
+
+
+def clamp(value: Any, low: int, high: int) -> Any:
+    dtype = dtype_of(value)
+    return tirx.max(tirx.min(value, const(high, dtype)), const(low, dtype))
+
+
+def rounding_divide_by_power(value: Any, exponent: Any) -> Any:
+    """int64 value / 2**exponent, halves away from zero."""
+    one, zero = const(1), const(0)
+    mask = (one << exponent) - one
+    threshold = (mask >> one) + tirx.Select(value < zero, one, zero)
+    return (value >> exponent) + tirx.Select((value & mask) > threshold, one, zero)
+
+
+def high_mul(value: Any, multiplier: Any) -> Any:
+    """The doubled high word of a 32 by 32 bit product, as int64; ``multiplier`` is not negative."""
+    return (i64(value) * i64(multiplier) + const(1 << 30)) >> const(31)
+
+
+def requantize(acc: Any, multiplier: Any, shift: Any) -> Any:
+    """int32 acc * multiplier / 2**31 * 2**shift, rounded twice; the result is an int32 held in 64 bits."""
+    left = tirx.max(i64(shift), const(0))
+    right = tirx.max(-i64(shift), const(0))
+    shifted = i32(i64(acc) << left)
+    return rounding_divide_by_power(high_mul(shifted, multiplier), right)
+
+
+def requantize_const(acc: Any, multiplier: int, shift: int) -> Any:
+    """``requantize`` with parameters that are known."""
+    return requantize(acc, const(multiplier, "int32"), const(shift, "int32"))
+
+
+def requantize_wide(acc: Any, multiplier: Any, shift: Any) -> Any:
+    """int64 acc, as 16-bit activations need it: a 16-bit multiplier and one rounding."""
+    wide = i64(multiplier)
+    reduced = tirx.Select(wide < const(0x7FFF0000), (wide + const(1 << 15)) >> const(16), const(0x7FFF))
+    total = const(15) - i64(shift)
+    return (acc * reduced + (const(1) << (total - const(1)))) >> total
+
+
+def finish(value: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
+    """Add the zero point, clamp and narrow."""
+    return clamp(value + const(zero_point, dtype_of(value)), low, high).astype(dtype)
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)

@@ -1,0 +1,101 @@
+"""How an operator's work is said in C: calls to kernels of ``firmware/kernels`` with constant parameters.
+
+A lowered layer is a short list of calls. Every parameter is known at compile time and becomes a ``static const``
+structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ParameterValue = int | float | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """The address of the layer's input number ``index``, ``offset`` bytes in."""
+
+    index: int
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Output:
+    """The address of the layer's output number ``index``, ``offset`` bytes in."""
+
+    index: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An array that lies in flash, laid out for the kernel that reads it."""
+
+    role: str
+    data: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The address of the layer's scratch memory, ``offset`` bytes in."""
+
+    offset: int = 0
+
+
+Argument = Input | Output | Constant | Scratch
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One C call: ``function(&parameters, arguments...)``."""
+
+    function: str
+    header: str
+    struct: str
+    parameters: Mapping[str, ParameterValue]
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One way to compute a layer.
+
+    ``variant`` names the family of the kernels ("portable", later "arm_dsp", ...). ``inplace`` lists the inputs
+    whose bytes output 0 may overwrite. ``view`` says that output 0 is input 0 under another shape.
+    """
+
+    variant: str
+    calls: tuple[KernelCall, ...]
+    scratch: int = 0
+    inplace: tuple[int, ...] = ()
+    view: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+
+VIEW = Kernel("view", (), view=True)
+
+
+def portable(
+    function: str,
+    header: str,
+    parameters: Mapping[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    *,
+    struct: str,
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
+) -> Kernel:
+    """The usual case: one call to a portable kernel."""
+    call = KernelCall(function, header, struct, parameters, arguments)
+    return Kernel("portable", (call,), scratch=scratch, inplace=inplace)
+
+
+def dtype_suffix(dtype: str) -> str:
+    """int8 -> s8: how the kernels' names state the element type."""
+    kind = {"i": "s", "u": "u", "f": "f", "b": "b"}[np.dtype(dtype).kind]
+    return f"{kind}{np.dtype(dtype).itemsize * 8}"
