@@ -1,0 +1,277 @@
+"""From the tables of a board file to a :class:`Board`, and the rules that hold between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import Any, Final, get_args
+
+from uaccel.board.source import TomlSource
+from uaccel.board.table import Table
+from uaccel.board.types import (
+    Arch,
+    Board,
+    CommandFlash,
+    Console,
+    Cpu,
+    Feature,
+    Flash,
+    HostRun,
+    Memory,
+    MemoryKind,
+    OpenOcdFlash,
+    PyOcdFlash,
+    QemuRun,
+    Run,
+    SerialRun,
+    StdioConsole,
+    Timer,
+    TimerKind,
+    UartConsole,
+)
+from uaccel.errors import BoardError
+
+_SECTIONS: Final = ("description", "port", "cpu", "memory", "console", "timer", "run", "flash")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class _ArchRules:
+    features: tuple[Feature, ...]
+    timers: tuple[TimerKind, ...]
+
+
+_RULES: Final[dict[Arch, _ArchRules]] = {
+    "native": _ArchRules((), ("host",)),
+    "armv6m": _ArchRules((), ("systick",)),
+    "armv7m": _ArchRules((), ("systick", "dwt")),
+    "armv7em": _ArchRules(("fpu", "dsp"), ("systick", "dwt")),
+    "armv8m": _ArchRules(("fpu", "dsp"), ("systick", "dwt")),
+    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick", "dwt")),
+    "rv32": _ArchRules(("fpu", "rvv"), ("csr",)),
+}
+
+
+def board_from_source(source: TomlSource) -> Board:
+    """Check a board file and give what it says; the first thing wrong is a :class:`BoardError`."""
+    name = source.path.stem
+    if not _NAME.fullmatch(name):
+        raise BoardError(
+            f"board file {source.path}: its name is the board's and {name!r} cannot be one; "
+            "wanted lower-case letters, digits and underscores"
+        )
+    file = Table(source, (), source.data, _SECTIONS)
+    cpu = _cpu(file.table("cpu", _keys(Cpu)))
+    runs = _runs(file, cpu)
+    board = Board(
+        name=name,
+        description=file.string("description"),
+        port=_identifier(file, "port"),
+        cpu=cpu,
+        memories=_memories(file, cpu),
+        console=_console(file, cpu),
+        timer=_timer(file.table("timer", _keys(Timer)), cpu),
+        runs=runs,
+        flash=_flash(file, runs),
+        source=source,
+    )
+    _check_accelerator_memories(board)
+    return board
+
+
+def _keys(kind: type[Any], *more: str) -> tuple[str, ...]:
+    """A section may hold what its dataclass does."""
+    return (*more, *(entry.name for entry in fields(kind)))
+
+
+def _identifier(table: Table, key: str) -> str:
+    value = table.string(key)
+    if not _NAME.fullmatch(value):
+        raise table.error(
+            f"'{key}' in {table} is {value!r}; wanted lower-case letters, digits and underscores", key
+        )
+    return value
+
+
+def _cpu(table: Table) -> Cpu:
+    cpu = Cpu(
+        name=table.string("name"),
+        arch=table.choice("arch", get_args(Arch)),
+        toolchain=table.string("toolchain"),
+        flags=_compiler_flags(table, "flags"),
+        link_flags=_compiler_flags(table, "link_flags"),
+        features=table.choices("features", get_args(Feature)),
+    )
+    if (cpu.arch == "native") != (cpu.toolchain == "native"):
+        raise table.error(
+            f"'toolchain' in {table} is '{cpu.toolchain}' and 'arch' is '{cpu.arch}'; "
+            "wanted 'native' for both or for neither",
+            "toolchain",
+        )
+    for feature in cpu.features:
+        if feature not in _RULES[cpu.arch].features:
+            has = ", ".join(_RULES[cpu.arch].features) or "none"
+            raise table.error(
+                f"'features' in {table} has '{feature}'; {cpu.arch} can have: {has}", "features"
+            )
+    return cpu
+
+
+def _compiler_flags(table: Table, key: str) -> tuple[str, ...]:
+    flags = table.strings(key)
+    for flag in flags:
+        if not re.fullmatch(r"-\S+", flag):
+            raise table.error(
+                f"'{key}' in {table} has {flag!r}; wanted flags that start with '-', one to a string", key
+            )
+    return flags
+
+
+def _memories(file: Table, cpu: Cpu) -> tuple[Memory, ...]:
+    tables = file.tables("memory", _keys(Memory))
+    memories = tuple(_memory(table) for table in tables)
+    for (first, _), (second, table) in combinations(zip(memories, tables, strict=True), 2):
+        if first.name == second.name:
+            raise table.error(f"a second memory is called '{second.name}'; wanted another name", "name")
+        if first.origin < second.end and second.origin < first.end:
+            raise table.error(
+                f"memory {_span(second)} overlaps memory {_span(first)}; wanted them apart", "origin"
+            )
+    kinds = {memory.kind for memory in memories}
+    if cpu.arch != "native" and not {"flash", "ram"} <= kinds:
+        lacking = "flash" if "flash" not in kinds else "ram"
+        raise file.error(f"no [[memory]] is of kind '{lacking}'; wanted at least one flash and one ram")
+    return memories
+
+
+def _memory(table: Table) -> Memory:
+    memory = Memory(
+        name=_identifier(table, "name"),
+        kind=table.choice("kind", get_args(MemoryKind)),
+        origin=table.address("origin"),
+        length=table.size("length"),
+        accelerator=table.boolean("accelerator"),
+    )
+    if memory.end > 1 << 32:
+        raise table.error(f"memory {_span(memory)} ends beyond 32 bits; wanted it shorter", "length")
+    return memory
+
+
+def _span(memory: Memory) -> str:
+    return f"'{memory.name}' ({memory.origin:#010x} to {memory.end - 1:#010x})"
+
+
+def _console(file: Table, cpu: Cpu) -> Console:
+    table = file.table("console", _keys(UartConsole, "kind"))
+    kind = table.choice("kind", ("stdio", "uart"))
+    if (kind == "stdio") != (cpu.arch == "native"):
+        wanted = "stdio" if cpu.arch == "native" else "uart"
+        raise table.error(f"'kind' in {table} is '{kind}'; {cpu.arch} wants '{wanted}'", "kind")
+    if kind == "stdio":
+        file.table("console", ("kind",))
+        return StdioConsole()
+    return UartConsole(
+        base=table.address("base"),
+        baud=table.integer("baud", 1200, 20_000_000),
+        irq=table.integer("irq", 0, 1023) if "irq" in table else None,
+        clock_hz=table.integer("clock_hz", 1, 4_000_000_000) if "clock_hz" in table else None,
+    )
+
+
+def _timer(table: Table, cpu: Cpu) -> Timer:
+    kind = table.choice("kind", get_args(TimerKind))
+    allowed = _RULES[cpu.arch].timers
+    if kind not in allowed:
+        raise table.error(f"'kind' in {table} is '{kind}'; {cpu.arch} has: {', '.join(allowed)}", "kind")
+    if kind != "host":
+        return Timer(kind, table.integer("hz", 1, 4_000_000_000))
+    if "hz" in table:
+        raise table.error(f"'hz' in {table} is not for a timer of kind 'host'; leave it out", "hz")
+    return Timer(kind, _NANOSECONDS)
+
+
+def _runs(file: Table, cpu: Cpu) -> tuple[Run, ...]:
+    readers: dict[str, Callable[[Table], Run]] = {"host": _host_run, "qemu": _qemu_run, "serial": _serial_run}
+    table = file.table("run", tuple(readers))
+    runs = tuple(readers[kind](table) for kind in table.keys())  # noqa: SIM118  # a Table is no mapping
+    if not runs:
+        raise table.error("[run] is empty; wanted [run.host], [run.qemu] or [run.serial]")
+    for run in runs:
+        if (run.kind == "host") != (cpu.arch == "native"):
+            wanted = "[run.host] alone" if cpu.arch == "native" else "[run.qemu] or [run.serial]"
+            raise table.error(f"[run.{run.kind}] is not for {cpu.arch}; wanted {wanted}", run.kind)
+    return runs
+
+
+def _host_run(table: Table) -> HostRun:
+    table.table("host", ())
+    return HostRun()
+
+
+def _qemu_run(parent: Table) -> QemuRun:
+    table = parent.table("qemu", _keys(QemuRun))
+    if ("ram_origin" in table) != ("ram_length" in table):
+        given = "ram_origin" if "ram_origin" in table else "ram_length"
+        raise table.error(f"{table} has '{given}' alone; wanted both ram_origin and ram_length", given)
+    has_ram = "ram_origin" in table
+    return QemuRun(
+        system=_identifier(table, "system"),
+        machine=table.string("machine"),
+        cpu=table.string("cpu") if "cpu" in table else None,
+        ram_origin=table.address("ram_origin") if has_ram else None,
+        ram_length=table.size("ram_length") if has_ram else None,
+        args=table.strings("args"),
+    )
+
+
+def _serial_run(parent: Table) -> SerialRun:
+    table = parent.table("serial", _keys(SerialRun))
+    usb = table.string("usb") if "usb" in table else None
+    if usb is not None and not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", usb):
+        raise table.error(f"'usb' in {table} is {usb!r}; wanted vendor:product as in '0483:374b'", "usb")
+    return SerialRun(
+        port=table.string("port") if "port" in table else "auto",
+        usb=usb,
+        serial_number=table.string("serial_number") if "serial_number" in table else None,
+    )
+
+
+def _flash(file: Table, runs: tuple[Run, ...]) -> Flash | None:
+    if "flash" not in file:
+        return None
+    kinds: dict[str, type[Flash]] = {"openocd": OpenOcdFlash, "pyocd": PyOcdFlash, "command": CommandFlash}
+    every_key = dict.fromkeys(key for kind in kinds.values() for key in _keys(kind, "tool"))
+    tool = file.table("flash", tuple(every_key)).choice("tool", tuple(kinds))
+    table = file.table("flash", _keys(kinds[tool], "tool"))
+    if not any(run.kind == "serial" for run in runs):
+        raise table.error("[flash] without [run.serial]: wanted both, since a flashed board runs by itself")
+    if tool == "openocd":
+        return OpenOcdFlash(_at_least_one(table, "config"), table.strings("commands"))
+    if tool == "pyocd":
+        return PyOcdFlash(table.string("target"), table.strings("options"))
+    return CommandFlash(_at_least_one(table, "command"), table.strings("reset"))
+
+
+def _at_least_one(table: Table, key: str) -> tuple[str, ...]:
+    values = table.strings(key)
+    if not values:
+        raise table.error(f"{table} lacks '{key}': wanted an array of strings, not empty")
+    return values
+
+
+def _check_accelerator_memories(board: Board) -> None:
+    """Under QEMU a device reaches only the RAM that a shared file stands behind."""
+    for run in board.runs:
+        if not isinstance(run, QemuRun):
+            continue
+        origin, length = run.ram_origin or 0, run.ram_length or 0
+        for index, memory in enumerate(board.memories):
+            if memory.accelerator and not (origin <= memory.origin and memory.end <= origin + length):
+                ram = f"{origin:#010x} to {origin + length - 1:#010x}" if length else "no ram_origin given"
+                raise BoardError(
+                    f"{board.where('memory', index, 'accelerator')}: memory {_span(memory)} is for an "
+                    f"accelerator but lies outside QEMU's shared RAM ({ram}); move it, or correct [run.qemu]"
+                )

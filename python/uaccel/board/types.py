@@ -1,0 +1,167 @@
+"""What a board file says, as plain data. ``docs/boards.md`` explains each key to those who write one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from uaccel.board.source import KeyPath, TomlSource
+
+Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
+Feature = Literal["fpu", "dsp", "helium", "rvv"]
+MemoryKind = Literal["flash", "ram", "tcm", "external"]
+TimerKind = Literal["host", "systick", "dwt", "csr"]
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """The processor, and how code for it is compiled."""
+
+    name: str
+    """As its maker calls it, for example ``cortex-m4``."""
+    arch: Arch
+    toolchain: str
+    """Prefix of the compiler's name (``arm-none-eabi`` for ``arm-none-eabi-gcc``), or ``native``."""
+    flags: tuple[str, ...] = ()
+    """For compiling and linking alike, for example ``-mcpu=cortex-m4``."""
+    link_flags: tuple[str, ...] = ()
+    features: tuple[Feature, ...] = ()
+    """What kernels may use beyond the base architecture."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A range of addresses."""
+
+    name: str
+    kind: MemoryKind
+    origin: int
+    length: int
+    accelerator: bool = False
+    """An accelerator reaches it: its register window and the buffers of its DMA belong here."""
+
+    @property
+    def end(self) -> int:
+        """The first address after it."""
+        return self.origin + self.length
+
+
+@dataclass(frozen=True)
+class StdioConsole:
+    """Standard input and output of a native process."""
+
+    kind: ClassVar[Literal["stdio"]] = "stdio"
+
+
+@dataclass(frozen=True)
+class UartConsole:
+    """A UART; the port's source knows its registers."""
+
+    kind: ClassVar[Literal["uart"]] = "uart"
+    base: int
+    baud: int
+    irq: int | None = None
+    clock_hz: int | None = None
+    """What the baud rate is divided from, where that is not the CPU's clock."""
+
+
+@dataclass(frozen=True)
+class Timer:
+    """What measures time on the board."""
+
+    kind: TimerKind
+    hz: int
+
+
+@dataclass(frozen=True)
+class HostRun:
+    """As a process of this computer."""
+
+    kind: ClassVar[Literal["host"]] = "host"
+
+
+@dataclass(frozen=True)
+class QemuRun:
+    """Under QEMU."""
+
+    kind: ClassVar[Literal["qemu"]] = "qemu"
+    system: str
+    """``arm`` for ``qemu-system-arm``."""
+    machine: str
+    cpu: str | None = None
+    ram_origin: int | None = None
+    """Where the machine's main RAM lies: what a shared memory file can stand behind."""
+    ram_length: int | None = None
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SerialRun:
+    """On the real board, over its serial line."""
+
+    kind: ClassVar[Literal["serial"]] = "serial"
+    port: str = "auto"
+    """A device path, a URL, or ``auto``: found by ``usb`` and ``serial_number``."""
+    usb: str | None = None
+    serial_number: str | None = None
+
+
+@dataclass(frozen=True)
+class OpenOcdFlash:
+    """Flashed by OpenOCD."""
+
+    tool: ClassVar[Literal["openocd"]] = "openocd"
+    config: tuple[str, ...]
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PyOcdFlash:
+    """Flashed by pyOCD."""
+
+    tool: ClassVar[Literal["pyocd"]] = "pyocd"
+    target: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CommandFlash:
+    """Flashed by a program of the user's own; ``{elf}`` and ``{port}`` stand for those."""
+
+    tool: ClassVar[Literal["command"]] = "command"
+    command: tuple[str, ...]
+    reset: tuple[str, ...] = ()
+
+
+Console = StdioConsole | UartConsole
+Run = HostRun | QemuRun | SerialRun
+Flash = OpenOcdFlash | PyOcdFlash | CommandFlash
+
+
+@dataclass(frozen=True)
+class Board:
+    """One board file, read and checked."""
+
+    name: str
+    description: str
+    port: str
+    """The folder of ``firmware/ports`` with its start-up and console."""
+    cpu: Cpu
+    memories: tuple[Memory, ...]
+    console: Console
+    timer: Timer
+    runs: tuple[Run, ...]
+    """Ways to run firmware on it, the usual one first."""
+    flash: Flash | None
+    source: TomlSource = field(repr=False, compare=False)
+
+    @property
+    def file(self) -> Path:
+        """The file that describes it."""
+        return self.source.path
+
+    def where(self, *key: str | int) -> str:
+        """``file:line`` of a key such as ``("cpu", "flags")``, for whoever finds later that it cannot be."""
+        path: KeyPath = key
+        return self.source.where(path)
