@@ -1,0 +1,143 @@
+"""The command line: the list of commands, and how each way to end becomes an exit status.
+
+A command is a module of ``uaccel.cli`` with a function ``register(app)``. It imports what is heavy, as TVM is,
+only when it runs, so that ``uaccel --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+import typer.main
+
+from uaccel.cli import boards, doctor, output
+from uaccel.errors import InternalError, UaccelError
+from uaccel.version import __version__
+
+COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
+    boards.register,
+    doctor.register,
+)
+
+_USAGE: Final = 2
+_INTERRUPTED: Final = 130
+_ENVIRONMENT: Final = {errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.ENAMETOOLONG}
+_PACKAGE: Final = Path(__file__).resolve().parent.parent
+
+
+def make_app() -> typer.Typer:
+    """The application with all its commands."""
+    app = typer.Typer(
+        rich_markup_mode=None,  # plain help: square brackets stay what they are
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_options)
+    for register in COMMANDS:
+        register(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit status."""
+    args = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
+    try:
+        with output.stdout_for(as_json):
+            return _run(args, as_json)
+    except BrokenPipeError:  # the reader, head or less, has seen enough
+        output.discard_stdout()
+        return UaccelError.exit_status
+    except (UaccelError, OSError) as error:
+        output.say(f"error: cannot write to standard output: {getattr(error, 'strerror', error)}")
+        output.discard_stdout()
+        return UaccelError.exit_status
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"uaccel {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Quantised neural networks to bare-metal C firmware, with your own accelerator in the loop."""
+
+
+def _run(args: list[str], as_json: bool) -> int:
+    """Run one command; whatever it raises ends as one line and a status."""
+    try:
+        result = typer.main.get_command(make_app()).main(args, prog_name="uaccel", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("UACCEL_DEBUG") == "1":
+            traceback.print_exc()
+        return _fail(_describe(error), as_json)
+    if result == _INTERRUPTED:  # Typer catches the interrupt itself
+        return _fail(_describe(KeyboardInterrupt()), as_json)
+    return result if isinstance(result, int) else 0
+
+
+@dataclass(frozen=True)
+class _Failure:
+    kind: str
+    message: str
+    status: int
+    prefix: str = "error: "
+
+
+def _describe(error: BaseException) -> _Failure:
+    """What went wrong, and whose fault it is."""
+    kind = type(error).__name__
+    if isinstance(error, UaccelError) and not isinstance(error, InternalError):
+        return _Failure(kind, str(error), error.exit_status)
+    if isinstance(error, typer.TyperException):
+        return _Failure("UsageError", _usage_message(error), error.exit_code)
+    if isinstance(error, (typer.Abort, KeyboardInterrupt)):
+        return _Failure("Interrupted", "interrupted", _INTERRUPTED, prefix="")
+    if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
+        place = error.filename if error.filename is not None else "standard output"
+        return _Failure("EnvironmentError", f"{place}: {error.strerror}", UaccelError.exit_status)
+    message = (
+        f"{kind}: {error} ({_place(error)}); this is a bug of uaccel: please report this line "
+        "(UACCEL_DEBUG=1 shows the traceback)"
+    )
+    return _Failure("InternalError", message, InternalError.exit_status, prefix="internal error: ")
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """What is wrong and where to read up."""
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message}; see '{context.command_path} --help'"
+
+
+def _place(error: BaseException) -> str:
+    """The last line of ours that the error passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
+    if not ours:
+        return "outside uaccel"
+    return f"{Path(ours[-1].filename).relative_to(_PACKAGE.parent)}:{ours[-1].lineno}"
+
+
+def _fail(failure: _Failure, as_json: bool) -> int:
+    output.say(f"{failure.prefix}{failure.message}")
+    if as_json and not output.has_emitted():
+        error = {"message": failure.message, "kind": failure.kind, "status": failure.status}
+        output.write_json({"error": error})
+    return failure.status

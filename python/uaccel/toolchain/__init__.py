@@ -1,0 +1,16 @@
+"""Programs and packages outside uaccel: finding them, their versions, and how to get what is missing."""
+
+from uaccel.toolchain.check import Check, Status
+from uaccel.toolchain.doctor import examine
+from uaccel.toolchain.programs import PROGRAMS, FoundProgram, Program, find_program, missing_packages
+
+__all__ = [
+    "PROGRAMS",
+    "Check",
+    "FoundProgram",
+    "Program",
+    "Status",
+    "examine",
+    "find_program",
+    "missing_packages",
+]

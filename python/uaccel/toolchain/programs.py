@@ -1,0 +1,167 @@
+"""The programs that uaccel calls, and finding them.
+
+A row here is all it takes to have one more checked by ``uaccel doctor`` and installed by ``make setup``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uaccel.errors import ToolError
+from uaccel.suggest import did_you_mean
+from uaccel.toolchain.check import Check, Status
+from uaccel.toolchain.install import how_to_install
+from uaccel.toolchain.version import Version, is_before, parse_version, show_version
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, under any of several names."""
+
+    name: str
+    commands: tuple[str, ...]
+    """Tried in this order; the first that is new enough is taken."""
+    minimum: Version
+    needed_for: str
+    required: bool
+    apt: tuple[str, ...]
+    """Packages of Debian and Ubuntu that bring it."""
+    variable: str | None = None
+    """An environment variable that names the command instead, as ``CC`` does."""
+
+
+PROGRAMS: Final = (
+    Program(
+        name="C compiler",
+        commands=("gcc", "clang", "cc"),
+        minimum=(8,),
+        needed_for="firmware for board host",
+        required=True,
+        apt=("gcc", "libc6-dev"),
+        variable="CC",
+    ),
+    Program(
+        name="cmake",
+        commands=("cmake",),
+        minimum=(3, 16),
+        needed_for="building firmware",
+        required=True,
+        apt=("cmake",),
+    ),
+    Program(
+        name="ninja or make",
+        commands=("ninja", "make"),
+        minimum=(1, 8),
+        needed_for="building firmware",
+        required=True,
+        apt=("ninja-build",),
+    ),
+    Program(
+        name="clang",
+        commands=("clang",),
+        minimum=(8,),
+        needed_for="tests with a second compiler",
+        required=False,
+        apt=("clang",),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class FoundProgram:
+    """A program that is there."""
+
+    command: tuple[str, ...]
+    """How to call it: its path, and words that the environment put behind it (``CC="gcc -m32"``)."""
+    version: Version
+
+    @property
+    def path(self) -> Path:
+        """The program itself."""
+        return Path(self.command[0])
+
+
+def find_program(name: str) -> FoundProgram:
+    """A program of :data:`PROGRAMS`, there and new enough; else the :class:`ToolError` says how to get it."""
+    program = _row(name)
+    status, found, seen = _search(program)
+    if status == "ok" and found is not None:
+        return found
+    raise ToolError(f"{name} (needed for {program.needed_for}): {seen}; to get it: {_fix(program, status)}")
+
+
+def check_program(program: Program) -> Check:
+    """How one program stands."""
+    status, found, seen = _search(program)
+    return Check(
+        name=program.name,
+        status=status,
+        version=show_version(found.version) if found else None,
+        path=str(found.path) if found else None,
+        required=program.required,
+        needed_for=program.needed_for,
+        detail=None if status == "ok" else seen,
+        fix=None if status == "ok" else _fix(program, status),
+    )
+
+
+def missing_packages(programs: tuple[Program, ...] = PROGRAMS) -> list[str]:
+    """The Debian packages that would bring every program that is not there, required or not."""
+    lacking = [program for program in programs if _search(program)[0] == "missing"]
+    return list(dict.fromkeys(package for program in lacking for package in program.apt))
+
+
+def _row(name: str) -> Program:
+    for program in PROGRAMS:
+        if program.name == name:
+            return program
+    raise KeyError(f"{name}{did_you_mean(name, [program.name for program in PROGRAMS])}")
+
+
+def _search(program: Program) -> tuple[Status, FoundProgram | None, str]:
+    """The best candidate, how it stands, and that in words."""
+    chosen = os.environ.get(program.variable, "").split() if program.variable else []
+    origin = f"{program.variable} names " if chosen else ""
+    candidates = [chosen] if chosen else [[command] for command in program.commands]
+    outcomes = [_try(candidate, program.minimum, origin) for candidate in candidates]
+    for rank in ("ok", "too old", "broken"):
+        for outcome in outcomes:
+            if outcome[0] == rank:
+                return outcome
+    return "missing", None, f"{origin}{' or '.join(' '.join(words) for words in candidates)}: not found"
+
+
+def _try(words: list[str], minimum: Version, origin: str) -> tuple[Status, FoundProgram | None, str]:
+    path = shutil.which(words[0])
+    if path is None:
+        return "missing", None, f"{origin}{words[0]}: not found"
+    command = (path, *words[1:])
+    version = _version_of(command)
+    if version is None:
+        return "broken", None, f"{origin}{path}: --version fails or tells no version"
+    found = FoundProgram(command, version)
+    if is_before(version, minimum):
+        seen = f"{origin}{path} is version {show_version(version)}; wanted {show_version(minimum)} or later"
+        return "too old", found, seen
+    return "ok", found, f"{origin}{path}"
+
+
+def _version_of(command: tuple[str, ...]) -> Version | None:
+    try:
+        done = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return parse_version(done.stdout.partition("\n")[0]) if done.returncode == 0 else None
+
+
+def _fix(program: Program, status: Status) -> str:
+    if status == "missing":
+        return how_to_install(program.apt, " or ".join(program.commands))
+    return f"install {' or '.join(program.commands)} {show_version(program.minimum)} or later, first in PATH"

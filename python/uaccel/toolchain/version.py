@@ -1,0 +1,28 @@
+"""Versions as tuples of integers."""
+
+from __future__ import annotations
+
+import re
+
+Version = tuple[int, ...]
+
+
+def parse_version(text: str) -> Version | None:
+    """The first version in a text: ``gcc (Debian 12.2.0-14) 12.2.0`` and ``0.27.0.post1`` alike."""
+    match = re.search(r"\d+(?:\.\d+)*", re.sub(r"\([^)]*\)", "", text))
+    return tuple(int(part) for part in match[0].split(".")) if match else None
+
+
+def show_version(version: Version) -> str:
+    """``3.16`` for ``(3, 16)``."""
+    return ".".join(str(part) for part in version)
+
+
+def is_before(version: Version, other: Version) -> bool:
+    """Whether a version is older; ``3.16`` and ``3.16.0`` are the same."""
+    length = max(len(version), len(other))
+    return _padded(version, length) < _padded(other, length)
+
+
+def _padded(version: Version, length: int) -> Version:
+    return version + (0,) * (length - len(version))
