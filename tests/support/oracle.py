@@ -1,4 +1,4 @@
-"""Run TFLite models on other people's runtimes: TFLite Micro, the reference for every byte, and LiteRT for cross-checks.
+"""Run TFLite models on other runtimes: TFLite Micro, the reference for every byte, and LiteRT to cross-check.
 
 Both are optional: a test that asks for an absent one is skipped with the reason.
 """
@@ -28,14 +28,16 @@ class Tflm:
 
     What `tensor` can give back after `run`, through the wheel's GetTensor with all tensors preserved:
 
-    - inputs, every tensor that an operator writes, and constants, each with its own shape and dtype and as a copy. The linear
-      memory planner gives each tensor its own bytes, so an intermediate survives what comes after it;
+    - inputs, every tensor that an operator writes, and constants, each with its own shape and dtype, as a
+      copy. The linear memory planner gives each tensor its own bytes, so an intermediate survives what
+      comes after it;
     - not a tensor that no operator writes or reads: its bytes are undefined, so `tensor` refuses;
     - not an index outside the model: the wheel reads past its table unchecked, so `tensor` refuses;
     - not kernel scratch (the accumulators inside a layer), nor anything before the first `run`.
 
-    Shapes are those of the file: TFLite Micro knows no dynamic ones. The wheel prints its reasons to stderr and raises a
-    RuntimeError that does not repeat them. Its own guess of the arena, ten times the file, is too small for tiny models.
+    Shapes are those of the file: TFLite Micro knows no dynamic ones. The wheel prints its reasons to stderr
+    and raises a RuntimeError that does not repeat them. Its own guess of the arena, ten times the file, is
+    too small for tiny models.
     """
 
     def __init__(self, data: bytes, *, arena_size: int | None = None) -> None:
@@ -67,7 +69,7 @@ class Tflm:
         return np.asarray(self._interpreter.GetTensor(index, 0)["tensor_data"])
 
     def intermediates(self) -> dict[int, Array]:
-        """Every tensor that an operator writes, by tensor index, in the order of execution; outputs are among them."""
+        """Every tensor that an operator writes, outputs too, by tensor index in the order of execution."""
         return {index: self.tensor(index) for index in self.view.computed_indices}
 
     def _readable(self) -> set[int]:
@@ -76,26 +78,28 @@ class Tflm:
 
 
 class LiteRt:
-    """LiteRT's interpreter over one model; `kernels` chooses its optimised or its reference kernels, never a delegate."""
+    """LiteRT's interpreter over one model, with its optimised or its reference kernels, never a delegate."""
 
     def __init__(self, data: bytes, *, kernels: Literal["optimised", "reference"] = "reference") -> None:
         pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
         litert = importlib.import_module("ai_edge_litert.interpreter")
         resolvers = litert.OpResolverType
+        resolver = {
+            "reference": resolvers.BUILTIN_REF,
+            "optimised": resolvers.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        }
         self.view: ModelView = view(data)
         self._interpreter: Any = litert.Interpreter(
             model_content=data,
             num_threads=1,
-            experimental_op_resolver_type=(
-                resolvers.BUILTIN_REF if kernels == "reference" else resolvers.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-            ),
+            experimental_op_resolver_type=resolver[kernels],
         )
         self._interpreter.allocate_tensors()
 
     def run(self, inputs: Sequence[npt.ArrayLike]) -> list[Array]:
         """The outputs for one set of inputs, in the model's order."""
         _check_count(self.view, inputs)
-        for index, value in zip(self.view.input_indices, inputs):
+        for index, value in zip(self.view.input_indices, inputs, strict=True):
             self._interpreter.set_tensor(index, np.asarray(value))
         self._interpreter.invoke()
         return [np.asarray(self._interpreter.get_tensor(index)) for index in self.view.output_indices]
@@ -112,7 +116,7 @@ def run_tflm(
 def run_tflm(
     data: bytes, inputs: Sequence[npt.ArrayLike], *, intermediates: bool = False
 ) -> list[Array] | tuple[list[Array], dict[int, Array]]:
-    """One run on TFLite Micro: the outputs and, if asked, every tensor that an operator writes by tensor index."""
+    """One run on TFLite Micro: the outputs and, if asked, all that operators write, by tensor index."""
     interpreter = Tflm(data)
     outputs = interpreter.run(inputs)
     return (outputs, interpreter.intermediates()) if intermediates else outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from support.tflite_view import TensorInfo, view
 
 Array = npt.NDArray[Any]
-Range = tuple[Union[int, float], Union[int, float]]
+Range = tuple[int | float, int | float]
 
 FLOAT_RANGE: Range = (-8.0, 8.0)
 
@@ -21,10 +21,10 @@ def random_inputs(
 ) -> list[list[Array]]:
     """`n` input sets, one array per input of the model, the same for the same arguments.
 
-    The first are structured: the ramp of `uaccel run`, all lowest, all highest, lowest and highest in turn, all at the zero
-    point, and a falling ramp. After them come in turn uniform noise, noise near the zero point, and noise in which
-    many elements are extreme. `limits` bounds the values of all inputs; without it integers take their type's whole range
-    and floats `FLOAT_RANGE`.
+    The first are structured: the ramp of `uaccel run`, all lowest, all highest, lowest and highest in turn,
+    all at the zero point, and a falling ramp. After them come in turn uniform noise, noise near the zero
+    point, and noise in which many elements are extreme. `limits` bounds the values of all inputs; without
+    it integers take their type's whole range and floats `FLOAT_RANGE`.
     """
     specs = view(model).inputs if isinstance(model, bytes) else tuple(model)
     generator = np.random.RandomState(seed)
@@ -55,7 +55,9 @@ def _type_range(dtype: str) -> Range:
     return (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
 
 
-def _structured(count: int, low: float, high: float, zero: float, is_float: bool) -> list[Callable[[], Array]]:
+def _structured(
+    count: int, low: float, high: float, zero: float, is_float: bool
+) -> list[Callable[[], Array]]:
     index = np.arange(count)
     step = (high - low) / 256 if is_float else 1
     period = 256 if is_float else min(high - low + 1, 65536)
@@ -79,7 +81,9 @@ def _near_zero(generator: np.random.RandomState, count: int, low: float, high: f
 
 def _spiky(generator: np.random.RandomState, count: int, low: float, high: float, zero: float) -> Array:
     choice = generator.randint(0, 4, count)
-    return np.choose(choice, [generator.uniform(low, high, count), np.full(count, low), np.full(count, high), zero])
+    return np.choose(
+        choice, [generator.uniform(low, high, count), np.full(count, low), np.full(count, high), zero]
+    )
 
 
 def _cast(values: Array, dtype: str) -> Array:

@@ -1,17 +1,18 @@
 """Which options table each TFLite operator carries, and how to write one from a plain dictionary.
 
-The `tflite` package generates one `<Table>Add<Field>` function per field. Their names follow from the operator's and the
-field's names, so a lookup replaces a function per operator; only the tables that several operators share are listed.
+The `tflite` package has one `<Table>Add<Field>` function per field. Their names follow from the operator's
+and the field's, so a lookup replaces a function per operator; only tables that several operators share are
+listed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 import tflite
 
-OptionValue = Union[bool, int, float, str, Sequence[int]]
+OptionValue = bool | int | float | str | Sequence[int]
 
 _SHARED_TABLES = {
     "AVERAGE_POOL_2D": "Pool2DOptions",
@@ -58,7 +59,7 @@ def _field(table: str, name: str) -> str:
     return camel
 
 
-def _number(name: str, value: OptionValue) -> Any:
+def _number(name: str, value: bool | int | float | str) -> Any:
     if not isinstance(value, str):
         return value
     enum = _ENUMS.get(name)
@@ -75,7 +76,7 @@ def _write_vector(builder: Any, table: str, field: str, values: Sequence[int]) -
 
 
 def write_options(builder: Any, operator: str, options: Mapping[str, OptionValue]) -> tuple[int, int]:
-    """Write the operator's options; returns the union's type and the table's offset, both 0 when it has no table.
+    """Write the operator's options; returns the union's type and the table's offset, 0 and 0 for none.
 
     Fields have the schema's names in snake case (`stride_w`, `keep_dims`); `fused_activation` is short for
     `fused_activation_function`. Enumerations are given by name. What is left out keeps the schema's default.
@@ -89,8 +90,10 @@ def write_options(builder: Any, operator: str, options: Mapping[str, OptionValue
     written: list[tuple[str, Any]] = []
     for name, value in named.items():
         field = _field(table, name)
-        is_vector = isinstance(value, Sequence) and not isinstance(value, str)
-        written.append((field, _write_vector(builder, table, field, value) if is_vector else _number(name, value)))
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            written.append((field, _write_vector(builder, table, field, value)))
+        else:
+            written.append((field, _number(name, value)))
     getattr(tflite, f"{table}Start")(builder)
     for field, number in written:
         getattr(tflite, f"{table}Add{field}")(builder, number)

@@ -1,4 +1,4 @@
-"""Write TFLite model files from Python, tensor by tensor, so that a test states exactly the model that it means.
+"""Write TFLite model files from Python, tensor by tensor, so that a test states exactly the model it means.
 
     model = ModelBuilder()
     x = model.input("x", (1, 8, 8, 3), "int8", scale=0.5, zero_point=-3)
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import flatbuffers
+import flatbuffers  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 import tflite
@@ -119,7 +119,7 @@ class ModelBuilder:
         zero_points: Sequence[int] | None = None,
         axis: int = 0,
     ) -> Tensor:
-        """A constant with the array's own dtype, quantised as a whole (`scale`) or along `axis` (`scales`)."""
+        """A constant of the array's dtype, quantised as a whole (`scale`) or along `axis` (`scales`)."""
         values = np.ascontiguousarray(array).reshape(np.shape(array))
         if scale is not None:
             scales, zero_points = [scale], [zero_point]
@@ -147,8 +147,8 @@ class ModelBuilder:
     ) -> None:
         """Append an operator by its schema name; see `write_options` for the options.
 
-        Version 1 is what every runtime accepts whatever the types: TFLite Micro ignores the number, and LiteRT looks up
-        one kernel for the whole range of versions.
+        Version 1 is what every runtime accepts whatever the types: TFLite Micro ignores the number, and
+        LiteRT looks up one kernel for the whole range of versions.
         """
         if not hasattr(tflite.BuiltinOperator, name):
             raise ValueError(f"operator {name!r} is not in the TFLite schema")
@@ -185,7 +185,7 @@ class ModelBuilder:
 
 
 class _Writer:
-    """The flatbuffer under construction. A flatbuffer grows from its end: children come before their parents."""
+    """The flatbuffer under construction; it grows from its end, so children come before their parents."""
 
     def __init__(self) -> None:
         self._builder: Any = flatbuffers.Builder(4096)
@@ -265,7 +265,10 @@ class _Writer:
             (tflite.OperatorAddOutputs, self._int32s(operator.outputs)),
         ]
         if kind:
-            children += [(tflite.OperatorAddBuiltinOptionsType, kind), (tflite.OperatorAddBuiltinOptions, options)]
+            children += [
+                (tflite.OperatorAddBuiltinOptionsType, kind),
+                (tflite.OperatorAddBuiltinOptions, options),
+            ]
         return self._table(tflite.OperatorStart, children, tflite.OperatorEnd)
 
     def _operator_code(self, name: str, version: int, custom_code: str | None) -> int:
@@ -282,7 +285,10 @@ class _Writer:
         return self._table(tflite.OperatorCodeStart, children, tflite.OperatorCodeEnd)
 
     def _table(
-        self, start: Callable[..., Any], children: Sequence[tuple[Callable[..., Any], Any]], end: Callable[..., Any]
+        self,
+        start: Callable[..., Any],
+        children: Sequence[tuple[Callable[..., Any], Any]],
+        end: Callable[..., Any],
     ) -> int:
         start(self._builder)
         for add, value in children:

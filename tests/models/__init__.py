@@ -1,0 +1,1 @@
+"""The project's own models: how they are built, and the files themselves."""
