@@ -1,6 +1,6 @@
 """The command line: the list of commands, and how each way to end becomes an exit status.
 
-A command is a module of ``uaccel.cli`` with a function ``register(app)``. It imports what is heavy, as TVM is,
+A command is a module of ``uaccel.cli`` with a function ``register(app)``. What is heavy, as TVM is, it imports
 only when it runs, so that ``uaccel --help`` answers at once.
 """
 
@@ -27,7 +27,6 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     doctor.register,
 )
 
-_USAGE: Final = 2
 _INTERRUPTED: Final = 130
 _ENVIRONMENT: Final = {errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.ENAMETOOLONG}
 _PACKAGE: Final = Path(__file__).resolve().parent.parent

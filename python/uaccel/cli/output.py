@@ -1,7 +1,7 @@
 """What every command says, and where: results to stdout, all else to stderr.
 
-With ``--json`` stdout carries exactly one JSON object. Whatever else writes to it meanwhile, even a C library,
-is sent to stderr.
+With ``--json`` stdout carries exactly one JSON object. What else writes to it meanwhile, even a C library, is
+sent to stderr.
 """
 
 from __future__ import annotations
