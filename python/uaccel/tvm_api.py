@@ -6,14 +6,16 @@ what it needs from here, so that a new TVM release is a change to this file and 
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tvm
 import tvm.ir._ffi_api as _ir_ffi
 from tvm import relax, te, tirx
 from tvm.ir import Op
 
-__all__ = ["DictAttrs", "Op", "make_call", "register_operator", "relax", "te", "tirx", "tvm"]
+__all__ = ["DictAttrs", "ModuleBuilder", "Op", "TfliteConverter", "TvmConversionError", "make_call", "register_operator", "relax", "te", "tirx", "tvm"]
 
 DictAttrs = tvm.ir.DictAttrs
 
@@ -39,3 +41,111 @@ def register_operator(
 def make_call(name: str, args: list[Any], attrs: dict[str, Any]) -> relax.Call:
     """A call to a registered operator with a dictionary of attributes."""
     return relax.Call(Op.get(name), args, tvm.ir.make_node("ir.DictAttrs", **attrs))
+
+
+def is_call(expr: Any) -> bool:
+    return isinstance(expr, relax.Call)
+
+
+def is_var(expr: Any) -> bool:
+    return isinstance(expr, relax.Var)
+
+
+def is_constant(expr: Any) -> bool:
+    return isinstance(expr, tvm.ir.expr.GenericConst)
+
+
+def is_tuple(expr: Any) -> bool:
+    return isinstance(expr, relax.Tuple)
+
+
+def is_tuple_get_item(expr: Any) -> bool:
+    return isinstance(expr, relax.TupleGetItem)
+
+
+def main_bindings(module: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """The parameters of ``main`` and its (variable, expression) bindings in order."""
+    function = module["main"]
+    pairs = [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
+    return list(function.params), pairs
+
+
+def main_result(module: Any) -> Any:
+    return module["main"].body.body
+
+
+class TvmConversionError(Exception):
+    """TVM's TFLite converter refused an operator; the text is its first line."""
+
+
+class TfliteConverter:
+    """TVM's own operator converter, driven one operator at a time."""
+
+    def __init__(self, model: Any, subgraph: Any, builder: Any) -> None:
+        from tvm.relax.frontend.tflite import tflite_frontend
+
+        self._frontend = tflite_frontend
+        self._table = tflite_frontend.ExprTable()
+        self._subgraph = subgraph
+        self._converter = tflite_frontend.OperatorConverter(model, subgraph, self._table, builder)
+        self._builder = builder
+
+    def knows(self, operator: str) -> bool:
+        return operator in self._converter.convert_map
+
+    def define(self, tensor_index: int, expr: Any) -> None:
+        """Say what an input tensor is."""
+        name = self._frontend.get_tensor_name(self._subgraph, tensor_index)
+        self._table.set_expr(name, expr, force_override=True)
+
+    def convert(self, operator: str, table: Any, outputs: int) -> list[Any]:
+        """The expressions of the operator's outputs."""
+        quantised = operator not in self._converter._SUPPORTED_QUANTIZED_OPS and any(
+            tensor.qnn_params
+            for tensor in (*self._converter.get_input_tensors(table), *self._converter.get_output_tensors(table))
+        )
+        if quantised:
+            raise TvmConversionError("quantised operands of this operator are not supported")
+        try:
+            result = self._builder.normalize(self._converter.convert_map[operator](op=table))
+        except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error
+        return [result] if outputs == 1 else [relax.TupleGetItem(result, i) for i in range(outputs)]
+
+
+class ModuleBuilder:
+    """Builds a module with one dataflow function ``main``."""
+
+    def __init__(self) -> None:
+        self.module: Any = None
+        self._builder = relax.BlockBuilder()
+
+    @contextlib.contextmanager
+    def function(self, parameters: list[Any]) -> Iterator[FunctionBlock]:
+        with self._builder.function("main", parameters):
+            with self._builder.dataflow():
+                block = FunctionBlock(self._builder)
+                yield block
+                result = self._builder.emit_output(block.result)
+            self._builder.emit_func_output(result)
+        self.module = self._builder.get()
+
+
+class FunctionBlock:
+    """The open dataflow block of a function under construction."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self.result: Any = relax.Tuple([])
+
+    def emit(self, expr: Any, name: str) -> Any:
+        """Bind an expression to a new variable of this name; a type that does not fit raises TypeError."""
+        return self.builder.emit(expr, name_hint=name)
+
+    def stand_in(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """A variable of this type, for what could not be converted."""
+        return relax.Var("stand_in", relax.TensorType(shape, dtype))
+
+    def finish(self, result: Any) -> None:
+        self.result = result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,13 +58,23 @@ def padded(data: Any, attrs: Conv2dAttrs) -> Any:
     return te.compute(shape, element, name="padded")
 
 
-def accumulator_dtype(data: Any) -> str:
-    return "int64" if str(data.dtype) == "int16" else "int32"
+class Clamped(Protocol):
+    """What the output stage needs to know."""
+
+    @property
+    def output_zero_point(self) -> int: ...
+    @property
+    def clamp_min(self) -> int: ...
+    @property
+    def clamp_max(self) -> int: ...
 
 
-def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Conv2dAttrs, dtype: str) -> Any:
-    """Bias, requantisation per channel (the last axis), zero point, clamp."""
-    requantize = exact.requantize_wide if dtype == "int16" else exact.requantize
+def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clamped, dtype: str) -> Any:
+    """Bias, requantisation per channel (the last axis), zero point, clamp.
+
+    The bias' type is the accumulator's: 16-bit activations come with 64-bit biases and then round once.
+    """
+    requantize = exact.requantize_wide if str(bias.dtype) == "int64" else exact.requantize
 
     def element(*index: Any) -> Any:
         c = index[-1]
@@ -94,7 +104,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         data, weights, bias, multiplier, shift = inputs
         out_channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
         source = padded(data, attrs)
-        acc_dtype = accumulator_dtype(data)
+        acc_dtype = str(bias.dtype)
         ky, kx, ci = (te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci")))
         per_group = out_channels // attrs.groups
         zero = exact.const(attrs.input_zero_point, acc_dtype)
@@ -114,7 +124,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
         out_channels, kernel_h, kernel_w, depth = weights.shape
-        suffix = dtype_suffix(data.dtype)
+        suffix = accumulator_suffix(site)
         constants = folded_constants(site, weights.reshape(out_channels, -1))
         parameters = window_parameters(site, (kernel_h, kernel_w)) | {"groups": attrs.groups}
         if kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding):
@@ -128,7 +138,14 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         return site.output.elements * int(np.prod(site.operands[1].info.shape[1:]))
 
 
-def folded_constants(site: Site[Conv2dAttrs], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
+def accumulator_suffix(site: Site[Any]) -> str:
+    """s8, s16 (64-bit accumulator) or s16_acc32: how the kernels' names tell the arithmetic."""
+    suffix = dtype_suffix(site.output.dtype)
+    narrow = site.operands[2].info.dtype == "int32"
+    return f"{suffix}_acc32" if suffix == "s16" and narrow else suffix
+
+
+def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
     """Weights, bias, multiplier and shift; the bias already holds -zero_point * sum(weights of the channel).
 
     ``weights`` has one row a channel; ``packed`` is what the kernel reads, where that is another layout.
@@ -136,12 +153,19 @@ def folded_constants(site: Site[Conv2dAttrs], weights: Any, packed: Any = None) 
     bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
     correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
     folded = (bias.astype(np.int64) - correction).astype(bias.dtype)
+    used = slice(None) if scale_step(site) else slice(1)
     return (
         Constant("weights", weights if packed is None else packed),
         Constant("bias", folded),
-        Constant("multiplier", multiplier),
-        Constant("shift", shift),
+        Constant("multiplier", multiplier[used]),
+        Constant("shift", shift[used].astype(np.int8)),
     )
+
+
+def scale_step(site: Site[Any]) -> int:
+    """1 where output channels differ in their scale, 0 where one multiplier and shift serve all."""
+    multiplier, shift = (operand.value for operand in site.operands[3:5])
+    return int((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
 
 
 def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[str, int]:
@@ -167,4 +191,5 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
         "output_zero_point": attrs.output_zero_point,
         "clamp_min": attrs.clamp_min,
         "clamp_max": attrs.clamp_max,
+        "scale_step": scale_step(site),
     }

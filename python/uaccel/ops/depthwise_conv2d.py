@@ -12,14 +12,14 @@ from uaccel.ops import exact
 from uaccel.ops.base import IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import (
     Conv2dAttrs,
-    accumulator_dtype,
+    accumulator_suffix,
     folded_constants,
     infer_window,
     output_stage,
     padded,
     window_parameters,
 )
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Input, Kernel, Output, portable
 from uaccel.tvm_api import te, tirx
 
 
@@ -43,7 +43,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         kernel_h, kernel_w, channels = (int(extent) for extent in weights.shape)
         times = channels // int(data.shape[3])
         source = padded(data, attrs)
-        acc_dtype = accumulator_dtype(data)
+        acc_dtype = str(bias.dtype)
         ky, kx = te.reduce_axis((0, kernel_h), name="ky"), te.reduce_axis((0, kernel_w), name="kx")
         zero = exact.const(attrs.input_zero_point, acc_dtype)
 
@@ -61,7 +61,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         weights = site.operands[1].value
         kernel_h, kernel_w, channels = weights.shape
-        function = f"uaccel_depthwise_conv2d_{dtype_suffix(site.output.dtype)}"
+        function = f"uaccel_depthwise_conv2d_{accumulator_suffix(site)}"
         constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
         parameters = window_parameters(site, (kernel_h, kernel_w))
         arguments = (Input(0), *constants, Output(0))

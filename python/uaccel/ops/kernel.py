@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+KERNEL_ABI = 1  # raised when a kernel's C interface changes; also in uaccel_kernel.h
+
 ParameterValue = int | float | tuple[int, ...]
 
 

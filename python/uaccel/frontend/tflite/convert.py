@@ -134,11 +134,10 @@ def channel_multipliers(
 
 
 def bias_values(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:
-    """The bias as int32 (int64 for 16-bit activations), zeros where the model has none."""
-    dtype = np.dtype(np.int64 if wide else np.int32)
+    """The bias, zeros where the model has none; its type is the accumulator's: ``wide`` allows 64 bits."""
     if bias is None:
-        return np.zeros(channels, dtype)
+        return np.zeros(channels, np.int64 if wide else np.int32)
     need_dtype(bias, ("int32", "int64") if wide else ("int32",), "bias")
     values = need_constant(bias, "bias").reshape(-1)
     need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
-    return values.astype(dtype)
+    return values

@@ -13,7 +13,7 @@ import tflite
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
-from uaccel.model import Quantisation, TensorInfo, TensorSpec
+from uaccel.model import Quantisation, Shape, TensorInfo, TensorSpec
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -41,14 +41,17 @@ PADDINGS = _names(tflite.Padding)
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """``data`` holds the value of a constant, None for what is computed or given at run time."""
+    """``data`` holds the value of a constant, None for what is computed or given at run time.
+
+    ``signature`` is the shape as the author declared it, with -1 for extents that may vary.
+    """
 
     index: int
     name: str
     info: TensorInfo
     quantisation: Quantisation | None
     data: NDArray[Any] | None
-    dynamic: bool
+    signature: Shape
     is_variable: bool
 
     @property
@@ -170,13 +173,10 @@ class _Reader:
         name = (table.Name() or b"").decode() or f"tensor_{index}"
         kind = table.Type()
         shape = _indices(table.Shape, self._length(table.ShapeLength()))
-        if any(extent < 0 for extent in shape):
-            dynamic = True
-        else:
-            dynamic = any(extent < 0 for extent in _indices(table.ShapeSignature, table.ShapeSignatureLength()))
+        signature = _indices(table.ShapeSignature, table.ShapeSignatureLength()) or shape
         info = TensorInfo(shape, DTYPES.get(kind, TYPE_NAMES.get(kind, f"type {kind}")))
         data = self._constant(table, info, name)
-        return Tensor(index, name, info, self._quantisation(table), data, dynamic, bool(table.IsVariable()))
+        return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()))
 
     def _constant(self, table: Any, info: TensorInfo, name: str) -> NDArray[Any] | None:
         number = table.Buffer()

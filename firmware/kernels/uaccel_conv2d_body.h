@@ -1,0 +1,86 @@
+/* The convolution kernels for one element type; included by uaccel_conv2d.h, once a type. */
+
+/* The elements under one window, `depth` channels from `channel` on, as a contiguous patch. */
+UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_gather)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *input,
+                                                   uaccel_index top, uaccel_index left, uaccel_index channel,
+                                                   uaccel_index depth, UACCEL_ELEMENT *patch)
+{
+    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->dilation_height;
+        for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
+            const uaccel_index x = left + kx * p->dilation_width;
+            const bool inside = y >= 0 && y < p->in_height && x >= 0 && x < p->in_width;
+            const UACCEL_ELEMENT *pixel = input + (y * p->in_width + x) * p->in_channels + channel;
+            for (uaccel_index c = 0; c < depth; ++c) {
+                patch[c] = inside ? pixel[c] : (UACCEL_ELEMENT)p->input_zero_point;
+            }
+            patch += depth;
+        }
+    }
+}
+
+/* Channels first..last-1 of one output pixel from its patch of `size` elements. */
+UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_pixel)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *patch,
+                                                  uaccel_index size, uaccel_index first, uaccel_index last,
+                                                  const int8_t *weights, const UACCEL_ACCUMULATOR *bias,
+                                                  const int32_t *multiplier, const int8_t *shift,
+                                                  UACCEL_ELEMENT *output)
+{
+    for (uaccel_index o = first; o < last; ++o) {
+        const int8_t *row = weights + o * size;
+        UACCEL_ACCUMULATOR acc = bias[o];
+        for (uaccel_index i = 0; i < size; ++i) {
+            acc = UACCEL_ADD(acc, (int32_t)patch[i] * row[i]);
+        }
+        const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[o * p->scale_step], shift[o * p->scale_step]);
+        const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
+        output[o] = (UACCEL_ELEMENT)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+    }
+}
+
+/* Any window. scratch: one group's patch, kernel_height * kernel_width * in_channels / groups elements. */
+UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *input,
+                                            const int8_t *weights, const UACCEL_ACCUMULATOR *bias,
+                                            const int32_t *multiplier, const int8_t *shift,
+                                            UACCEL_ELEMENT *output, void *scratch)
+{
+    UACCEL_ELEMENT *patch = scratch;
+    const uaccel_index depth = p->in_channels / p->groups;
+    const uaccel_index per_group = p->out_channels / p->groups;
+    const uaccel_index size = p->kernel_height * p->kernel_width * depth;
+    for (uaccel_index n = 0; n < p->batch; ++n) {
+        for (uaccel_index y = 0; y < p->out_height; ++y) {
+            for (uaccel_index x = 0; x < p->out_width; ++x) {
+                const uaccel_index top = y * p->stride_height - p->pad_top;
+                const uaccel_index left = x * p->stride_width - p->pad_left;
+                for (uaccel_index g = 0; g < p->groups; ++g) {
+                    UACCEL_FN(uaccel_conv2d_gather)(p, input, top, left, g * depth, depth, patch);
+                    UACCEL_FN(uaccel_conv2d_pixel)(p, patch, size, g * per_group, (g + 1) * per_group,
+                                                   weights, bias, multiplier, shift, output);
+                }
+                output += p->out_channels;
+            }
+        }
+        input += p->in_height * p->in_width * p->in_channels;
+    }
+}
+
+/* 1x1 windows without padding or groups: every input pixel is a patch already. */
+UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_pointwise)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *input,
+                                                      const int8_t *weights, const UACCEL_ACCUMULATOR *bias,
+                                                      const int32_t *multiplier, const int8_t *shift,
+                                                      UACCEL_ELEMENT *output)
+{
+    for (uaccel_index n = 0; n < p->batch; ++n) {
+        for (uaccel_index y = 0; y < p->out_height; ++y) {
+            const UACCEL_ELEMENT *pixel = input + y * p->stride_height * p->in_width * p->in_channels;
+            for (uaccel_index x = 0; x < p->out_width; ++x) {
+                UACCEL_FN(uaccel_conv2d_pixel)(p, pixel, p->in_channels, 0, p->out_channels, weights, bias,
+                                               multiplier, shift, output);
+                pixel += p->stride_width * p->in_channels;
+                output += p->out_channels;
+            }
+        }
+        input += p->in_height * p->in_width * p->in_channels;
+    }
+}

@@ -1,0 +1,28 @@
+/* Fully connected, weights [units, depth], portable C.
+ *
+ * The bias already holds -input_zero_point * sum(weights of the unit). */
+#ifndef UACCEL_FULLY_CONNECTED_H
+#define UACCEL_FULLY_CONNECTED_H
+
+#include "uaccel_fixedpoint.h"
+
+struct uaccel_fully_connected {
+    uaccel_index rows, depth, units;
+    int32_t output_zero_point;
+    int32_t clamp_min, clamp_max;
+    uaccel_index scale_step; /* 1: a multiplier and a shift per output channel, 0: one for all */
+};
+
+#include "uaccel_type_s8.h"
+#include "uaccel_fully_connected_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16.h"
+#include "uaccel_fully_connected_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16_acc32.h"
+#include "uaccel_fully_connected_body.h"
+#include "uaccel_type_end.h"
+
+#endif

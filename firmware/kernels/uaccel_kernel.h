@@ -1,0 +1,41 @@
+/* What every kernel header needs: fixed-width types and how a kernel is declared.
+ *
+ * A kernel is a function over a constant parameter structure. It is always inlined into the layer that
+ * calls it, so that the compiler sees shapes, strides and zero points as constants, folds them and unrolls. */
+#ifndef UACCEL_KERNEL_H
+#define UACCEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Raised whenever a kernel's interface changes; generated code refuses another number. */
+#define UACCEL_KERNEL_ABI 1
+
+#if defined(__GNUC__)
+#define UACCEL_KERNEL static inline __attribute__((always_inline, unused))
+#define UACCEL_SHARED __attribute__((noinline))
+#define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#else
+#define UACCEL_KERNEL static inline
+#define UACCEL_SHARED
+#define UACCEL_ALIGNED(bytes)
+#endif
+
+/* Where constants lie; define it to place them, for example __attribute__((section(".qspi"))). */
+#ifndef UACCEL_CONSTANT
+#define UACCEL_CONSTANT UACCEL_ALIGNED(4)
+#endif
+
+/* Where the workspace lies; define it to place it, for example __attribute__((section(".dtcm"))). */
+#ifndef UACCEL_WORKSPACE
+#define UACCEL_WORKSPACE
+#endif
+
+#define UACCEL_STATIC_ASSERT(condition, name) typedef char uaccel_assert_##name[(condition) ? 1 : -1]
+
+/* A loop variable and every extent: at most 2^31 elements in a tensor. */
+typedef int32_t uaccel_index;
+
+#endif

@@ -1,0 +1,47 @@
+"""All generated files of one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uaccel.emit.header import header
+from uaccel.emit.options import EmitOptions, Names, names_of
+from uaccel.emit.provenance import provenance
+from uaccel.emit.source import source
+from uaccel.emit.weights import ConstantPool, weights_header, weights_source
+from uaccel.lower.program import Program
+from uaccel.memory.placement import Placement
+
+
+@dataclass(frozen=True)
+class Generated:
+    """``sources`` and ``headers`` map file names to text; ``kernels`` are the kernel headers they include."""
+
+    names: Names
+    sources: dict[str, str]
+    private_headers: dict[str, str]
+    public_headers: dict[str, str]
+    kernels: tuple[str, ...]
+    weight_bytes: int
+
+
+def generate(program: Program, placement: Placement, options: EmitOptions, command: str) -> Generated:
+    names = names_of(program)
+    pool = ConstantPool(program, names)
+
+    def about(what: str) -> str:
+        return provenance(program, what, command)
+
+    code = source(program, placement, names, options, pool, about(f"The executor of {program.name}."))
+    weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
+    declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
+    public = header(program, placement, names, options, about(f"The interface of {program.name}."))
+    kernels = sorted({call.header for layer in program.layers for call in layer.kernel.calls if call.header})
+    return Generated(
+        names=names,
+        sources={f"{names.prefix}.c": code, f"{names.prefix}_weights.c": weights},
+        private_headers={f"{names.prefix}_weights.h": declarations},
+        public_headers={names.header: public},
+        kernels=tuple(kernels),
+        weight_bytes=pool.size,
+    )

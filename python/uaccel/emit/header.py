@@ -1,0 +1,73 @@
+"""The public header of a generated model: its manual."""
+
+from __future__ import annotations
+
+from uaccel.emit.ctext import comment_safe
+from uaccel.emit.options import EmitOptions, Names
+from uaccel.lower.program import Program
+from uaccel.memory.placement import Placement
+from uaccel.model import TensorSpec
+
+
+def header(program: Program, placement: Placement, names: Names, options: EmitOptions, provenance: str) -> str:
+    guard = f"{names.macro}_H"
+    signature = program.signature
+    parts = [
+        provenance,
+        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        _sizes(placement, names, signature.inputs, signature.outputs),
+        _struct(f"{names.prefix}_inputs", "What goes in; the memory is the caller's and is not written.",
+                names.inputs, signature.inputs),
+        _struct(f"{names.prefix}_outputs", "What comes out; the memory is the caller's.",
+                names.outputs, signature.outputs),
+        _pools(placement, names, options),
+        _run(names, options),
+        "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _sizes(
+    placement: Placement, names: Names, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]
+) -> str:
+    owner = "the array in which intermediate tensors live" 
+    lines = [f"/* Bytes of the workspace: {owner}. */"]
+    lines.append(f"#define {names.macro}_WORKSPACE_SIZE {placement.arena}")
+    lines.append("\n/* Bytes of each input and output. */")
+    for member, spec in (*zip(names.inputs, inputs, strict=True), *zip(names.outputs, outputs, strict=True)):
+        lines.append(f"#define {names.macro}_{member.upper()}_SIZE {spec.info.size}")
+    lines.append("\n/* What the run function returns. */")
+    lines.append(f"#define {names.macro}_OK 0")
+    lines.append(f"#define {names.macro}_NULL_POINTER (-1) /* an argument or one of its members is NULL */")
+    return "\n".join(lines) + "\n"
+
+
+def _struct(name: str, comment: str, members: tuple[str, ...], specs: tuple[TensorSpec, ...]) -> str:
+    lines = [f"/* {comment} */", f"struct {name} {{"]
+    for member, spec in zip(members, specs, strict=True):
+        quantisation = f", {spec.quantisation}" if spec.quantisation else ""
+        lines.append(f'    void *{member}; /* "{comment_safe(spec.name)}": {spec.info}{quantisation} */')
+    if not members:
+        lines.append("    int unused; /* C has no empty structures */")
+    return "\n".join([*lines, "};\n"])
+
+
+def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
+    if not options.workspace_pool:
+        return ""
+    return (
+        "/* Memory for intermediate tensors, aligned to 8 bytes; its content need not last between runs. */\n"
+        f"struct {names.prefix}_workspace_pools {{\n"
+        f"    void *{options.workspace_pool}; /* {placement.arena} bytes */\n}};\n"
+    )
+
+
+def _run(names: Names, options: EmitOptions) -> str:
+    pools = f",\n    struct {names.prefix}_workspace_pools *workspace_pools" if options.workspace_pool else ""
+    where = "" if options.workspace_pool else "The workspace is static: not reentrant. "
+    return (
+        f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above. */\n"
+        f"int32_t {names.prefix}_run(\n    struct {names.prefix}_inputs *inputs,\n"
+        f"    struct {names.prefix}_outputs *outputs{pools});\n"
+    )

@@ -1,0 +1,87 @@
+"""The constants of a model: one array per distinct content, apart from the code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.emit.ctext import array_body, c_type
+from uaccel.emit.options import Names
+from uaccel.lower.program import Layer, Program
+from uaccel.ops.kernel import Constant
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """One constant array; ``users`` are the layers that read it."""
+
+    symbol: str
+    data: NDArray[Any]
+    users: list[str] = field(default_factory=list)
+
+    @property
+    def declaration(self) -> str:
+        return f"const {c_type(str(self.data.dtype))} {self.symbol}[{max(1, self.data.size)}]"
+
+
+class ConstantPool:
+    """Names every constant of a program and finds equal ones."""
+
+    def __init__(self, program: Program, names: Names) -> None:
+        self._names = names
+        self._by_content: dict[tuple[str, bytes], Array] = {}
+        self._symbols: dict[tuple[int, int, int], str] = {}
+        for layer in program.layers:
+            self._add_layer(layer)
+
+    def _add_layer(self, layer: Layer) -> None:
+        for i, call in enumerate(layer.kernel.calls):
+            for j, argument in enumerate(call.arguments):
+                if isinstance(argument, Constant):
+                    self._symbols[layer.index, i, j] = self._add(layer, argument, f"_{i}" if i else "")
+
+    def _add(self, layer: Layer, constant: Constant, suffix: str) -> str:
+        data = np.ascontiguousarray(constant.data)
+        key = (str(data.dtype), data.tobytes())
+        if key not in self._by_content:
+            symbol = f"{self._names.prefix}_{layer.name}_{constant.role}{suffix}"
+            self._by_content[key] = Array(symbol, data)
+        array = self._by_content[key]
+        if layer.name not in array.users:
+            array.users.append(layer.name)
+        return array.symbol
+
+    def symbol(self, layer: Layer, call: int, argument: int) -> str:
+        return self._symbols[layer.index, call, argument]
+
+    @property
+    def arrays(self) -> list[Array]:
+        return list(self._by_content.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes in flash."""
+        return sum(array.data.nbytes for array in self.arrays)
+
+
+def weights_header(names: Names, arrays: list[Array], provenance: str) -> str:
+    guard = f"{names.macro}_WEIGHTS_H"
+    lines = [provenance, f"#ifndef {guard}", f"#define {guard}", "", '#include "uaccel_kernel.h"', ""]
+    lines += [f"extern {array.declaration};" for array in arrays]
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
+    parts = [provenance, f'#include "{names.prefix}_weights.h"', ""]
+    for array in arrays:
+        shape = "x".join(map(str, array.data.shape)) or "1"
+        users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
+        parts.append(f"/* {array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)} */")
+        body = array_body(array.data) if array.data.size else "    0"
+        parts.append(f"{array.declaration} UACCEL_CONSTANT = {{\n{body}\n}};\n")
+    if not arrays:
+        parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")
+    return "\n".join(parts)

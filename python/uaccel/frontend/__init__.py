@@ -1,0 +1,23 @@
+"""Model files to Relax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uaccel.errors import ModelError
+from uaccel.model import ImportedModel
+
+FORMATS = (".tflite",)
+
+
+def import_model(path: Path) -> ImportedModel:
+    """Read a model file; the format follows from its suffix."""
+    if not path.exists():
+        raise ModelError(f"no model file {path}; check the path")
+    if path.is_dir():
+        raise ModelError(f"{path} is a directory, wanted a model file ({', '.join(FORMATS)})")
+    if path.suffix.lower() not in FORMATS:
+        raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {', '.join(FORMATS)}")
+    from uaccel.frontend.tflite.importer import import_tflite
+
+    return import_tflite(path)

@@ -1,0 +1,142 @@
+"""A TFLite file becomes a Relax module of integer operators, with TVM's converter for everything that is float."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from uaccel.errors import ModelError
+from uaccel.frontend.tflite import conv, fallback, fully_connected, shapes
+from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr
+from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
+from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
+from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
+
+CONVERTER_MODULES = (conv, fully_connected, shapes)
+FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
+
+
+@dataclass
+class _State:
+    context: Context = field(default_factory=Context)
+    tensors: dict[str, TensorSpec] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def import_tflite(path: Path) -> ImportedModel:
+    """Read, check and convert; every layer that cannot be converted is named in one error."""
+    graph, data = read(path)
+    _check_tensors(graph, path)
+    state = _State()
+    module = _convert(graph, state)
+    if state.problems:
+        listing = "; ".join(state.problems)
+        raise ModelError(f"cannot import {path}: {len(state.problems)} unsupported: {listing}")
+    return ImportedModel(
+        name=path.stem,
+        source_format="tflite",
+        digest=hashlib.sha256(data).hexdigest(),
+        module=module,
+        signature=Signature(tuple(t.spec for t in graph.inputs), tuple(t.spec for t in graph.outputs)),
+        tensors=state.tensors,
+        origins=state.origins,
+        warnings=tuple(state.warnings),
+    )
+
+
+def _check_tensors(graph: Graph, path: Path) -> None:
+    for tensor in graph.inputs:
+        if tensor.info.dtype not in DTYPES.values():
+            raise ModelError(f'{path}: input "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled')
+        if any(extent < 0 for extent in tensor.signature[1:]):
+            _refuse_dynamic(path, tensor, tensor.signature)
+    for tensor in graph.tensors:
+        if any(extent < 0 for extent in tensor.info.shape):
+            _refuse_dynamic(path, tensor, tensor.info.shape)
+        if tensor.info.elements == 0 and tensor.data is None and tensor.info.shape:
+            raise ModelError(f'{path}: tensor "{tensor.name}" ({tensor.info}) holds no elements; nothing to compute')
+
+
+def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
+    """A free batch (axis 0) is taken at the size that the file gives, as TFLite Micro does; others are not."""
+    extents = ",".join("?" if extent < 0 else str(extent) for extent in shape)
+    raise ModelError(
+        f'{path}: tensor "{tensor.name}" has the dynamic shape [{extents}]; firmware needs every extent fixed: '
+        "set the input shape before converting the model to TFLite"
+    )
+
+
+def _convert(graph: Graph, state: _State) -> Any:
+    builder = ModuleBuilder()
+    names = unique_names(c_identifier(t.name) for t in graph.inputs)
+    parameters = []
+    for name, tensor in zip(names, graph.inputs, strict=True):
+        var = relax.Var(name, relax.TensorType(tensor.info.shape, tensor.info.dtype))
+        parameters.append(var)
+        state.context.exprs[tensor.index] = var
+        state.tensors[name] = tensor.spec
+    with builder.function(parameters) as block:
+        for operator in graph.operators:
+            _operator(graph, operator, state, block)
+        if state.problems:
+            block.finish(relax.Tuple([]))
+        else:
+            results = [state.context.expr(tensor) for tensor in graph.outputs]
+            block.finish(results[0] if len(results) == 1 else relax.Tuple(results))
+    _attribute_intermediates(builder.module, state)
+    return builder.module
+
+
+def _attribute_intermediates(module: Any, state: _State) -> None:
+    """TVM's converter may need several bindings for one operator; they come before the one that is named."""
+    origin = None
+    for var, _ in reversed(main_bindings(module)[1]):
+        origin = state.origins.get(var.name, origin)
+        if origin is not None:
+            state.origins.setdefault(var.name, origin)
+
+
+def layer_name(operator: Operator) -> str:
+    """conv_2d_3: the operator and its number in the file, as Netron counts them."""
+    return f"{c_identifier(operator.name).lower()}_{operator.index}"
+
+
+def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> None:
+    """Convert one operator and bind its outputs; a failure is noted and the walk goes on."""
+    name = layer_name(operator)
+    try:
+        exprs = _expressions(graph, operator, state, block)
+        bound = [block.emit(expr, f"{name}_{i}" if len(exprs) > 1 else name) for i, expr in enumerate(exprs)]
+    except (ModelError, TypeError) as error:
+        _note_problem(operator, str(error), state, block)
+        return
+    for var, tensor in zip(bound, operator.outputs, strict=True):
+        state.context.exprs[tensor.index] = var
+        state.tensors[var.name] = tensor.spec
+        state.origins[var.name] = Origin(operator.index, operator.name, tensor.name)
+
+
+def _note_problem(operator: Operator, reason: str, state: _State, block: Any) -> None:
+    """Remember it, and give the outputs stand-ins so that later operators are checked as well."""
+    output = operator.outputs[0].name if operator.outputs else "no output"
+    state.problems.append(f'operator {operator.index} {operator.name} ("{output}"): {reason}')
+    for tensor in operator.outputs:
+        state.context.exprs[tensor.index] = block.stand_in(tensor.info.shape, tensor.info.dtype)
+
+
+def _expressions(graph: Graph, operator: Operator, state: _State, block: Any) -> list[Expr]:
+    entry = CONVERTERS.get(operator.name)
+    if entry is not None and entry[1](operator):
+        result = entry[0](state.context, operator)
+        return list(result) if isinstance(result, (list, tuple)) else [result]
+    if any(_is_quantised(tensor) for tensor in (*operator.inputs, *operator.outputs) if tensor is not None):
+        state.warnings.append(f'operator {operator.index} {operator.name} ("{operator.outputs[0].name}"): {FLOAT_NOTE}')
+    return fallback.convert(graph, operator, state.context, block)
+
+
+def _is_quantised(tensor: Tensor) -> bool:
+    return tensor.quantisation is not None and tensor.info.dtype in ("int8", "uint8", "int16")

@@ -1,0 +1,184 @@
+"""Relax bindings, in order, become layers: an integer operator's kernel, a layout kernel, or TVM's own C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import InternalError
+from uaccel.lower.fallback import fallback_layer
+from uaccel.lower.program import Definition, Layer, Program, Value
+from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, c_identifier, unique_names
+from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
+from uaccel.ops.kernel import Constant, Input, Kernel, KernelCall, Output
+from uaccel.ops.layout import layout_kernels
+from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, main_bindings, main_result
+
+Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
+
+
+def lower(model: ImportedModel, name: str) -> Program:
+    """The program of a model whose layers all run on the CPU."""
+    return _Lowering(model, name).program()
+
+
+@dataclass
+class _Step:
+    """What one binding becomes, before it has a place in the list."""
+
+    op: str
+    kernel: Kernel
+    reason: str
+    macs: int = 0
+    definition: Definition | None = None
+
+
+class _Lowering:
+    def __init__(self, model: ImportedModel, name: str) -> None:
+        self.model = model
+        self.name = name
+        self.env: dict[Any, Any] = {}
+        self.layers: list[Layer] = []
+        self.taken: list[str] = []
+
+    def program(self) -> Program:
+        parameters, bindings = main_bindings(self.model.module)
+        inputs = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
+        self.env.update(zip(parameters, inputs, strict=True))
+        for var, expr in bindings:
+            self.env[var] = self._bind(var.name, expr)
+        result = self._resolve(main_result(self.model.module))
+        outputs = result if isinstance(result, tuple) else (result,)
+        values = self._own_outputs(inputs, outputs)
+        return Program(self.name, self.model, inputs, values, tuple(self.layers))
+
+    def _value(self, name: str, info: TensorInfo) -> Value:
+        unique = unique_names([*self.taken, c_identifier(name)])[-1]
+        self.taken.append(unique)
+        spec = self.model.tensors.get(name)
+        quantisation = spec.quantisation if spec else None
+        return Value(unique, TensorSpec(spec.name if spec else name, info, quantisation))
+
+    def _resolve(self, expr: Any) -> Any:
+        if is_var(expr):
+            return self.env[expr]
+        if is_constant(expr):
+            return np.asarray(expr.value.numpy())
+        if is_tuple(expr):
+            return tuple(self._resolve(field) for field in expr.fields)
+        if is_tuple_get_item(expr):
+            return self._resolve(expr.tuple_value)[int(expr.index)]
+        raise InternalError(f"unexpected Relax expression {type(expr).__name__} in a normalised module")
+
+    def _bind(self, name: str, expr: Any) -> Any:
+        if not is_call(expr):
+            return self._resolve(expr)
+        arguments = flatten([self._resolve(arg) for arg in expr.args if is_tensor_argument(arg)])
+        operands = tuple(as_operand(argument) for argument in arguments)
+        single = not hasattr(expr.ty, "fields")
+        infos = (type_info(expr.ty),) if single else tuple(type_info(entry) for entry in expr.ty.fields)
+        step = choose(expr, operands, infos, f"{self.name}_{c_identifier(name)}")
+        outputs = tuple(self._value(name if single else f"{name}_{i}", info) for i, info in enumerate(infos))
+        self._append(name, step, tuple(a for a in arguments if isinstance(a, Value)), outputs)
+        return outputs[0] if single else outputs
+
+    def _append(self, name: str, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
+        origin = self.model.origins.get(name, Origin(-1, step.op, name))
+        if name not in self.model.tensors and origin.index >= 0:
+            name = f"{step.op}_{origin.index}"
+        name = unique_names([*(layer.name for layer in self.layers), c_identifier(name)])[-1]
+        self.layers.append(
+            Layer(
+                index=len(self.layers),
+                name=name,
+                op=step.op,
+                engine="cpu",
+                reason=step.reason,
+                origin=origin,
+                inputs=inputs,
+                outputs=outputs,
+                kernel=step.kernel,
+                macs=step.macs,
+                definition=step.definition,
+            )
+        )
+
+    def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
+        """Every output needs bytes of its own: copy what is an input, a constant, or shares another output's."""
+        owners = {value.name for value in inputs}
+        roots = {layer.outputs[0].name: layer.inputs[0].name for layer in self.layers if layer.is_view and layer.inputs}
+
+        def root(value: Value) -> str:
+            name = value.name
+            while name in roots:
+                name = roots[name]
+            return name
+
+        values = []
+        for spec, result in zip(self.model.signature.outputs, results, strict=True):
+            if not isinstance(result, Value) or root(result) in owners:
+                result = self._copy(spec, result)
+            owners.add(root(result))
+            values.append(result)
+        return tuple(values)
+
+    def _copy(self, spec: TensorSpec, source: Any) -> Value:
+        name = f"copy_{c_identifier(spec.name)}"
+        target = self._value(name, spec.info)
+        target = Value(target.name, spec)
+        is_value = isinstance(source, Value)
+        argument = Input(0) if is_value else Constant("data", np.asarray(source))
+        call = KernelCall("uaccel_copy", "uaccel_layout.h", "uaccel_copy", {"bytes": spec.info.size}, (argument, Output(0)))
+        step = _Step("copy", Kernel("portable", (call,)), "an output needs memory of its own")
+        self._append(target.name, step, (source,) if is_value else (), (target,))
+        return target
+
+
+def is_tensor_argument(expr: Any) -> bool:
+    """Shapes and other compile-time arguments of Relax operators are no tensors."""
+    return is_constant(expr) or hasattr(expr.ty, "dtype") or hasattr(expr.ty, "fields")
+
+
+def flatten(values: Sequence[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for value in values:
+        flat.extend(flatten(value) if isinstance(value, tuple) else [value])
+    return flat
+
+
+def as_operand(argument: Any) -> Operand:
+    if isinstance(argument, Value):
+        return Operand(argument.info)
+    return Operand(TensorInfo(tuple(argument.shape), str(argument.dtype)), argument)
+
+
+def choose(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...], symbol: str) -> _Step:
+    """The first kernel that fits; where none does, C from TVM's own lowering."""
+    operator = operator_of(call)
+    if operator is not None:
+        return _integer_step(operator, call, operands, outputs)
+    op = call.op.name.removeprefix("relax.")
+    kernels = layout_kernels(call, operands, outputs)
+    if kernels:
+        return _Step(op, kernels[0], _describe(kernels[0]))
+    kernel, definition = fallback_layer(call, operands, symbol)
+    return _Step(op, kernel, f"no CPU kernel for {call.op.name}: C from its TIR (TIR fallback)", 0, definition)
+
+
+def _integer_step(
+    operator: IntegerOperator[Any], call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]
+) -> _Step:
+    site = Site(operator.attrs_of(call), operands, outputs)
+    kernel = operator.kernels(site)[0]
+    return _Step(operator.name, kernel, _describe(kernel), operator.macs(site))
+
+
+def _describe(kernel: Kernel) -> str:
+    if kernel.view:
+        return "no work: the same bytes under another shape"
+    functions = list(dict.fromkeys(call.function for call in kernel.calls))
+    return f"CPU kernel {', '.join(functions)} ({kernel.variant})"

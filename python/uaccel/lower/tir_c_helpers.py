@@ -1,0 +1,115 @@
+"""The small C functions that expressions call where C has no operator with the meaning of TIR's.
+
+Each stands in an include guard, so that functions which were generated apart can share a translation unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from uaccel.lower.tir_c_value import c_type, limits
+
+SHORT = {
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float32": "f32", "float64": "f64",
+}  # fmt: skip
+
+
+def min_max(name: str, sign: str, dtype: str) -> str:
+    """The second operand wins where the comparison is false, so with NaN, as in TVM's own code generators."""
+    kind = c_type(dtype)
+    return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n    return a {sign} b ? a : b;\n}}\n"
+
+
+def quotient(name: str, dtype: str) -> str:
+    """Towards zero, and defined for every operand: x / 0 is 0, the minimum / -1 wraps."""
+    kind = c_type(dtype)
+    guard = "    if (b == 0) {\n        return 0;\n    }\n"
+    if dtype.startswith("int"):
+        guard += f"    if (b == -1) {{\n        return ({kind})(0 - (u{kind})a);\n    }}\n"
+    return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n{guard}    return a / b;\n}}\n"
+
+
+def remainder(name: str, dtype: str) -> str:
+    """Of the quotient towards zero; x % 0 and x % -1 are 0."""
+    kind = c_type(dtype)
+    condition = "b == 0 || b == -1" if dtype.startswith("int") else "b == 0"
+    return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n    return {condition} ? 0 : a % b;\n}}\n"
+
+
+def floor_quotient(name: str, dtype: str) -> str:
+    """Towards minus infinity; x / 0 is 0, the minimum / -1 wraps."""
+    kind = c_type(dtype)
+    return (
+        f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n"
+        f"    if (b == 0) {{\n        return 0;\n    }}\n"
+        f"    if (b == -1) {{\n        return ({kind})(0 - (u{kind})a);\n    }}\n"
+        f"    return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);\n}}\n"
+    )
+
+
+def floor_remainder(name: str, dtype: str) -> str:
+    """With the sign of the divisor; x % 0 and x % -1 are 0."""
+    kind = c_type(dtype)
+    return (
+        f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n"
+        f"    const {kind} r = b == 0 || b == -1 ? 0 : a % b;\n"
+        f"    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}}\n"
+    )
+
+
+def float_to_int(name: str, source: str, target: str) -> str:
+    """Towards zero, saturating, NaN to 0: a plain cast is undefined outside the range of the target."""
+    kind, suffix = c_type(target), "f" if source == "float32" else ""
+    low, high = limits(target)
+    top = f"{float(int(high) + 1)!r}{suffix}"
+    bottom = f"{float(low)!r}{suffix}"
+    macro = target.upper()
+    least = f"{macro}_MIN" if low < 0 else "0"
+    return (
+        f"static inline {kind} {name}({c_type(source)} x)\n{{\n"
+        f"    if (x >= {top}) {{\n        return {macro}_MAX;\n    }}\n"
+        f"    if (x <= {bottom}) {{\n        return {least};\n    }}\n"
+        f"    return x == x ? ({kind})x : 0;\n}}\n"
+    )
+
+
+_FAMILIES: dict[str, Callable[[str, str], str]] = {
+    "min": lambda name, dtype: min_max(name, "<", dtype),
+    "max": lambda name, dtype: min_max(name, ">", dtype),
+    "div": quotient,
+    "mod": remainder,
+    "floordiv": floor_quotient,
+    "floormod": floor_remainder,
+}
+
+
+class Helpers:
+    """Names of helpers on request; remembers which, to define them in front of the function."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, str] = {}
+
+    def of(self, family: str, dtype: str) -> str:
+        """The name of ``family``'s function of two operands of one type."""
+        name = f"uaccel_{family}_{SHORT[dtype]}"
+        self._sources.setdefault(name, _FAMILIES[family](name, dtype))
+        return name
+
+    def conversion(self, source: str, target: str) -> str:
+        """The name of the function that converts floating point to int32, int64 or uint64."""
+        name = f"uaccel_{SHORT[source]}_to_{SHORT[target]}"
+        self._sources.setdefault(name, float_to_int(name, source, target))
+        return name
+
+    def define(self, used: Iterable[str]) -> str:
+        """The definitions of ``used``, in alphabetical order."""
+        guarded = []
+        for name in sorted(set(used) & set(self._sources)):
+            macro = name.upper()
+            guarded.append(f"#ifndef {macro}\n#define {macro}\n{self._sources[name]}#endif\n\n")
+        return "".join(guarded)
+
+    def names(self) -> Iterable[str]:
+        return self._sources

@@ -1,0 +1,175 @@
+"""C expressions that know their type and the range of their value.
+
+TIR gives every expression a type, C promotes and converts behind one's back. So every expression that is printed
+carries the type that C gives it and the bounds of its value: whoever uses it sees whether a cast is needed, whether
+32 bits are enough and whether an operation can overflow. Types go by their TVM names ("int8", "float32", "bool").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+from uaccel.errors import ModelError
+
+C_TYPES = {
+    "bool": "bool",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "float32": "float",
+    "float64": "double",
+}
+FLOATS = ("float32", "float64")
+PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")
+"""What C turns into int before it computes."""
+
+
+class Level(IntEnum):
+    """How tightly an expression binds, loosest first."""
+
+    CONDITIONAL = 1
+    OR = 2
+    AND = 3
+    BITS = 4
+    COMPARE = 5
+    SHIFT = 6
+    SUM = 7
+    PRODUCT = 8
+    UNARY = 9
+    PRIMARY = 10
+
+
+@dataclass(frozen=True)
+class Value:
+    """``low`` and ``high`` bound the value; a float may be NaN unless both are finite."""
+
+    text: str
+    level: Level
+    dtype: str
+    low: float
+    high: float
+    literal: bool = False
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in FLOATS
+
+    def within(self, dtype: str) -> bool:
+        return fits(self.low, self.high, dtype)
+
+
+def c_type(dtype: str) -> str:
+    if dtype not in C_TYPES:
+        raise ModelError(f"no C99 type for {dtype}: cast the tensor to float32 or an integer type in the model")
+    return C_TYPES[dtype]
+
+
+def itemsize(dtype: str) -> int:
+    c_type(dtype)
+    return int(np.dtype(dtype).itemsize)
+
+
+def bits(dtype: str) -> int:
+    return 1 if dtype == "bool" else 8 * itemsize(dtype)
+
+
+def is_signed(dtype: str) -> bool:
+    return dtype.startswith("int")
+
+
+def limits(dtype: str) -> tuple[float, float]:
+    """The bounds of a type; infinite for floating point."""
+    if dtype in FLOATS:
+        return -math.inf, math.inf
+    if is_signed(dtype):
+        return -(1 << (bits(dtype) - 1)), (1 << (bits(dtype) - 1)) - 1
+    return 0, (1 << bits(dtype)) - 1
+
+
+def fits(low: float, high: float, dtype: str) -> bool:
+    bottom, top = limits(dtype)
+    return bottom <= low and high <= top
+
+
+def name_of(text: str, dtype: str, low: float | None = None, high: float | None = None) -> Value:
+    """A variable or an array element."""
+    bottom, top = limits(dtype)
+    return Value(text, Level.PRIMARY, dtype, bottom if low is None else low, top if high is None else high)
+
+
+def operand(value: Value, loosest: Level) -> str:
+    """The text as an operand: in parentheses unless it binds at least as tightly as ``loosest``."""
+    return value.text if value.level >= loosest else f"({value.text})"
+
+
+def cast(value: Value, dtype: str) -> Value:
+    """The C cast; the bounds stay those of the value where it fits."""
+    low, high = (value.low, value.high) if value.within(dtype) else limits(dtype)
+    text = f"({c_type(dtype)}){operand(value, Level.UNARY)}"
+    return Value(text, Level.UNARY, dtype, low, high)
+
+
+def as_type(value: Value, dtype: str) -> Value:
+    """The value in C type ``dtype``, with a cast unless it has it or is promoted to it anyway."""
+    if value.dtype == dtype or (dtype == "int32" and value.dtype in PROMOTED):
+        return value
+    if value.literal and value.within(dtype):
+        return typed_literal(int(value.low), dtype)
+    return cast(value, dtype)
+
+
+def common_int(left: Value, right: Value, dtype: str) -> str:
+    """The type in which C shall combine two operands of TIR type ``dtype``: int where it holds both."""
+    if left.within("int32") and right.within("int32"):
+        return "int32"
+    return dtype if bits(dtype) >= 32 else "uint32"
+
+
+def typed_literal(value: int, dtype: str) -> Value:
+    """A constant of one of the types that have a suffix: int64, uint32, uint64."""
+    minimum = f"{dtype.upper()}_MIN"
+    suffixed = f"{dtype.upper()}_C({abs(value)})"
+    text = minimum if is_signed(dtype) and value == limits(dtype)[0] else f"{'-' if value < 0 else ''}{suffixed}"
+    return Value(text, Level.UNARY if value < 0 else Level.PRIMARY, dtype, value, value, True)
+
+
+def int_literal(value: int) -> Value:
+    """A constant, as plain decimal wherever int holds it."""
+    if value == limits("int32")[0]:
+        return Value("INT32_MIN", Level.PRIMARY, "int32", value, value, True)
+    if fits(value, value, "int32"):
+        return Value(str(value), Level.UNARY if value < 0 else Level.PRIMARY, "int32", value, value, True)
+    return typed_literal(value, "int64" if fits(value, value, "int64") else "uint64")
+
+
+def bool_literal(value: bool) -> Value:
+    return Value("true" if value else "false", Level.PRIMARY, "bool", value, value, True)
+
+
+def float_literal(value: float, dtype: str) -> Value:
+    """The shortest decimal that reads back as the same number."""
+    number = np.dtype(dtype).type(value)
+    low = high = float(number)
+    if math.isnan(low):
+        return Value("NAN" if dtype == "float32" else "(double)NAN", Level.UNARY, dtype, -math.inf, math.inf)
+    negative = math.copysign(1.0, low) < 0
+    if math.isinf(low):
+        text = "INFINITY" if dtype == "float32" else "(double)INFINITY"
+        return Value(f"-{text}" if negative else text, Level.UNARY, dtype, low, high)
+    digits = str(abs(number)) + ("f" if dtype == "float32" else "")
+    level = Level.UNARY if negative else Level.PRIMARY
+    return Value(f"-{digits}" if negative else digits, level, dtype, low, high, True)
+
+
+def retyped(value: Value, low: float, high: float) -> Value:
+    """The same text with other bounds."""
+    return replace(value, low=low, high=high)

@@ -1,0 +1,49 @@
+"""An independent judge of a plan: it shares no code with the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import InternalError
+from .block import Block, Plan, validate
+
+
+def check(blocks: Sequence[Block], plan: Plan) -> None:
+    """Raise InternalError if the plan would let a block be overwritten, misaligned or placed outside the arena."""
+    validate(blocks)
+    for block in blocks:
+        _check_place(block, plan)
+    unknown = sorted(set(plan.offsets) - {block.name for block in blocks})
+    if unknown:
+        raise InternalError(f"memory plan: offset for '{unknown[0]}', which is not among the blocks")
+    by_offset = sorted((block for block in blocks if block.size), key=lambda block: plan.offsets[block.name])
+    for index, low in enumerate(by_offset):
+        end = plan.offsets[low.name] + low.size
+        for high in by_offset[index + 1 :]:
+            if plan.offsets[high.name] >= end:
+                break
+            _check_disjoint_in_time(low, high, plan)
+
+
+def _check_place(block: Block, plan: Plan) -> None:
+    if block.name not in plan.offsets:
+        raise InternalError(f"memory plan: no offset for block '{block.name}'")
+    offset = plan.offsets[block.name]
+    if offset % block.alignment:
+        raise InternalError(
+            f"memory plan: block '{block.name}' lies at offset {offset}; it must be a multiple of {block.alignment}"
+        )
+    if offset < 0 or offset + block.size > plan.size:
+        raise InternalError(
+            f"memory plan: block '{block.name}' takes bytes {offset} to {offset + block.size}; "
+            f"the arena has {plan.size}"
+        )
+
+
+def _check_disjoint_in_time(low: Block, high: Block, plan: Plan) -> None:
+    step = max(low.first, high.first)
+    if step <= min(low.last, high.last):
+        raise InternalError(
+            f"memory plan: blocks '{low.name}' and '{high.name}' are both live at step {step} "
+            f"and share byte {plan.offsets[high.name]}"
+        )

@@ -1,0 +1,124 @@
+"""Exact search: is there a plan of at most so many bytes?
+
+In some smallest plan no block can be moved down, and such a plan can be built by placing blocks in order of their
+offsets, each directly on what already lies under it. The search tries those sequences. It gives up a branch when
+
+- a block or a section cannot hold what is still to be placed below the limit;
+- a block would start above the top of another that still has its place free below: that one has to come first;
+- the remaining blocks fall into groups that never meet: each is then solved alone.
+
+Arithmetic is in whole bytes, so a "no" is a proof. A failed search also says which limit is the next that could
+change the outcome; all limits in between are impossible too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .bound import round_up
+from .problem import Problem
+
+
+class OutOfWork(Exception):
+    """The allowance of a search is spent; nothing is proven."""
+
+
+@dataclass
+class Search:
+    """One search for a plan of at most ``limit`` bytes, with at most ``work`` elementary operations."""
+
+    problem: Problem
+    limit: int
+    work: int
+    offsets: list[int] = field(init=False)
+    next_limit: int = field(init=False, default=1 << 62)
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        self.offsets = [0] * len(problem.blocks)
+        self._top = [0] * problem.sections
+        self._grain = min(problem.alignments)
+        self._padded = [round_up(size, self._grain) for size in problem.sizes]
+        self._roof = round_up(self.limit, self._grain)
+
+    def run(self) -> bool:
+        """True: ``offsets`` holds a plan. False: there is none below ``next_limit``. Or raise OutOfWork."""
+        begin, end = self.problem.begin, self.problem.end
+        return self._place_all(sorted(range(len(begin)), key=lambda i: (begin[i], end[i])), 0, -1)
+
+    def _place_all(self, left: list[int], lowest: int, previous: int) -> bool:
+        groups = self._groups(left)
+        if len(groups) == 1:
+            return self._place_group(groups[0], lowest, previous)
+        saved = list(self._top)
+        for group in sorted(groups, key=len):
+            if not self._place_group(group, lowest, previous):
+                self._top[:] = saved
+                return False
+        return True
+
+    def _groups(self, left: list[int]) -> list[list[int]]:
+        """The blocks, which are sorted by first use, in groups that have no section in common."""
+        begin, end = self.problem.begin, self.problem.end
+        groups: list[list[int]] = []
+        reach = -1
+        for i in left:
+            if begin[i] >= reach:
+                groups.append([])
+                reach = end[i]
+            elif end[i] > reach:
+                reach = end[i]
+            groups[-1].append(i)
+        return groups
+
+    def _place_group(self, left: list[int], lowest: int, previous: int) -> bool:
+        begin, end, sizes, top = self.problem.begin, self.problem.end, self.problem.sizes, self._top
+        for at, _, i in self._candidates(left, lowest):
+            if at == lowest and i < previous:
+                continue  # the same offsets in another sequence
+            self.offsets[i] = at
+            here = slice(begin[i], end[i])
+            saved = top[here]
+            top[here] = [at + sizes[i]] * len(saved)
+            if self._place_all([j for j in left if j != i], at, i):
+                return True
+            top[here] = saved
+        return False
+
+    def _candidates(self, left: list[int], lowest: int) -> list[tuple[int, int, int]]:
+        """(offset, order, block) of what could come next, most promising first; empty if this branch is dead."""
+        begin, end, sizes, alignments, top = (
+            self.problem.begin, self.problem.end, self.problem.sizes, self.problem.alignments, self._top,
+        )
+        floor: dict[int, int] = {}
+        load: dict[int, int] = {}
+        found = []
+        ceiling = 1 << 62
+        for i in left:
+            begins, ends = begin[i], end[i]
+            self.work -= 1 + ends - begins
+            at = max(top[begins:ends])
+            if at < lowest:
+                at = lowest
+            at = (at + alignments[i] - 1) & -alignments[i]
+            ceiling = min(ceiling, at + sizes[i])
+            if at + sizes[i] > self.limit:
+                self.next_limit = min(self.next_limit, at + sizes[i])
+                return []
+            found.append((at, -sizes[i], i))
+            padded = self._padded[i]
+            for section in range(begins, ends):
+                if section in load:
+                    load[section] += padded
+                    if at < floor[section]:
+                        floor[section] = at
+                else:
+                    load[section] = padded
+                    floor[section] = at
+        if self.work < 0:
+            raise OutOfWork
+        needed = max(floor[section] + load[section] for section in load)
+        if needed > self._roof:
+            self.next_limit = min(self.next_limit, needed - self._grain + 1)
+            return []
+        return sorted(candidate for candidate in found if candidate[0] < ceiling)

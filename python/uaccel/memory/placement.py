@@ -1,0 +1,124 @@
+"""Where every value of a program lives: in the caller's inputs and outputs, or at an offset in the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uaccel.lower.program import Layer, Program, Value
+from uaccel.memory.plan import Block, Plan, check, choose_inplace, merge_shared, plan
+
+ELEMENT_ALIGNMENT = 4
+WIDE_ALIGNMENT = 8
+
+
+@dataclass(frozen=True)
+class Place:
+    """``kind`` is input, output (``index`` counts them) or arena (``offset`` in bytes)."""
+
+    kind: str
+    index: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """``scratch`` gives the arena offset of a layer's scratch memory, by layer index."""
+
+    places: Mapping[str, Place]
+    scratch: Mapping[int, int]
+    plan: Plan
+    blocks: tuple[Block, ...]
+
+    @property
+    def arena(self) -> int:
+        return self.plan.size
+
+
+def place(program: Program) -> Placement:
+    """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes."""
+    fixed = _fixed_places(program)
+    blocks, scratch = _blocks(program, fixed)
+    shares = choose_inplace(blocks, _views(program, fixed), _inplace(program, fixed))
+    merged, owner = merge_shared(blocks, shares)
+    planned = plan(merged)
+    check(merged, planned)
+    places = dict(fixed)
+    for block in blocks:
+        places[block.name] = Place("arena", offset=planned.offsets[owner[block.name]])
+    offsets = {index: planned.offsets[owner[name]] for index, name in scratch.items()}
+    return Placement(places, offsets, planned, tuple(merged))
+
+
+def _fixed_places(program: Program) -> dict[str, Place]:
+    """Inputs and outputs are the caller's memory, and so is every view of them."""
+    places = {value.name: Place("input", i) for i, value in enumerate(program.inputs)}
+    places.update({value.name: Place("output", i) for i, value in enumerate(program.outputs)})
+    views = [layer for layer in program.layers if layer.is_view]
+    for layer in views:
+        source, target = layer.inputs[0].name, layer.outputs[0].name
+        if source in places:
+            places.setdefault(target, places[source])
+    for layer in reversed(views):
+        source, target = layer.inputs[0].name, layer.outputs[0].name
+        if target in places:
+            places.setdefault(source, places[target])
+    for layer in views:
+        source, target = layer.inputs[0].name, layer.outputs[0].name
+        if source in places:
+            places.setdefault(target, places[source])
+    return places
+
+
+def _alignment(value: Value) -> int:
+    return WIDE_ALIGNMENT if value.info.itemsize == WIDE_ALIGNMENT else ELEMENT_ALIGNMENT
+
+
+def _blocks(program: Program, fixed: Mapping[str, Place]) -> tuple[list[Block], dict[int, str]]:
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    values: dict[str, Value] = {}
+    blocks: list[Block] = []
+    scratch: dict[int, str] = {}
+    for layer in program.layers:
+        for value in (*layer.inputs, *layer.outputs):
+            values[value.name] = value
+            first.setdefault(value.name, layer.index)
+            last[value.name] = layer.index
+        if layer.kernel.scratch:
+            scratch[layer.index] = f"scratch of {layer.name}"
+            blocks.append(Block(scratch[layer.index], layer.kernel.scratch, layer.index, layer.index, WIDE_ALIGNMENT))
+    for name, value in values.items():
+        if name not in fixed:
+            blocks.append(Block(name, value.info.size, first[name], last[name], _alignment(value)))
+    return blocks, scratch
+
+
+def _views(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:
+    return [
+        (layer.outputs[0].name, layer.inputs[0].name)
+        for layer in program.layers
+        if layer.is_view and layer.outputs[0].name not in fixed
+    ]
+
+
+def _inplace(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:
+    """Output over input where the kernel allows it, the input dies here, and both lie in the arena."""
+    last = {value.name: layer.index for layer in program.layers for value in layer.inputs}
+    aliased = {name for pair in _views(program, fixed) for name in pair}
+    return [
+        (layer.outputs[0].name, layer.inputs[index].name)
+        for layer in program.layers
+        for index in layer.kernel.inplace
+        if _may_share(layer, index, last, fixed) and layer.inputs[index].name not in aliased
+    ]
+
+
+def _may_share(layer: Layer, index: int, last: Mapping[str, int], fixed: Mapping[str, Place]) -> bool:
+    source, target = layer.inputs[index], layer.outputs[0]
+    return (
+        source.name not in fixed
+        and target.name not in fixed
+        and last[source.name] == layer.index
+        and target.info.size <= source.info.size
+    )

@@ -1,0 +1,34 @@
+"""Kernels for Relax's own operators that move bytes without looking at them, whatever the element type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from uaccel.model import TensorInfo
+from uaccel.ops.base import Operand
+from uaccel.ops.kernel import VIEW, Kernel
+
+LayoutRule = Callable[[Any, tuple[Operand, ...], tuple[TensorInfo, ...]], "Sequence[Kernel]"]
+
+RULES: dict[str, LayoutRule] = {}
+
+
+def layout(*names: str) -> Callable[[LayoutRule], LayoutRule]:
+    """Register how the Relax operators ``relax.<name>`` are computed; an empty answer means the TIR fallback."""
+
+    def add(rule: LayoutRule) -> LayoutRule:
+        RULES.update({f"relax.{name}": rule for name in names})
+        return rule
+
+    return add
+
+
+def layout_kernels(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:
+    rule = RULES.get(getattr(call.op, "name", ""))
+    return rule(call, operands, outputs) if rule else ()
+
+
+@layout("reshape", "expand_dims", "squeeze", "flatten")
+def view(_call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:
+    return (VIEW,) if operands[0].constant is None else ()
