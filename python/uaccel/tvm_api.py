@@ -149,3 +149,28 @@ class FunctionBlock:
 
     def finish(self, result: Any) -> None:
         self.result = result
+
+
+def with_all_bindings(module: Any) -> Any:
+    """The module with a ``main`` that returns every bound tensor, for looking at intermediates."""
+    function = module["main"]
+    builder = relax.BlockBuilder()
+    with builder.function("main", list(function.params)):
+        bound: dict[Any, Any] = {}
+        for var, value in main_bindings(module)[1]:
+            bound[var] = builder.emit(relax_substitute(value, bound), name_hint=var.name)
+        builder.emit_func_output(relax.Tuple(list(bound.values())))
+    return builder.get()
+
+
+def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:
+    """The expression with variables replaced; normalised modules nest no deeper than a call's arguments."""
+    if is_var(expr):
+        return replacement.get(expr, expr)
+    if is_tuple(expr):
+        return relax.Tuple([relax_substitute(entry, replacement) for entry in expr.fields])
+    if is_tuple_get_item(expr):
+        return relax.TupleGetItem(relax_substitute(expr.tuple_value, replacement), expr.index)
+    if is_call(expr):
+        return relax.Call(expr.op, [relax_substitute(arg, replacement) for arg in expr.args], expr.attrs, expr.ty_args)
+    return expr

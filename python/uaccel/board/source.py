@@ -89,6 +89,8 @@ def key_lines(text: str) -> dict[KeyPath, int]:
         if tokens[0] == "[":
             table = _header(tokens, arrays)
             lines[table] = number
+            for length in range(1, len(table)):  # [a.b] stands for [a] too, where that has no header
+                lines.setdefault(table[:length], number)
             continue
         key = table + _key(tokens[: tokens.index("=")])
         for length in range(len(table) + 1, len(key) + 1):

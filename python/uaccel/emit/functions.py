@@ -25,10 +25,18 @@ class Parameter:
 
 
 def layer_parameters(layer: Layer) -> list[Parameter]:
+    """Typed pointers; ``void *`` for a function of TVM's, which has types of its own."""
+    if layer.definition is not None:
+        inputs = [Parameter("const void *", f"input{i}") for i in range(len(layer.inputs))]
+        outputs = [Parameter("void *", f"output{i}") for i in range(len(layer.outputs))]
+        return [*inputs, *outputs, *_scratch_parameter(layer)]
     inputs = [Parameter(f"const {c_type(v.info.dtype)} *", f"input{i}") for i, v in enumerate(layer.inputs)]
     outputs = [Parameter(f"{c_type(v.info.dtype)} *", f"output{i}") for i, v in enumerate(layer.outputs)]
-    scratch = [Parameter("void *", "scratch")] if layer.kernel.scratch else []
-    return [*inputs, *outputs, *scratch]
+    return [*inputs, *outputs, *_scratch_parameter(layer)]
+
+
+def _scratch_parameter(layer: Layer) -> list[Parameter]:
+    return [Parameter("void *", "scratch")] if layer.kernel.scratch else []
 
 
 def shape_key(layer: Layer) -> Key:

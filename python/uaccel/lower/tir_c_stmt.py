@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +12,11 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.lower.tir_c_expr import ExpressionPrinter, Scope, Storage, one_line, supported
 from uaccel.lower.tir_c_names import Names
-from uaccel.lower.tir_c_reduce import Accumulation, accumulations, increment
-from uaccel.lower.tir_c_value import PROMOTED, Value, c_type, cast, fits, limits, name_of, retyped
-from uaccel.tvm_api import buffer_dtype, dtype_of, tirx
+from uaccel.lower.tir_c_reduce import Accumulation, accumulations, addend, is_start
+from uaccel.lower.tir_c_value import FLOATS, PROMOTED, Value, c_type, cast, fits, limits, name_of, retyped
+from uaccel.tvm_api import Call, buffer_dtype, dtype_of, tirx
 
 INDENT = "    "
-WIDTH = 110
 
 
 class StatementPrinter:
@@ -29,15 +28,10 @@ class StatementPrinter:
         self.express = ExpressionPrinter(scope)
         self.lines: list[str] = []
         self.depth = 1
+        self.addends: dict[Any, tuple[float, float]] = {}
 
     def line(self, text: str) -> None:
-        indent = INDENT * self.depth
-        self.lines.extend(
-            textwrap.wrap(
-                text, WIDTH, initial_indent=indent, subsequent_indent=indent + 2 * INDENT,
-                break_long_words=False, break_on_hyphens=False,
-            )
-        )  # fmt: skip
+        self.lines.append(INDENT * self.depth + text)
 
     @contextmanager
     def braces(self, head: str) -> Iterator[None]:
@@ -56,20 +50,21 @@ class StatementPrinter:
 
     def sequence(self, statements: Sequence[Any]) -> None:
         """Statements in order; stores that start a reduction go together with its loop."""
-        position = 0
-        while position < len(statements):
-            stores = 0
-            while isinstance(statements[min(position + stores, len(statements) - 1)], tirx.BufferStore):
-                stores += 1
-                if position + stores >= len(statements):
-                    break
-            end = position + stores
-            if stores and end < len(statements) and isinstance(statements[end], tirx.For):
-                self.reduction(statements[position:end], statements[end])
-                position = end + 1
+        starts: list[Any] = []
+        for statement in statements:
+            if is_start(statement):
+                starts.append(statement)
+                continue
+            if isinstance(statement, tirx.For):
+                self.reduction(starts, statement)
             else:
-                self.single(statements[position])
-                position += 1
+                self.each([*starts, statement])
+            starts = []
+        self.each(starts)
+
+    def each(self, statements: Sequence[Any]) -> None:
+        for statement in statements:
+            self.single(statement)
 
     def single(self, statement: Any) -> None:
         method = _PRINTERS.get(type(statement))
@@ -77,66 +72,70 @@ class StatementPrinter:
             raise ModelError(f"no C for a {type(statement).__name__} statement of the intermediate code: {one_line(statement)}")
         method(self, statement)
 
-    def reduction(self, stores: Sequence[Any], loop: Any) -> None:
+    def reduction(self, starts: Sequence[Any], loop: Any) -> None:
         """Keep in variables what the loop accumulates into fixed elements."""
-        found = accumulations(stores, loop, self.scope)
-        for store in stores:
-            if not any(store is a.start for a in found):
-                self.single(store)
-        if not found:
-            self.single(loop)
-            return
-        saved = {a.buffer: self.scope.storage[a.buffer] for a in found}
+        found = accumulations(starts, loop, self.scope)
+        self.each([start for start in starts if not any(start is a.start for a in found)])
+        outer = [self.scope.storage[a.buffer] for a in found]
         targets = [self.express.element(a.buffer, a.start.indices).text for a in found]
-        for a in found:
-            self.declare_accumulator(a)
+        for accumulation in found:
+            self.declare(accumulation)
         self.accumulate(found, loop)
-        for a, target in zip(found, targets, strict=True):
-            result = self.scope.storage[a.buffer]
-            self.scope.storage[a.buffer] = saved[a.buffer]
-            self.line(f"{target} = {result.name};")
+        for accumulation, place, target in zip(found, outer, targets, strict=True):
+            self.line(f"{target} = {self.scope.storage[accumulation.buffer].name};")
+            self.scope.storage[accumulation.buffer] = place
 
-    def declare_accumulator(self, accumulation: Accumulation) -> None:
-        outer = self.scope.storage[accumulation.buffer]
+    def declare(self, accumulation: Accumulation) -> None:
+        place = self.scope.storage[accumulation.buffer]
         start = self.express(accumulation.start.value)
-        name = self.names.fresh(accumulation.name)
-        self.line(f"{c_type(outer.dtype)} {name} = {self.assigned(start, outer.dtype)};")
-        self.scope.storage[accumulation.buffer] = Storage(name, outer.dtype, scalar=True)
+        name = self.names.fresh("acc")
+        self.line(f"{c_type(place.dtype)} {name} = {self.assigned(start, place.dtype)};")
+        self.scope.storage[accumulation.buffer] = Storage(name, place.dtype, scalar=True)
 
     def accumulate(self, found: Sequence[Accumulation], loop: Any) -> None:
-        """The loop; twice if the first time shows sums small enough to need no wrapping."""
+        """The loop; once more where the first time shows that a sum of integers cannot overflow."""
         mark = len(self.lines)
-        for a in found:
-            a.forget()
-        self.observed = found
         self.single(loop)
-        narrowed = False
-        for a in found:
-            storage = self.scope.storage[a.buffer]
-            bounds = a.bounds(self.express(a.start.value))
-            if bounds is not None and storage.dtype not in ("float32", "float64") and fits(*bounds, storage.dtype):
-                self.scope.storage[a.buffer] = replace(storage, low=bounds[0], high=bounds[1])
-                narrowed = True
-        if narrowed:
+        bounded = False
+        for accumulation in found:
+            place = self.scope.storage[accumulation.buffer]
+            bounds = self.sum_bounds(accumulation)
+            if place.dtype not in FLOATS and fits(*bounds, place.dtype):
+                self.scope.storage[accumulation.buffer] = replace(place, low=bounds[0], high=bounds[1])
+                bounded = True
+        if bounded:
             del self.lines[mark:]
             self.single(loop)
+
+    def sum_bounds(self, accumulation: Accumulation) -> tuple[float, float]:
+        """Of the accumulated element, if all updates are sums; otherwise infinite."""
+        start = self.express(accumulation.start.value)
+        low, high = start.low, start.high
+        for store, count in accumulation.updates:
+            least, most = self.addends.get(store, (-math.inf, math.inf))
+            low += least * count if least < 0 else 0
+            high += most * count if most > 0 else 0
+        return low, high
 
     def assigned(self, value: Value, dtype: str) -> str:
         """The text on the right of an assignment to ``dtype``."""
         safe = value.dtype == dtype or value.literal or dtype == "bool"
-        if not safe and not value.is_float and dtype not in ("float32", "float64"):
+        if not safe and not value.is_float and dtype not in FLOATS:
             safe = fits(*limits(value.dtype), dtype)
         return value.text if safe else cast(value, dtype).text
 
     def store(self, statement: Any) -> None:
         target = self.express.element(statement.buffer, statement.indices)
         value = self.express(statement.value)
-        addend = increment(statement)
+        term = addend(statement)
+        if term is not None:
+            bounds = self.express(term)
+            self.addends[statement] = bounds.low, bounds.high
         prefix = f"{target.text} + "
-        if addend is not None and value.dtype == target.dtype and value.text.startswith(prefix):
+        if term is not None and value.dtype == target.dtype and value.text.startswith(prefix):
             self.line(f"{target.text} += {value.text.removeprefix(prefix)};")
-            return
-        self.line(f"{target.text} = {self.assigned(value, target.dtype)};")
+        else:
+            self.line(f"{target.text} = {self.assigned(value, target.dtype)};")
 
     def loop(self, statement: Any) -> None:
         if statement.kind == tirx.ForKind.THREAD_BINDING or statement.thread_binding is not None:
@@ -217,3 +216,38 @@ _PRINTERS: dict[type, Callable[[StatementPrinter, Any], None]] = {
     tirx.Break: lambda printer, statement: printer.line("break;"),
     tirx.Continue: lambda printer, statement: printer.line("continue;"),
 }
+
+
+def flatten(statement: Any) -> Iterator[Any]:
+    """The statements of nested sequences."""
+    if isinstance(statement, tirx.SeqStmt):
+        for part in statement.seq:
+            yield from flatten(part)
+    else:
+        yield statement
+
+
+def aliased(declaration: Any, scope: Scope) -> Storage:
+    """The storage of a buffer that is declared as a view of another one."""
+    data, buffer = declaration.data, declaration.buffer
+    source = data.args[0] if isinstance(data, Call) and data.op.name == "tirx.buffer_data" else data
+    storage = scope.storage.get(source)
+    if storage is None or storage.dtype != buffer_dtype(buffer) or not has_offset(buffer, 0):
+        raise ModelError(f"no C for buffer {buffer.name}: it views another buffer with an offset or another type")
+    return storage
+
+
+def has_offset(buffer: Any, offset: int) -> bool:
+    return isinstance(buffer.ty.elem_offset, tirx.IntImm) and int(buffer.ty.elem_offset) == offset
+
+
+_DECLARATION = re.compile(r"^( *)(?:const )?\w+ \*?(\w+)(?:\[\d+\])?(?: = .*)?;$")
+
+
+def without_unused(lines: list[str]) -> list[str]:
+    """The lines of a block without declarations of what the block does not use; those that this frees go too."""
+    for number, line in enumerate(lines):
+        match = _DECLARATION.match(line)
+        if match and not re.search(rf"\b{match[2]}\b", "\n".join(lines[number + 1 :])):
+            return without_unused(lines[:number] + lines[number + 1 :])
+    return lines
