@@ -1,7 +1,7 @@
 """The command line: the list of commands, and how each way to end becomes an exit status.
 
-A command is a module of ``uaccel.cli`` with a function ``register(app)``. What is heavy, as TVM is, it imports
-only when it runs, so that ``uaccel --help`` answers at once.
+A command is a module of ``uaccel.cli`` with a function ``register(app)``. What is heavy, as TVM is, it
+imports only when it runs, so that ``uaccel --help`` answers at once.
 """
 
 from __future__ import annotations

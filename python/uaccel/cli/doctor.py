@@ -39,11 +39,13 @@ def doctor(as_json: JsonFlag = False) -> None:
 
 def _show(console: Console, checks: list[Check], ok: bool) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("", "What", "Status", "Version", "Needed for", box=None, padding=(0, 2, 0, 0))
     for check in checks:
         mark, style = _MARKS["ok" if check.status == "ok" else "required" if check.required else "optional"]
-        table.add_row(mark, check.name, check.status, check.version or "", check.needed_for, style=style)
+        words = (check.name, check.status, check.version or "", check.needed_for)
+        table.add_row(Text(mark, style), *words, style="" if check.status == "ok" else style)
     console.print(table)
     for check in checks:
         if check.fix:
