@@ -1,4 +1,4 @@
-"""What a board file says, as plain data. ``docs/boards.md`` explains each key to those who write one."""
+"""What a board file says, as plain data: a section is a class, and its keys are the fields."""
 
 from __future__ import annotations
 
