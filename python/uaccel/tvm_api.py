@@ -12,10 +12,24 @@ from typing import Any
 
 import tvm
 import tvm.ir._ffi_api as _ir_ffi
-from tvm import relax, te, tirx
+from tvm import relax, s_tir, te, tirx
 from tvm.ir import Op
+from tvm_ffi.structural import structural_equal, structural_walk
 
-__all__ = ["DictAttrs", "ModuleBuilder", "Op", "TfliteConverter", "TvmConversionError", "make_call", "register_operator", "relax", "te", "tirx", "tvm"]
+__all__ = [
+    "DictAttrs",
+    "ModuleBuilder",
+    "Op",
+    "TfliteConverter",
+    "TvmConversionError",
+    "make_call",
+    "register_operator",
+    "relax",
+    "structural_equal",
+    "te",
+    "tirx",
+    "tvm",
+]
 
 DictAttrs = tvm.ir.DictAttrs
 
@@ -174,3 +188,101 @@ def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:
     if is_call(expr):
         return relax.Call(expr.op, [relax_substitute(arg, replacement) for arg in expr.args], expr.attrs, expr.ty_args)
     return expr
+
+
+# What the printer of plain C (lower/tir_c*.py) needs to walk and to prepare TIR.
+
+Call = tvm.ir.Call
+TensorLoad = tvm.ir.TensorLoad
+
+
+ScheduleError = s_tir.schedule.ScheduleError
+
+
+def dtype_of(expr: Any) -> str:
+    """The element type of a TIR expression."""
+    return str(expr.ty.dtype)
+
+
+def buffer_dtype(buffer: Any) -> str:
+    """The element type of a TIR buffer."""
+    return str(buffer.ty.dtype.dtype)
+
+
+def pointed_dtype(parameter: Any) -> str | None:
+    """The element type if the parameter is a plain pointer."""
+    kind = parameter.ty
+    return str(kind.element_type.dtype) if isinstance(kind, tvm.ir.PointerType) else None
+
+
+def walk(root: Any, kind: type, visit: Callable[[Any], object]) -> None:
+    """Call ``visit`` on every node of a type below ``root``."""
+
+    def callback(node: Any) -> None:
+        visit(node)
+
+    structural_walk(root, (kind, callback))
+
+
+def lower_intrinsic(call: Any) -> Any | None:
+    """What TVM's rule makes of an intrinsic for a target without one of its own; None without a rule."""
+    for key in ("default.FLowerIntrinsic", "default.FLegalize"):
+        rule = call.op.get_attr(key) if isinstance(call.op, Op) else None
+        lowered = rule(call) if rule is not None else None
+        if lowered is not None and not lowered.same_as(call):
+            return lowered
+    return None
+
+
+def lower_blocks(func: Any) -> Any:
+    """A TIR function of blocks over tensors as loops over flat buffers."""
+    passes = [
+        tirx.transform.BindTarget(tvm.target.Target("c", host="c")),
+        s_tir.transform.LowerInitBlock(),
+        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        s_tir.transform.ConvertBlocksToOpaque(),
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.LowerMatchBuffer(),
+        s_tir.transform.LowerOpaqueBlock(),
+        tirx.transform.FlattenBuffer(),
+        tirx.transform.StmtSimplify(),
+        tirx.transform.RemoveNoOp(),
+        tirx.transform.CommonSubexprElim(),
+    ]
+    module = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+    return tvm.transform.Sequential(passes)(module)["main"]
+
+
+def legalise(call: Any, parameters: list[Any]) -> Any:
+    """A module whose ``main`` computes an operator call with TIR functions."""
+    from tvm.relax.backend import DispatchSortScan
+
+    builder = relax.BlockBuilder()
+    normal = builder.normalize(call)  # before a function is open: what fails inside one complains on stderr
+    with builder.function("main", parameters):
+        builder.emit_func_output(builder.emit(normal))
+    with tvm.target.Target("llvm"):
+        return relax.transform.LegalizeOps()(DispatchSortScan()(builder.get()))
+
+
+def copying_function(shape: tuple[int, ...], dtype: str) -> Any:
+    """A TIR function that copies a tensor."""
+    source = te.placeholder(shape, dtype, name="source")
+    return te.create_prim_func([source, te.compute(shape, lambda *index: source(*index), name="copy")])
+
+
+def schedule(func: Any) -> Any:
+    """TVM's scheduler on a module with this function as ``main``."""
+    return s_tir.Schedule(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}))
+
+
+def with_plain_buffers(func: Any) -> Any:
+    """The function with contiguous parameters that start at their pointer, where it left that open."""
+    plain = {}
+    for parameter in func.params:
+        kind = parameter.ty
+        if not isinstance(kind, tirx.BufferType):
+            continue
+        if not isinstance(kind.elem_offset, tirx.IntImm) or kind.strides:
+            plain[parameter] = tirx.decl_buffer(kind.shape, kind.dtype, parameter.name)
+    return func.specialize(plain) if plain else func

@@ -17,10 +17,12 @@ from uaccel.lower.tir_c_value import (
     Level,
     Value,
     as_type,
+    bits,
     bool_literal,
     c_type,
     cast,
     common_int,
+    fits,
     float_literal,
     int_literal,
     limits,
@@ -35,6 +37,8 @@ MONOTONE: dict[str, Callable[[float], float]] = {
 }  # fmt: skip
 LIBRARY = {"tirx.fabs": "fabs", "tirx.fmod": "fmod"}
 """Intrinsics for which TVM has no rule that leads to C, and their function in math.h."""
+
+RUN_TIME_ONLY = "it calls into a run time that plain C does not have"
 
 
 @dataclass(frozen=True)
@@ -178,8 +182,9 @@ class ExpressionPrinter:
         """
         if math.isfinite(value.low) and math.isfinite(value.high):
             low, high = math.trunc(value.low), math.trunc(value.high)
-            if limits(dtype)[0] <= low and high <= limits(dtype)[1]:
-                return retyped(cast(retyped(value, *limits(value.dtype)), dtype), low, high)
+            target = "int32" if fits(low, high, "int32") and fits(low, high, dtype) and bits(dtype) > 32 else dtype
+            if fits(low, high, target):
+                return retyped(cast(retyped(value, *limits(value.dtype)), target), low, high)
         wide = {"uint32": "int64", "int64": "int64", "uint64": "uint64"}.get(dtype, "int32")
         text = f"{self.scope.helpers.conversion(value.dtype, wide)}({value.text})"
         whole = Value(text, Level.PRIMARY, wide, *limits(wide))
@@ -194,7 +199,7 @@ class ExpressionPrinter:
             return self.library(LIBRARY[name], node.args, dtype_of(node))
         lowered = lower_intrinsic(node)
         if lowered is None:
-            raise ModelError(f"no C for the intrinsic {plain(name)}: it calls a function that only a host has")
+            raise ModelError(f"{RUN_TIME_ONLY} ({plain(name).removeprefix('tvm_')})")
         return self(lowered)
 
     def library(self, function: str, arguments: Any, dtype: str) -> Value:

@@ -5,7 +5,7 @@ Each stands in an include guard, so that functions which were generated apart ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from uaccel.lower.tir_c_value import c_type, limits
 
@@ -103,13 +103,10 @@ class Helpers:
         self._sources.setdefault(name, float_to_int(name, source, target))
         return name
 
-    def define(self, used: Iterable[str]) -> str:
-        """The definitions of ``used``, in alphabetical order."""
+    def define(self, text: str) -> str:
+        """The definitions of the helpers that ``text`` calls, in alphabetical order."""
         guarded = []
-        for name in sorted(set(used) & set(self._sources)):
-            macro = name.upper()
-            guarded.append(f"#ifndef {macro}\n#define {macro}\n{self._sources[name]}#endif\n\n")
+        for name, source in sorted(self._sources.items()):
+            if f"{name}(" in text:
+                guarded.append(f"#ifndef {name.upper()}\n#define {name.upper()}\n{source}#endif\n\n")
         return "".join(guarded)
-
-    def names(self) -> Iterable[str]:
-        return self._sources

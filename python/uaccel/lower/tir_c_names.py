@@ -11,7 +11,8 @@ register restrict return short signed sizeof static struct switch typedef union 
 bool true false asm fortran main NULL EOF NAN INFINITY HUGE_VAL HUGE_VALF"""
 _LIBRARY = """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp exp2 fabs floor fmod hypot ldexp log
 log10 log1p log2 nearbyint nextafter pow rint round sin sinh sqrt tan tanh trunc"""
-RESERVED = frozenset(_KEYWORDS.split()) | {name + suffix for name in _LIBRARY.split() for suffix in ("", "f", "l")}
+LIBRARY_FUNCTIONS = frozenset(name + suffix for name in _LIBRARY.split() for suffix in ("", "f"))
+RESERVED = LIBRARY_FUNCTIONS | frozenset(_KEYWORDS.split())
 
 
 def identifier(name: str) -> str:

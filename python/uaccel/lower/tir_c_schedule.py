@@ -1,37 +1,74 @@
-"""Tidy up blocks before they become loops: no intermediate tensors between elementwise steps, no tests for the first
-round of a reduction."""
+"""Tidies blocks before they become loops.
+
+Elementwise steps merge, which saves their intermediate tensors, and reductions split into start and update, which saves
+the test for the first round. What the scheduler refuses stays as it is: the function means the same either way.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from uaccel.lower.tir_c_reduce import nodes
-from uaccel.tvm_api import Call, Schedule, TensorLoad, TvmError, prim_module, tirx
+from uaccel.tvm_api import Call, ScheduleError, TensorLoad, schedule, tirx
 
-_SPATIAL, _REDUCTION = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
+_SPATIAL = tirx.IterVar.DataPar
 
 
 def tidy(func: Any) -> Any:
-    """The same function with inlined elementwise blocks and reductions split into start and update."""
-    if not func.attrs or not is_scheduled_form(func):
-        return func
-    schedule = Schedule(prim_module(func, "main"))
+    """The same function with fewer intermediate tensors and no test in the loops of its reductions."""
+    state = schedule(func)
     try:
-        root = schedule.get_sblock("root")
-    except TvmError:
+        blocks = state.get_child_blocks(state.get_sblock("root"))
+    except ScheduleError:
         return func
-    for block in schedule.get_child_blocks(root):
-        if worth_inlining(schedule, block):
-            attempt(schedule.compute_inline, block)
-    for block in schedule.get_child_blocks(root):
-        split_reduction(schedule, block)
-    return schedule.mod["main"]
+    for block in blocks:
+        if worth_inlining(state, block) and attempt(state.compute_inline, block):
+            continue
+        loop = first_reduction_loop(state, block)
+        if loop is not None:
+            attempt(state.decompose_reduction, block, loop)
+    return state.mod["main"]
 
 
-def attempt(primitive: Any, *arguments: Any) -> None:
-    """Apply a schedule primitive; what it refuses stays as it is."""
+def attempt(primitive: Callable[..., object], *arguments: Any) -> bool:
+    """Whether the scheduler agreed."""
     try:
         primitive(*arguments)
-    except TvmError:
-        return
+    except ScheduleError:
+        return False
+    return True
+
+
+def is_elementwise(block: Any) -> bool:
+    return block.init is None and all(var.iter_type == _SPATIAL for var in block.iter_vars)
+
+
+def extent(block: Any) -> int:
+    return math.prod(int(var.dom.extent) for var in block.iter_vars)
+
+
+def worth_inlining(state: Any, reference: Any) -> bool:
+    """Whether computing an element where it is read costs no more than keeping it."""
+    block = state.get(reference)
+    consumers = [state.get(consumer) for consumer in state.get_consumers(reference)]
+    if not consumers or not is_elementwise(block):
+        return False
+    calls, loads = nodes(block.body, Call), nodes(block.body, TensorLoad)
+    divides = nodes(block.body, tirx.FloorDiv) or nodes(block.body, tirx.FloorMod)
+    if not calls and len(loads) <= 1 and (not divides or all(is_elementwise(c) for c in consumers)):
+        return True
+    written = [region.source for region in block.writes]
+    reads = [load for load in nodes(consumers[0].body, TensorLoad) if any(load.source.same_as(w) for w in written)]
+    few = len(reads) <= (1 if calls else 2)
+    return len(consumers) == 1 and few and extent(consumers[0]) <= extent(block)
+
+
+def first_reduction_loop(state: Any, reference: Any) -> Any | None:
+    """The outermost loop over a reduced axis, if the block has one loop an axis."""
+    block, loops = state.get(reference), state.get_loops(reference)
+    if block.init is None or len(loops) != len(block.iter_vars):
+        return None
+    reduced = [loop for loop, var in zip(loops, block.iter_vars, strict=True) if var.iter_type != _SPATIAL]
+    return reduced[0] if reduced else None

@@ -227,11 +227,16 @@ def flatten(statement: Any) -> Iterator[Any]:
         yield statement
 
 
+def data_source(declaration: Any) -> Any:
+    """The buffer or the pointer parameter that a declared buffer views."""
+    data = declaration.data
+    return data.args[0] if isinstance(data, Call) and data.op.name == "tirx.buffer_data" else data
+
+
 def aliased(declaration: Any, scope: Scope) -> Storage:
     """The storage of a buffer that is declared as a view of another one."""
-    data, buffer = declaration.data, declaration.buffer
-    source = data.args[0] if isinstance(data, Call) and data.op.name == "tirx.buffer_data" else data
-    storage = scope.storage.get(source)
+    buffer = declaration.buffer
+    storage = scope.storage.get(data_source(declaration))
     if storage is None or storage.dtype != buffer_dtype(buffer) or not has_offset(buffer, 0):
         raise ModelError(f"no C for buffer {buffer.name}: it views another buffer with an offset or another type")
     return storage
