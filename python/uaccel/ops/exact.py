@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.model import TensorInfo
 from uaccel.tvm_api import tirx
 
 
@@ -27,6 +28,11 @@ def const(value: int, dtype: str = "int64") -> Any:
 def dtype_of(value: Any) -> str:
     """The element type of a TE expression."""
     return str(value.ty.dtype)
+
+
+def info(tensor: Any) -> TensorInfo:
+    """Shape and dtype of a TE tensor, as the type rules take them."""
+    return TensorInfo(tuple(int(extent) for extent in tensor.shape), str(tensor.dtype))
 
 
 def clamp(value: Any, low: int, high: int) -> Any:
@@ -74,5 +80,5 @@ def finish(value: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
 
 
 def limits(dtype: str) -> tuple[int, int]:
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
+    integers = np.iinfo(dtype)
+    return int(integers.min), int(integers.max)

@@ -1,0 +1,43 @@
+/* Average and maximum over windows, NHWC, portable C. Padded elements take no part. */
+#ifndef UACCEL_POOL_H
+#define UACCEL_POOL_H
+
+#include "uaccel_fixedpoint.h"
+
+struct uaccel_pool {
+    uaccel_index batch, in_height, in_width;
+    uaccel_index out_height, out_width, channels;
+    uaccel_index window_height, window_width;
+    uaccel_index stride_height, stride_width;
+    uaccel_index pad_top, pad_left;
+    int32_t clamp_min, clamp_max;
+};
+
+/* The part first..last-1 of an axis that a window covers. Never empty. */
+struct uaccel_pool_span {
+    uaccel_index first, last;
+};
+
+UACCEL_KERNEL struct uaccel_pool_span uaccel_pool_span(uaccel_index start, uaccel_index size, uaccel_index extent)
+{
+    struct uaccel_pool_span span;
+    span.first = start < 0 ? 0 : start;
+    span.last = start + size > extent ? extent : start + size;
+    return span;
+}
+
+/* sum / count, halves away from zero; the sum leaves room for half the count. */
+UACCEL_KERNEL int32_t uaccel_rounded_mean(int32_t sum, int32_t count)
+{
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+
+#include "uaccel_type_s8.h"
+#include "uaccel_pool_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16.h"
+#include "uaccel_pool_body.h"
+#include "uaccel_type_end.h"
+
+#endif
