@@ -35,7 +35,7 @@ def quantize_multipliers(reals: ArrayLike) -> tuple[Int32s, Int32s]:
 def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
     """round(a * b / 2**31), halves upwards, saturated: the high word of a doubled product."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    return np.minimum((product + (1 << 30)) >> 31, (1 << 31) - 1)
+    return np.asarray(np.minimum((product + (1 << 30)) >> 31, (1 << 31) - 1), np.int64)
 
 
 def rounding_divide_by_power(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:

@@ -18,13 +18,15 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
-from uaccel.cli import boards, doctor, output
+from uaccel.cli import boards, compile, doctor, output, run
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
 COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     boards.register,
     doctor.register,
+    compile.register,
+    run.register,
 )
 
 _INTERRUPTED: Final = 130

@@ -46,9 +46,7 @@ def _show(console: Console, boards: list[Board]) -> None:
 
     table = Table("Board", "CPU", "Runs", "Memories", "Description", box=SIMPLE_HEAD)
     for board in boards:
-        memories = (
-            ", ".join(f"{memory.name} {_size(memory)}" for memory in board.memories) or "the computer's"
-        )
+        memories = ", ".join(f"{memory.name} {_size(memory)}" for memory in board.memories) or "the computer's"
         runs = ", ".join(run.kind for run in board.runs)
         table.add_row(board.name, board.cpu.name, runs, memories, board.description)
     console.print(table)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from uaccel.emit.describe import describe
 from uaccel.emit.header import header
 from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
 from uaccel.emit.source import source
-from uaccel.emit.weights import ConstantPool, weights_header, weights_source
+from uaccel.emit.weights import Array, ConstantPool, weights_header, weights_source
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
 
@@ -21,7 +22,9 @@ class Generated:
     sources: dict[str, str]
     private_headers: dict[str, str]
     public_headers: dict[str, str]
+    description: dict[str, str]
     kernels: tuple[str, ...]
+    arrays: tuple[Array, ...]
     weight_bytes: int
 
 
@@ -36,12 +39,15 @@ def generate(program: Program, placement: Placement, options: EmitOptions, comma
     weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
     declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
     public = header(program, placement, names, options, about(f"The interface of {program.name}."))
+    description = describe(program, placement, names, options, about(f"{program.name} as data."))
     kernels = sorted({call.header for layer in program.layers for call in layer.kernel.calls if call.header})
     return Generated(
         names=names,
         sources={f"{names.prefix}.c": code, f"{names.prefix}_weights.c": weights},
         private_headers={f"{names.prefix}_weights.h": declarations},
         public_headers={names.header: public},
+        description={f"{names.prefix}_describe.c": description},
         kernels=tuple(kernels),
+        arrays=tuple(pool.arrays),
         weight_bytes=pool.size,
     )

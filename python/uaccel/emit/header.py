@@ -17,10 +17,18 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
         f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         _sizes(placement, names, signature.inputs, signature.outputs),
-        _struct(f"{names.prefix}_inputs", "What goes in; the memory is the caller's and is not written.",
-                names.inputs, signature.inputs),
-        _struct(f"{names.prefix}_outputs", "What comes out; the memory is the caller's.",
-                names.outputs, signature.outputs),
+        _struct(
+            f"{names.prefix}_inputs",
+            "What goes in; the memory is the caller's and is not written.",
+            names.inputs,
+            signature.inputs,
+        ),
+        _struct(
+            f"{names.prefix}_outputs",
+            "What comes out; the memory is the caller's.",
+            names.outputs,
+            signature.outputs,
+        ),
         _pools(placement, names, options),
         _run(names, options),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
@@ -28,10 +36,8 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
     return "\n".join(part for part in parts if part)
 
 
-def _sizes(
-    placement: Placement, names: Names, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]
-) -> str:
-    owner = "the array in which intermediate tensors live" 
+def _sizes(placement: Placement, names: Names, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> str:
+    owner = "the array in which intermediate tensors live"
     lines = [f"/* Bytes of the workspace: {owner}. */"]
     lines.append(f"#define {names.macro}_WORKSPACE_SIZE {placement.arena}")
     lines.append("\n/* Bytes of each input and output. */")

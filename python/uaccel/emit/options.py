@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from uaccel.model import c_identifier, unique_names
 from uaccel.lower.program import Program
+from uaccel.model import c_identifier, unique_names
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,21 @@ class Names:
 
 def names_of(program: Program) -> Names:
     """Struct members are the tensors' names in the model file, made C identifiers and unique."""
-    return Names(program.name, _members(s.name for s in program.signature.inputs), _members(s.name for s in program.signature.outputs))
+    return Names(
+        program.name,
+        _members(s.name for s in program.signature.inputs),
+        _members(s.name for s in program.signature.outputs),
+    )
 
 
 C_KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+    """auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+    while""".split()  # noqa: SIM905 - a page of quotes reads worse
 )
 
 
-def _members(names: object) -> tuple[str, ...]:
-    identifiers = [c_identifier(str(name)) for name in names]  # type: ignore[attr-defined]
+def _members(names: Iterable[str]) -> tuple[str, ...]:
+    identifiers = [c_identifier(name) for name in names]
     safe = [f"{name}_" if name in C_KEYWORDS else name for name in identifiers]
     return tuple(unique_names(safe))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from uaccel.emit.ctext import wrapped
 from uaccel.emit.functions import LayerFunctions, function_name
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.weights import ConstantPool
@@ -11,7 +12,12 @@ from uaccel.ops.kernel import KERNEL_ABI
 
 
 def source(
-    program: Program, placement: Placement, names: Names, options: EmitOptions, pool: ConstantPool, provenance: str
+    program: Program,
+    placement: Placement,
+    names: Names,
+    options: EmitOptions,
+    pool: ConstantPool,
+    provenance: str,
 ) -> str:
     parts = [
         provenance,
@@ -33,7 +39,7 @@ def _includes(program: Program, names: Names) -> str:
     lines += [f'#include "{names.prefix}_weights.h"', ""]
     lines += [
         f"#if UACCEL_KERNEL_ABI != {KERNEL_ABI}",
-        f'#error "{names.prefix} was generated for kernel headers of another version: regenerate it with uaccel compile"',
+        f'#error "{names.prefix}: made for kernel headers of another version; regenerate it with uaccel compile"',
         "#endif",
         "",
     ]
@@ -73,12 +79,9 @@ class _Run:
 
     def render(self) -> str:
         names, pool = self.names, self.options.workspace_pool
-        pools = f",\n                struct {names.prefix}_workspace_pools *workspace_pools" if pools_of(self.options) else ""
-        lines = [
-            f"int32_t {names.prefix}_run(struct {names.prefix}_inputs *inputs, struct {names.prefix}_outputs *outputs{pools})",
-            "{",
-            *self._checks(),
-        ]
+        parameters = [f"struct {names.prefix}_inputs *inputs", f"struct {names.prefix}_outputs *outputs"]
+        parameters += [f"struct {names.prefix}_workspace_pools *workspace_pools"] if pool else []
+        lines = [wrapped(f"int32_t {names.prefix}_run", parameters), "{", *self._checks()]
         if pool and self.placement.arena:
             lines.append(f"    uint8_t *const workspace = workspace_pools->{pool};")
         for layer in self.program.layers:
@@ -117,10 +120,6 @@ class _Run:
         if place.kind == "output":
             return f"outputs->{self.names.outputs[place.index]}"
         return _at(place.offset)
-
-
-def pools_of(options: EmitOptions) -> bool:
-    return bool(options.workspace_pool)
 
 
 def _at(offset: int) -> str:

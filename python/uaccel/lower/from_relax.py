@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import InternalError
 from uaccel.lower.fallback import fallback_layer
@@ -16,7 +15,15 @@ from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, c_identi
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
 from uaccel.ops.kernel import Constant, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout import layout_kernels
-from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, main_bindings, main_result
+from uaccel.tvm_api import (
+    is_call,
+    is_constant,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    main_bindings,
+    main_result,
+)
 
 Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
 
@@ -132,7 +139,9 @@ class _Lowering:
         target = Value(target.name, spec)
         is_value = isinstance(source, Value)
         argument = Input(0) if is_value else Constant("data", np.asarray(source))
-        call = KernelCall("uaccel_copy", "uaccel_layout.h", "uaccel_copy", {"bytes": spec.info.size}, (argument, Output(0)))
+        call = KernelCall(
+            "uaccel_copy", "uaccel_layout.h", "uaccel_copy", {"bytes": spec.info.size}, (argument, Output(0))
+        )
         step = _Step("copy", Kernel("portable", (call,)), "an output needs memory of its own")
         self._append(target.name, step, (source,) if is_value else (), (target,))
         return target

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from uaccel.lower.program import Layer, Program, Value
-from uaccel.memory.plan import Block, Plan, check, choose_inplace, merge_shared, plan
+from uaccel.memory import Block, Plan, check, choose_inplace, merge_shared, plan
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8

@@ -31,9 +31,7 @@ class Conv2dAttrs(Attributes):
     clamp_max: int
 
 
-def infer_window(
-    data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str
-) -> TensorInfo:
+def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
     """The output of a windowed operator with ``channels`` output channels."""
     top, left, bottom, right = attrs.padding
     height = window_count(data.shape[1], kernel[0], attrs.strides[0], attrs.dilation[0], top, bottom)
@@ -96,7 +94,10 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         data, weights = inputs[0], inputs[1]
         require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d: input and weights have rank 4")
         out_channels, height, width, depth = weights.shape
-        require(data.shape[3] == depth * attrs.groups, f"conv2d: {data} does not fit {weights}, {attrs.groups} groups")
+        require(
+            data.shape[3] == depth * attrs.groups,
+            f"conv2d: {data} does not fit {weights}, {attrs.groups} groups",
+        )
         require(out_channels % attrs.groups == 0, "conv2d: the groups do not divide the output channels")
         return infer_window(data, (height, width), attrs, out_channels, "conv2d")
 

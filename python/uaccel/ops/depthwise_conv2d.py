@@ -19,7 +19,7 @@ from uaccel.ops.conv2d import (
     padded,
     window_parameters,
 )
-from uaccel.ops.kernel import Input, Kernel, Output, portable
+from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable
 from uaccel.tvm_api import te, tirx
 
 
@@ -64,7 +64,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         function = f"uaccel_depthwise_conv2d_{accumulator_suffix(site)}"
         constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
         parameters = window_parameters(site, (kernel_h, kernel_w))
-        arguments = (Input(0), *constants, Output(0))
+        arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
         header = "uaccel_depthwise_conv2d.h"
         return [portable(function, header, parameters, arguments, struct="uaccel_depthwise_conv2d")]
 

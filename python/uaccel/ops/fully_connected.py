@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, folded_constants, output_stage, scale_step
-from uaccel.ops.kernel import Input, Kernel, Output, portable
+from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable
 from uaccel.tvm_api import te
 
 
@@ -63,7 +63,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
             "scale_step": scale_step(site),
         }
         function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
-        arguments = (Input(0), *folded_constants(site, weights), Output(0))
+        arguments: tuple[Argument, ...] = (Input(0), *folded_constants(site, weights), Output(0))
         header = "uaccel_fully_connected.h"
         return [portable(function, header, parameters, arguments, struct="uaccel_fully_connected")]
 

@@ -20,7 +20,9 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 
 
-def _window_attrs(operator: Operator, data: Tensor, output: Tensor, kernel: tuple[int, int], groups: int) -> Conv2dAttrs:
+def _window_attrs(
+    operator: Operator, data: Tensor, output: Tensor, kernel: tuple[int, int], groups: int
+) -> Conv2dAttrs:
     options = operator.options
     need(options is not None, "the operator has no options table")
     strides = (options.StrideH(), options.StrideW())

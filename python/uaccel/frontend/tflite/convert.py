@@ -44,9 +44,7 @@ def is_quantised(operator: Operator) -> bool:
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
 
 
-def converts(
-    *names: str, when: Callable[[Operator], bool] = is_quantised
-) -> Callable[[Converter], Converter]:
+def converts(*names: str, when: Callable[[Operator], bool] = is_quantised) -> Callable[[Converter], Converter]:
     """Register the converter of the TFLite operators ``names``, for those calls where ``when`` holds."""
 
     def add(function: Converter) -> Converter:
@@ -113,7 +111,11 @@ def bounded_range(output: Tensor, low: float | None, high: float | None) -> tupl
 
 
 def window_padding(
-    operator: Operator, data: Tensor, kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int]
+    operator: Operator,
+    data: Tensor,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilation: tuple[int, int],
 ) -> tuple[int, int, int, int]:
     """top, left, bottom, right of a SAME or VALID window."""
     if PADDINGS[operator.options.Padding()] == "VALID":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.fixedpoint import quantize_multipliers
+from uaccel.fixedpoint import Int32s, quantize_multipliers
 from uaccel.frontend.tflite.convert import (
     Context,
     Expr,
@@ -22,7 +22,7 @@ from uaccel.ops.base import constant, get
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 
 
-def _multipliers(data: Tensor, weights: Tensor, output: Tensor, units: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _multipliers(data: Tensor, weights: Tensor, output: Tensor, units: int) -> tuple[Int32s, Int32s]:
     """Per tensor the reference multiplies the two scales in single precision, per channel in double."""
     if weights.required_quantisation.per_channel:
         return channel_multipliers(data, weights, output, units)
@@ -36,7 +36,10 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need_dtype(output, (data.info.dtype,), "output")
     need_dtype(weights, ("int8",), "weights")
     need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
-    need(not any(weights.required_quantisation.zero_points), "asymmetric int8 weights: their zero point must be 0")
+    need(
+        not any(weights.required_quantisation.zero_points),
+        "asymmetric int8 weights: their zero point must be 0",
+    )
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     values = need_constant(weights, "weights")

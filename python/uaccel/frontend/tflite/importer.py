@@ -51,18 +51,14 @@ def import_tflite(path: Path) -> ImportedModel:
 def _check_tensors(graph: Graph, path: Path) -> None:
     for tensor in graph.inputs:
         if tensor.info.dtype not in DTYPES.values():
-            raise ModelError(
-                f'{path}: input "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled'
-            )
+            raise ModelError(f'{path}: input "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled')
         if any(extent < 0 for extent in tensor.signature[1:]):
             _refuse_dynamic(path, tensor, tensor.signature)
     for tensor in graph.tensors:
         if any(extent < 0 for extent in tensor.info.shape):
             _refuse_dynamic(path, tensor, tensor.info.shape)
         if tensor.info.elements == 0 and tensor.data is None and tensor.info.shape:
-            raise ModelError(
-                f'{path}: tensor "{tensor.name}" ({tensor.info}) holds no elements; nothing to compute'
-            )
+            raise ModelError(f'{path}: tensor "{tensor.name}" ({tensor.info}) holds no elements; nothing to compute')
 
 
 def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
@@ -138,9 +134,7 @@ def _expressions(graph: Graph, operator: Operator, state: _State, block: Any) ->
         result = entry[0](state.context, operator)
         return list(result) if isinstance(result, (list, tuple)) else [result]
     if any(_is_quantised(tensor) for tensor in (*operator.inputs, *operator.outputs) if tensor is not None):
-        state.warnings.append(
-            f'operator {operator.index} {operator.name} ("{operator.outputs[0].name}"): {FLOAT_NOTE}'
-        )
+        state.warnings.append(f'operator {operator.index} {operator.name} ("{operator.outputs[0].name}"): {FLOAT_NOTE}')
     return fallback.convert(graph, operator, state.context, block)
 
 

@@ -124,7 +124,15 @@ def parse(data: bytes, where: str) -> Graph:
         )
     try:
         return _Reader(data, where).graph()
-    except (struct.error, IndexError, ValueError, TypeError, OverflowError, UnicodeDecodeError, AssertionError) as error:
+    except (
+        struct.error,
+        IndexError,
+        ValueError,
+        TypeError,
+        OverflowError,
+        UnicodeDecodeError,
+        AssertionError,
+    ) as error:
         raise ModelError(
             f"{where} is damaged or truncated ({len(data)} bytes): {error}; copy or convert the model again"
         ) from error
@@ -143,9 +151,7 @@ class _Reader:
         if subgraph.OperatorsLength() == 0:
             raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
         tensors = tuple(self._tensor(subgraph, i) for i in range(self._length(subgraph.TensorsLength())))
-        operators = tuple(
-            self._operator(subgraph, tensors, i) for i in range(self._length(subgraph.OperatorsLength()))
-        )
+        operators = tuple(self._operator(subgraph, tensors, i) for i in range(self._length(subgraph.OperatorsLength())))
         inputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Inputs, subgraph.InputsLength()))
         outputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Outputs, subgraph.OutputsLength()))
         if not outputs:
@@ -211,9 +217,7 @@ class _Reader:
         name = OPERATOR_NAMES.get(number, f"operator {number}")
         if name == "CUSTOM":
             name = f"CUSTOM:{(code.CustomCode() or b'').decode()}"
-        inputs = tuple(
-            None if i < 0 else self._pick(tensors, i) for i in _indices(table.Inputs, table.InputsLength())
-        )
+        inputs = tuple(None if i < 0 else self._pick(tensors, i) for i in _indices(table.Inputs, table.InputsLength()))
         outputs = tuple(self._pick(tensors, i) for i in _indices(table.Outputs, table.OutputsLength()))
         return Operator(index, name, inputs, outputs, _options(table), table)
 

@@ -1,0 +1,68 @@
+"""``uaccel compile``: a model file to a Model Library Format archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uaccel.board import load_board
+from uaccel.cli.model_options import (
+    AcceleratorOption,
+    BoardOption,
+    ModelArgument,
+    NameOption,
+    require_accelerators,
+)
+from uaccel.cli.output import JsonFlag, emit, progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The archive to write (MODEL.tar).")]
+PoolOption = Annotated[
+    str,
+    typer.Option("--workspace-pool", metavar="NAME", help="The application passes the arena in, as pool NAME."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compile")(compile_command)
+
+
+def compile_command(
+    model: ModelArgument,
+    board: BoardOption = "host",
+    accelerator: AcceleratorOption = None,
+    output: OutputOption = None,
+    name: NameOption = "",
+    workspace_pool: PoolOption = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Compile a model to plain C, in a Model Library Format archive."""
+    target = load_board(board)
+    require_accelerators(accelerator)
+    archive = output or Path(f"{model.stem}.tar")
+    with progress() as step:
+        from uaccel.cli.model_options import emit_options
+        from uaccel.emit.archive import write_archive
+        from uaccel.execute import archive_of
+        from uaccel.pipeline import compile_model
+        from uaccel.report import compile_report
+
+        options = emit_options(workspace_pool)
+        compiled = compile_model(model, board=target.name, name=name, options=options, progress=step)
+        step(f"write {archive}")
+        write_archive(archive, archive_of(compiled))
+    report = compile_report(compiled) | {"archive": str(archive)}
+    emit(report, as_json, lambda console: _show(console, report))
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from uaccel.cli.tables import show_layers, show_memory
+
+    show_layers(console, report)
+    show_memory(console, report)
+    console.print(f"  Archive: {report['archive']}", soft_wrap=True)

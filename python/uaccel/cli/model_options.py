@@ -1,0 +1,45 @@
+"""Options that the commands on models share."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uaccel.errors import UaccelError
+
+if TYPE_CHECKING:
+    from uaccel.emit.options import EmitOptions
+
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.tflite).")]
+BoardOption = Annotated[
+    str, typer.Option("--board", "-b", metavar="BOARD", help="A board's name, or the path of a board file.")
+]
+AcceleratorOption = Annotated[
+    list[str] | None,
+    typer.Option("--accelerator", "-a", metavar="NAME|PATH", help="May be given several times."),
+]
+NameOption = Annotated[
+    str,
+    typer.Option("--name", metavar="NAME", help="The model's name in C (from the file's name otherwise)."),
+]
+
+
+def require_accelerators(names: list[str] | None) -> None:
+    """No accelerator is known to this version; asking for one must not pass in silence."""
+    if names:
+        raise UaccelError(f"no accelerator '{names[0]}': none is installed; leave --accelerator away to run on the CPU")
+
+
+def emit_options(workspace_pool: str) -> EmitOptions:
+    """Checked: the pool's name becomes a member of a C structure."""
+    from uaccel.emit.options import C_KEYWORDS, EmitOptions
+
+    valid = re.fullmatch(r"[A-Za-z_]\w*", workspace_pool, re.ASCII)
+    if workspace_pool and (not valid or workspace_pool in C_KEYWORDS):
+        raise UaccelError(
+            f"--workspace-pool {workspace_pool!r} is no C identifier; use letters, digits and underscores"
+        )
+    return EmitOptions(workspace_pool=workspace_pool)

@@ -1,0 +1,148 @@
+"""``uaccel run``: compile, build, run, and if asked prove the result."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uaccel.board import Board, load_board
+from uaccel.cli.model_options import (
+    AcceleratorOption,
+    BoardOption,
+    ModelArgument,
+    NameOption,
+    require_accelerators,
+)
+from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.errors import UaccelError, VerificationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uaccel.execute import Difference, Measured
+    from uaccel.pipeline import Compiled, Progress
+
+InputsOption = Annotated[
+    Path | None,
+    typer.Option("--inputs", metavar="IN.npz", help="One array per input, or a batch of samples each."),
+]
+OutputsOption = Annotated[Path | None, typer.Option("--outputs", metavar="OUT.npz", help="Write the outputs here.")]
+RepeatOption = Annotated[int, typer.Option("--repeat", min=1, help="Run each sample so many times.")]
+VerifyFlag = Annotated[bool, typer.Option("--verify", help="Compare every output with the model's exact meaning.")]
+KeepOption = Annotated[
+    Path | None,
+    typer.Option("--project", metavar="DIR", help="Keep the firmware project in this new folder."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run_command)
+
+
+def run_command(
+    model: ModelArgument,
+    board: BoardOption = "host",
+    accelerator: AcceleratorOption = None,
+    inputs: InputsOption = None,
+    outputs: OutputsOption = None,
+    repeat: RepeatOption = 1,
+    verify: VerifyFlag = False,
+    name: NameOption = "",
+    project: KeepOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compile a model, build its firmware, run it, and show what came out."""
+    target = load_board(board)
+    require_accelerators(accelerator)
+    if project is not None and project.exists() and (not project.is_dir() or any(project.iterdir())):
+        raise UaccelError(f"--project {project} exists already; name a folder that does not")
+    with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        folder = project or Path(temporary) / "project"
+        compiled, measured = _compile_and_run(model, target, name, inputs, repeat, folder, step)
+        difference = None
+        if verify:
+            step("execute the exact meaning and compare")
+            from uaccel.execute import first_difference
+
+            difference = first_difference(compiled, measured)
+        if outputs is not None:
+            _write_outputs(outputs, compiled, measured, repeat)
+    report = _report(compiled, measured, repeat)
+    if verify:
+        report["verify"] = _verdict(difference)
+    emit(report, as_json, lambda console: _show(console, report))
+    if difference is not None:
+        raise VerificationError(_words(difference))
+
+
+def _compile_and_run(
+    model: Path, board: Board, name: str, inputs: Path | None, repeat: int, folder: Path, step: Progress
+) -> tuple[Compiled, Measured]:
+    from uaccel.execute import run_on_host, tensor_types
+    from uaccel.pipeline import compile_model
+    from uaccel.session.inputs import load_inputs, ramp
+
+    compiled = compile_model(model, board=board.name, name=name, progress=step)
+    types = tensor_types(compiled.model.signature.inputs)
+    samples = load_inputs(inputs, types) if inputs else [[ramp(tensor) for tensor in types]]
+    runs = [sample for sample in samples for _ in range(repeat)]
+    return compiled, run_on_host(compiled, board, runs, folder, step, observe=False)
+
+
+def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
+    from uaccel.report import batched
+
+    per_sample = measured.run.outputs[::repeat]
+    names = [spec.name for spec in compiled.model.signature.outputs]
+    return {name: batched([values[i] for values in per_sample]) for i, name in enumerate(names)}
+
+
+def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: int) -> None:
+    import numpy as np
+
+    try:
+        with path.open("wb") as stream:
+            np.savez(stream, **_batches(compiled, measured, repeat))
+    except OSError as error:
+        raise UaccelError(f"cannot write outputs {path}: {error.strerror or error}") from error
+
+
+def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
+    from uaccel.report import compile_report, flash_report, layer_report, ram_report, tensors_report
+
+    runs = len(measured.samples)
+    return compile_report(compiled) | {
+        "outputs": tensors_report(_batches(compiled, measured, repeat)),
+        "runs": runs,
+        "instructions": None,
+        "accelerator_cycles": None,
+        "layers": [layer_report(layer, runs) for layer in compiled.program.layers],
+        "ram": ram_report(compiled, static=measured.static, stack=measured.run.stack, session=measured.session.ram),
+        "flash": flash_report(compiled, code=measured.code, session=measured.session.flash),
+    }
+
+
+def _verdict(difference: Difference | None) -> dict[str, Any]:
+    return {"bit_exact": difference is None, "first_difference": difference.to_json() if difference else None}
+
+
+def _words(difference: Difference) -> str:
+    where = ",".join(map(str, difference.index))
+    return (
+        f'verification failed: sample {difference.sample}, output "{difference.output}" element [{where}] '
+        f"is {difference.got}, expected {difference.expected}"
+    )
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from uaccel.cli.tables import show_layers, show_memory, show_outputs
+
+    show_layers(console, report)
+    show_memory(console, report)
+    show_outputs(console, report["outputs"])
+    if report.get("verify", {}).get("bit_exact"):
+        console.print(f"  Verified: every output of {report['runs']} run(s) equals the exact meaning.", style="green")

@@ -1,0 +1,93 @@
+"""The Model Library Format archive: one tar with everything, the same bytes for the same model."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uaccel.emit.generate import Generated
+from uaccel.emit.headers import kernel_files
+from uaccel.emit.metadata import metadata
+from uaccel.errors import UaccelError
+from uaccel.lower.program import Program
+from uaccel.memory.placement import Placement
+
+CODE = "codegen/host"
+FOLDERS = (
+    "codegen",
+    CODE,
+    f"{CODE}/src",
+    f"{CODE}/include",
+    f"{CODE}/lib",
+    "executor-config",
+    "executor-config/aot",
+    "parameters",
+    "src",
+    "templates",
+)
+
+
+def archive_files(
+    program: Program, placement: Placement, generated: Generated, board: str, relax: str
+) -> dict[str, bytes]:
+    """Path in the archive -> content."""
+    files: dict[str, str] = {f"{CODE}/src/{name}": text for name, text in generated.sources.items()}
+    files |= {f"{CODE}/src/{name}": text for name, text in generated.private_headers.items()}
+    files |= {f"{CODE}/include/{name}": text for name, text in generated.public_headers.items()}
+    files |= {f"{CODE}/include/{name}": text for name, text in kernel_files(generated.kernels).items()}
+    files |= {f"templates/{name}": text for name, text in generated.description.items()}
+    files[f"src/{program.name}.relax"] = relax
+    document = metadata(program, placement, board, generated.weight_bytes)
+    files["metadata.json"] = json.dumps(document, indent=2) + "\n"
+    encoded = {name: text.encode() for name, text in files.items()}
+    encoded[f"parameters/{program.name}.npz"] = _parameters(generated)
+    return encoded
+
+
+def _parameters(generated: Generated) -> bytes:
+    """The constants as numpy reads them; a fixed date in every entry, as numpy writes it."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {array.symbol: array.data for array in generated.arrays}
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def write_archive(path: Path, files: dict[str, bytes]) -> None:
+    """Write beside the target and move over it, so that a failure leaves nothing half-written."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                _write_tar(stream, files)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UaccelError(f"cannot write {path}: {error.strerror or error}; choose another place with -o") from error
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _write_tar(stream: Any, files: dict[str, bytes]) -> None:
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for folder in FOLDERS:
+            entry = tarfile.TarInfo(f"./{folder}")
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
+        for name in sorted(files):
+            entry = tarfile.TarInfo(f"./{name}")
+            entry.size, entry.mode = len(files[name]), 0o644
+            tar.addfile(entry, io.BytesIO(files[name]))

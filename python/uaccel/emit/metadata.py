@@ -1,0 +1,96 @@
+"""``metadata.json`` of an archive: Model Library Format version 7, and uaccel's own facts under a key of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uaccel.lower.program import Layer, Program
+from uaccel.memory.placement import Placement
+from uaccel.model import TensorSpec
+from uaccel.version import __version__
+
+FORMAT_VERSION = 7
+CPU_DEVICE = 1
+# The format wants a date; the same model must give the same bytes, so it is always this one.
+NO_DATE = "1970-01-01 00:00:00Z"
+
+
+def metadata(program: Program, placement: Placement, board: str, weight_bytes: int) -> dict[str, Any]:
+    """The whole document."""
+    module = {
+        "model_name": program.name,
+        "export_datetime": NO_DATE,
+        "memory": _memory(program, placement, weight_bytes),
+        "target": ["c -keys=cpu"],
+        "executors": ["aot"],
+        "style": "full-model",
+    }
+    return {
+        "version": FORMAT_VERSION,
+        "modules": {program.name: module},
+        "uaccel": _own(program, placement, board),
+    }
+
+
+def io_bytes(program: Program) -> int:
+    return sum(spec.info.size for spec in (*program.signature.inputs, *program.signature.outputs))
+
+
+def _memory(program: Program, placement: Placement, weight_bytes: int) -> dict[str, Any]:
+    main = {
+        "device": CPU_DEVICE,
+        "workspace_size_bytes": placement.arena,
+        "constants_size_bytes": weight_bytes,
+        "io_size_bytes": io_bytes(program),
+        "inputs": _sizes(program.signature.inputs),
+        "outputs": _sizes(program.signature.outputs),
+    }
+    functions = [
+        {
+            "function_name": f"layer_{layer.name}",
+            "workspace": [{"device": CPU_DEVICE, "workspace_size_bytes": layer.kernel.scratch}],
+        }
+        for layer in program.layers
+        if not layer.is_view
+    ]
+    return {"functions": {"main": [main], "operator_functions": functions}}
+
+
+def _sizes(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
+    return {spec.name: {"size": spec.info.size, "dtype": spec.info.dtype} for spec in specs}
+
+
+def _own(program: Program, placement: Placement, board: str) -> dict[str, Any]:
+    model = program.model
+    return {
+        "version": __version__,
+        "board": board,
+        "model": {"name": model.name, "format": model.source_format, "sha256": model.digest},
+        "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
+        "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
+        "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound},
+        "layers": [_layer(layer, placement) for layer in program.layers],
+    }
+
+
+def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
+    return {
+        "index": layer.index,
+        "name": layer.name,
+        "op": layer.op,
+        "engine": layer.engine,
+        "reason": layer.reason,
+        "operator": layer.origin.index,
+        "tensor": layer.origin.tensor,
+        "macs": layer.macs,
+        "scratch": layer.kernel.scratch,
+        "outputs": [
+            {**value.spec.to_json(), "tensor": value.spec.name, **_where(placement, value.name)}
+            for value in layer.outputs
+        ],
+    }
+
+
+def _where(placement: Placement, name: str) -> dict[str, Any]:
+    place = placement.places[name]
+    return {"memory": place.kind, "offset": place.offset if place.kind == "arena" else place.index}

@@ -1,0 +1,1 @@
+"""Firmware projects: a folder of plain C and CMake around one archive."""

@@ -1,0 +1,112 @@
+"""What a compilation and a run tell: the JSON of section "report" in docs/cli.md, built in one place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.emit.metadata import io_bytes
+from uaccel.lower.program import Layer
+from uaccel.pipeline import Compiled
+
+TIR_VARIANT = "tir"
+
+
+def compile_report(compiled: Compiled) -> dict[str, Any]:
+    """What is known without building: sizes that only a linker knows are null."""
+    program, signature = compiled.program, compiled.model.signature
+    return {
+        "model": compiled.model.name,
+        "name": program.name,
+        "board": compiled.board,
+        "accelerators": [],
+        "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
+        "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
+        "layers": [layer_report(layer, None) for layer in program.layers],
+        "ram": ram_report(compiled, static=None, stack=None, session=None),
+        "flash": flash_report(compiled, code=None, session=None),
+        "offloaded": [],
+        "fallback": fallback_report(compiled),
+        "warnings": list(compiled.model.warnings),
+    }
+
+
+def layer_report(layer: Layer, runs: int | None) -> dict[str, Any]:
+    """``calls``: how often the engine was called in ``runs`` inferences; a view is never called."""
+    calls = None if runs is None else 0 if layer.is_view else runs
+    return {
+        "name": layer.name,
+        "op": layer.op,
+        "engine": layer.engine,
+        "reason": layer.reason,
+        "operator": layer.origin.index,
+        "tensor": layer.origin.tensor,
+        "macs": layer.macs,
+        "outputs": [list(value.info.shape) for value in layer.outputs],
+        "calls": calls,
+        "instructions": None,
+        "cycles": None,
+    }
+
+
+def fallback_report(compiled: Compiled) -> list[dict[str, str]]:
+    """The layers that no kernel of ours computes."""
+    return [
+        {"layer": layer.name, "op": layer.op, "reason": layer.reason}
+        for layer in compiled.program.layers
+        if layer.kernel.variant == TIR_VARIANT
+    ]
+
+
+def ram_report(
+    compiled: Compiled, *, static: int | None, stack: int | None, session: int | None
+) -> dict[str, int | None]:
+    placement = compiled.placement
+    io = io_bytes(compiled.program)
+    return {
+        "arena": placement.arena,
+        "arena_lower_bound": placement.plan.lower_bound,
+        "io": io,
+        "static": static,
+        "stack": stack,
+        "session": session,
+        "total": _sum(placement.arena, io, static, stack),
+    }
+
+
+def flash_report(compiled: Compiled, *, code: int | None, session: int | None) -> dict[str, int | None]:
+    weights = compiled.generated.weight_bytes
+    return {"weights": weights, "code": code, "session": session, "total": _sum(weights, code)}
+
+
+def _sum(*parts: int | None) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def tensors_report(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """``data`` is flat, in C order."""
+    return {
+        name: {"shape": list(array.shape), "dtype": str(array.dtype), "data": _numbers(array)}
+        for name, array in arrays.items()
+    }
+
+
+def _numbers(array: NDArray[Any]) -> list[Any]:
+    """JSON has no word for what is not a number: those become text."""
+    if array.dtype.kind != "f":
+        return array.ravel().tolist()
+    return [v if math.isfinite(v) else str(v) for v in array.astype(np.float64).ravel().tolist()]
+
+
+def batched(samples: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Several runs' values of one tensor: along the batch axis where that is 1, else along a new one."""
+    if len(samples) == 1:
+        return samples[0]
+    if samples[0].ndim and samples[0].shape[0] == 1:
+        return np.concatenate(samples)
+    return np.stack(samples)

@@ -1,0 +1,1 @@
+"""Talking to running firmware."""
