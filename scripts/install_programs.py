@@ -21,9 +21,7 @@ def main() -> None:
     if not packages:
         return
     if not (uses_apt() and _may_install() and _install(packages)):
-        print(
-            f"setup: some programs are missing; to get them: {how_to_install(packages, ', '.join(packages))}"
-        )
+        print(f"setup: some programs are missing; to get them: {how_to_install(packages, ', '.join(packages))}")
 
 
 def _may_install() -> bool:

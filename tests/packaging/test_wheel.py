@@ -23,9 +23,7 @@ DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators")
 def run(*command: str | Path, cwd: Path) -> str:
     """Standard output of a program that sees nothing of the repository."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -45,9 +43,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment") / "venv"
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
-    site = Path(
-        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
-    )
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     install = ("-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
     run(sys.executable, *install, wheel, cwd=folder)

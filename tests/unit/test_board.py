@@ -242,8 +242,7 @@ WRONG_EMULATED = [
     (
         'name = "psram"',
         'name = "psram"\ncolour = "red"',
-        "bench.toml:25: unknown key 'colour' in [[memory]] number 3 "
-        "(known: name, kind, origin, length, accelerator)",
+        "bench.toml:25: unknown key 'colour' in [[memory]] number 3 (known: name, kind, origin, length, accelerator)",
     ),
     (
         'machine = "mps2-an386"',
@@ -369,8 +368,7 @@ WRONG_EMULATED = [
     (
         'name = "psram"',
         'name = "PSRAM"',
-        "bench.toml:24: 'name' in [[memory]] number 3 is 'PSRAM'; "
-        "wanted lower-case letters, digits and underscores",
+        "bench.toml:24: 'name' in [[memory]] number 3 is 'PSRAM'; wanted lower-case letters, digits and underscores",
     ),
     (
         'kind = "ram"',
@@ -422,8 +420,7 @@ WRONG_EMULATED = [
     (
         "[cpu]",
         "[[cpu]]",
-        "bench.toml:4: 'cpu' in the file is [{'name': 'cortex-m4', 'arch': 'armv7... (an array); "
-        "wanted a table [cpu]",
+        "bench.toml:4: 'cpu' in the file is [{'name': 'cortex-m4', 'arch': 'armv7... (an array); wanted a table [cpu]",
     ),
 ]
 
@@ -436,8 +433,7 @@ WRONG_REAL = [
     (
         'tool = "openocd"',
         'tool = "opencd"',
-        "bench.toml:38: 'tool' in [flash] is 'opencd'; wanted one of openocd, pyocd, command; "
-        "did you mean 'openocd'?",
+        "bench.toml:38: 'tool' in [flash] is 'opencd'; wanted one of openocd, pyocd, command; did you mean 'openocd'?",
     ),
     (
         'tool = "openocd"',
@@ -493,9 +489,7 @@ WRONG_HOST = [
         *[(HOST, *row) for row in WRONG_HOST],
     ],
 )
-def test_a_wrong_file_is_named_with_its_line(
-    tmp_path: Path, text: str, old: str, new: str, message: str
-) -> None:
+def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, text: str, old: str, new: str, message: str) -> None:
     assert complaint(tmp_path, changed(text, old, new)) == message
 
 

@@ -171,9 +171,7 @@ def test_with_json_an_error_is_an_object_too(
     assert len(err.splitlines()) == 1
 
 
-def test_with_json_a_bug_is_an_object_too(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_with_json_a_bug_is_an_object_too(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     fail_with(monkeypatch, raising(ZeroDivisionError("by nought")))
     assert app.main(["probe", "--json"]) == 70
     error = json.loads(capfd.readouterr().out)["error"]
@@ -195,9 +193,7 @@ def test_an_error_after_the_result_adds_no_second_object(
     assert err == "uaccel: error: byte 3 differs\n"
 
 
-def test_a_result_that_is_no_json_is_a_bug(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_result_that_is_no_json_is_a_bug(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     fail_with(monkeypatch, lambda: output.emit({"x": float("nan")}, as_json=True, show=lambda console: None))
     assert app.main(["probe", "--json"]) == 70
     assert json.loads(capfd.readouterr().out)["error"]["kind"] == "InternalError"
@@ -286,9 +282,7 @@ def test_progress_on_a_terminal_leaves_a_line_with_the_time_of_each_step() -> No
     """
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    done = subprocess.run(
-        [*script(body), "probe"], stdout=subprocess.PIPE, stderr=theirs, env=environment, check=False
-    )
+    done = subprocess.run([*script(body), "probe"], stdout=subprocess.PIPE, stderr=theirs, env=environment, check=False)
     os.close(theirs)
     text = os.read(ours, 1 << 16).decode()
     os.close(ours)
@@ -364,7 +358,5 @@ def test_the_light_commands_load_nothing_heavy() -> None:
         heavy = {"tvm", "numpy", "tflite", "highspy"} & set(sys.modules)
         assert not heavy, heavy
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

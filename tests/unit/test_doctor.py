@@ -197,9 +197,7 @@ def test_python_packages(requirement: str, status: str, detail: str | None) -> N
 def test_a_required_package_that_cannot_be_imported() -> None:
     check = check_package(PythonPackage("numpy>=1", "no_such_module", "tests", required=True))
     assert check.status == "broken"
-    assert check.detail == (
-        "import no_such_module fails: ModuleNotFoundError: No module named 'no_such_module'"
-    )
+    assert check.detail == ("import no_such_module fails: ModuleNotFoundError: No module named 'no_such_module'")
 
 
 def test_doctor_looks_at_everything_once() -> None:

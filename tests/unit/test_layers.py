@@ -31,21 +31,25 @@ def rank_of_modules(order: list[list[str]]) -> dict[str, int]:
     return {module: rank for rank, group in enumerate(order) for module in group}
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and full name of every module that a file imports, wherever in the file."""
+def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module that a file of a package imports, wherever in the file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
             # `from uaccel import errors` names the module in the alias.
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from ((node.lineno, name) for name in (names if node.module == "uaccel" else [node.module]))
+            names = [f"{origin}.{alias.name}" for alias in node.names] if origin == "uaccel" else [origin]
+            yield from ((node.lineno, name) for name in names)
 
 
-def violations(source: str, module: str, rank: dict[str, int]) -> list[str]:
-    """What a source file of a top-level module imports against the rules."""
+def violations(source: str, path: str, rank: dict[str, int]) -> list[str]:
+    """What a source file, at a path inside the package, imports against the rules."""
     found = []
-    for line, name in imports(ast.parse(source)):
+    module = path.partition("/")[0].removesuffix(".py")
+    package = ["uaccel", *path.split("/")[:-1]]
+    for line, name in imports(ast.parse(source), package):
         top, _, rest = name.partition(".")
         target = rest.partition(".")[0]
         if top in ("tvm", "tvm_ffi") and module != "tvm_api":
@@ -55,24 +59,30 @@ def violations(source: str, module: str, rank: dict[str, int]) -> list[str]:
     return found
 
 
-def sources() -> list[tuple[str, Path]]:
-    """Every file of the package with the top-level module it belongs to."""
-    files = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
-    return [(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), path) for path in files]
+def sources() -> list[str]:
+    """Every file of the package, as a path inside it."""
+    files = [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
+    return [file for file in files if file != "__init__.py"]
+
+
+def modules() -> set[str]:
+    """The names directly below ``uaccel``."""
+    return {file.partition("/")[0].removesuffix(".py") for file in sources()}
 
 
 def test_every_module_has_its_place() -> None:
     placed = rank_of_modules(layers()["order"])
-    homeless = sorted({module for module, _ in sources()} - set(placed))
+    assert len(placed) == sum(len(group) for group in layers()["order"]), "a module stands there twice"
+    homeless = sorted(modules() - set(placed))
     assert homeless == [], "give them a place in [tool.uaccel.layers] of pyproject.toml"
 
 
 def test_dependencies_run_one_way() -> None:
     rank = rank_of_modules(layers()["order"])
     found = [
-        f"{path.relative_to(ROOT)}:{violation}"
-        for module, path in sources()
-        for violation in violations(path.read_text(encoding="utf-8"), module, rank)
+        f"python/uaccel/{file}:{violation}"
+        for file in sources()
+        for violation in violations((PACKAGE / file).read_text(encoding="utf-8"), file, rank)
     ]
     assert found == []
 
@@ -88,15 +98,18 @@ def test_dependencies_run_one_way() -> None:
         ("import tvm.relax", ["1: tvm.relax is imported by tvm_api alone; have it from there"]),
         ("from tvm import tir", ["1: tvm is imported by tvm_api alone; have it from there"]),
         ("import tvmfoo", []),
+        ("from . import base\nfrom .base import x", []),
+        ("from .. import errors", []),
+        ("from .. import cli", ["1: ops imports uaccel.cli, which stands below it"]),
+        ("from ..emit.c import x", ["1: ops imports uaccel.emit.c, which stands below it"]),
     ],
 )
 def test_the_rules_see_what_breaks_them(source: str, wanted: list[str]) -> None:
-    assert violations(source, "ops", rank_of_modules(layers()["order"])) == wanted
+    assert violations(source, "ops/conv2d.py", rank_of_modules(layers()["order"])) == wanted
 
 
 def test_what_needs_no_tvm_loads_none() -> None:
-    placed = {module for module, _ in sources()}
-    light = [module for module in layers()["without_tvm"] if module in placed]
+    light = [module for module in layers()["without_tvm"] if module in modules()]
     assert {"board", "cli", "toolchain"} <= set(light)
     program = f"""
         import importlib, sys
@@ -104,7 +117,5 @@ def test_what_needs_no_tvm_loads_none() -> None:
             importlib.import_module("uaccel." + module)
             assert "tvm" not in sys.modules, module
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr.splitlines()[-1]

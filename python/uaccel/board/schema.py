@@ -90,9 +90,7 @@ def _keys(kind: type[Any], *more: str) -> tuple[str, ...]:
 def _identifier(table: Table, key: str) -> str:
     value = table.string(key)
     if not _NAME.fullmatch(value):
-        raise table.error(
-            f"'{key}' in {table} is {value!r}; wanted lower-case letters, digits and underscores", key
-        )
+        raise table.error(f"'{key}' in {table} is {value!r}; wanted lower-case letters, digits and underscores", key)
     return value
 
 
@@ -114,9 +112,7 @@ def _cpu(table: Table) -> Cpu:
     for feature in cpu.features:
         if feature not in _RULES[cpu.arch].features:
             has = ", ".join(_RULES[cpu.arch].features) or "none"
-            raise table.error(
-                f"'features' in {table} has '{feature}'; {cpu.arch} can have: {has}", "features"
-            )
+            raise table.error(f"'features' in {table} has '{feature}'; {cpu.arch} can have: {has}", "features")
     return cpu
 
 
@@ -137,9 +133,7 @@ def _memories(file: Table, cpu: Cpu) -> tuple[Memory, ...]:
         if first.name == second.name:
             raise table.error(f"a second memory is called '{second.name}'; wanted another name", "name")
         if first.origin < second.end and second.origin < first.end:
-            raise table.error(
-                f"memory {_span(second)} overlaps memory {_span(first)}; wanted them apart", "origin"
-            )
+            raise table.error(f"memory {_span(second)} overlaps memory {_span(first)}; wanted them apart", "origin")
     kinds = {memory.kind for memory in memories}
     if cpu.arch != "native" and not {"flash", "ram"} <= kinds:
         lacking = "flash" if "flash" not in kinds else "ram"

@@ -153,9 +153,7 @@ def _try(words: list[str], minimum: Version, origin: str) -> tuple[Status, Found
 
 def _version_of(command: tuple[str, ...]) -> Version | None:
     try:
-        done = subprocess.run(
-            [*command, "--version"], capture_output=True, text=True, timeout=30, check=False
-        )
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
     return parse_version(done.stdout.partition("\n")[0]) if done.returncode == 0 else None
