@@ -1,0 +1,156 @@
+"""CONV_2D and DEPTHWISE_CONV_2D: generated C, exact meaning and TFLite Micro give the same bytes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.exactness import assert_exact_random
+from support.hostlib import compile_bytes
+from support.single_op import Activation, Constant, single_op
+from support.windows import Window, conv_2d, depthwise_conv_2d, spread_scales
+from uaccel.errors import ModelError
+
+CONV = {
+    "plain": Window(),
+    "pointwise": Window(kernel=(1, 1)),
+    "pointwise strided": Window(kernel=(1, 1), stride=(2, 2), padding="VALID"),
+    "pointwise strided SAME": Window(input=(1, 7, 7, 3), kernel=(1, 1), stride=(2, 3)),
+    "valid": Window(padding="VALID"),
+    "stride 2": Window(stride=(2, 2), input=(1, 9, 8, 3)),
+    "stride 2x1, valid": Window(stride=(2, 1), padding="VALID"),
+    "dilated": Window(dilation=(2, 3), input=(1, 9, 11, 2)),
+    "dilated valid": Window(dilation=(2, 1), padding="VALID"),
+    "even kernel": Window(kernel=(2, 4)),
+    "kernel larger than input": Window(input=(1, 2, 2, 3), kernel=(5, 5)),
+    "batch of 3": Window(input=(3, 4, 4, 2)),
+    "two groups": Window(input=(1, 5, 5, 4), channels=6, groups=2),
+    "as many groups as channels": Window(input=(1, 5, 5, 4), channels=8, groups=4),
+    "one channel in and out": Window(input=(1, 5, 5, 1), channels=1),
+    "per channel": Window(weight_scales=spread_scales(6)),
+    "no bias": Window(bias=None),
+    "relu": Window(activation="RELU"),
+    "relu6": Window(activation="RELU6"),
+    "relu n1 to 1": Window(activation="RELU_N1_TO_1"),
+    "zero points at the edges": Window(input_zero_point=-128, output_zero_point=127),
+    "other zero points at the edges": Window(input_zero_point=127, output_zero_point=-128),
+    "saturates": Window(output_scale=0.0001),
+    "all zero": Window(output_scale=1000.0),
+    "multiplier above one": Window(output_scale=0.00002, weight_range=3, bias_range=10),
+    "huge bias": Window(bias_range=2**30),
+    "int16, int64 bias": Window(dtype="int16", bias="int64", output_scale=10.0),
+    "int16, no bias": Window(dtype="int16", bias=None, output_scale=10.0),
+    "int16, dilated, per channel": Window(dtype="int16", bias="int64", dilation=(2, 2), weight_scales=spread_scales(6)),
+    "int16, groups": Window(dtype="int16", bias="int64", groups=2, output_scale=10.0),
+}
+
+DEPTHWISE = {
+    "plain": Window(channels=4),
+    "multiplier 3": Window(channels=12),
+    "multiplier 2 of one channel": Window(input=(1, 6, 5, 1), channels=2),
+    "valid": Window(channels=4, padding="VALID"),
+    "stride 2": Window(channels=4, stride=(2, 2)),
+    "dilated": Window(channels=4, dilation=(2, 2), input=(1, 9, 9, 4)),
+    "1x1": Window(channels=4, kernel=(1, 1)),
+    "tall": Window(input=(1, 12, 1, 4), channels=4, kernel=(5, 1), padding="VALID"),
+    "kernel larger than input": Window(input=(1, 2, 3, 4), channels=4, kernel=(5, 7)),
+    "batch of 2": Window(input=(2, 4, 4, 4), channels=4),
+    "per channel": Window(channels=8, weight_scales=spread_scales(8)),
+    "no bias": Window(channels=4, bias=None),
+    "relu6": Window(channels=4, activation="RELU6"),
+    "zero points at the edges": Window(channels=4, input_zero_point=-128, output_zero_point=127),
+    "int16": Window(channels=4, dtype="int16", bias="int64", output_scale=5.0),
+    "int16, multiplier 2": Window(channels=8, dtype="int16", bias="int64", output_scale=5.0),
+}
+
+
+@pytest.mark.parametrize("case", CONV.values(), ids=CONV.keys())
+def test_conv_2d(case: Window) -> None:
+    assert_exact_random(conv_2d(case), runs=9)
+
+
+@pytest.mark.parametrize("case", DEPTHWISE.values(), ids=DEPTHWISE.keys())
+def test_depthwise_conv_2d(case: Window) -> None:
+    assert_exact_random(depthwise_conv_2d(case), runs=9)
+
+
+@st.composite
+def windows(draw: st.DrawFn, *, depthwise: bool) -> Window:
+    depth = draw(st.integers(1, 5))
+    groups = 1 if depthwise else draw(st.sampled_from([1, 1, 2]))
+    channels = depth * draw(st.integers(1, 3)) if depthwise else groups * draw(st.integers(1, 5))
+    dtype = draw(st.sampled_from(["int8", "int8", "int16"]))
+    case = Window(
+        input=(draw(st.integers(1, 2)), draw(st.integers(1, 9)), draw(st.integers(1, 9)), depth * groups),
+        channels=channels * (groups if depthwise else 1),
+        groups=groups,
+        kernel=(draw(st.integers(1, 4)), draw(st.integers(1, 4))),
+        stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+        dilation=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+        padding=draw(st.sampled_from(["SAME", "VALID"])),
+        dtype=dtype,
+        input_zero_point=draw(st.integers(-128, 127)),
+        output_zero_point=draw(st.integers(-128, 127)),
+        input_scale=draw(st.sampled_from([1e-4, 0.02, 0.5, 3.0])),
+        output_scale=draw(st.sampled_from([0.003, 0.1, 1.0, 40.0])),
+        weight_scales=draw(st.sampled_from([(0.01,), (0.5,), spread_scales(16)])),
+        activation=draw(st.sampled_from(["NONE", "RELU", "RELU6", "RELU_N1_TO_1"])),
+        bias=draw(st.sampled_from([None, "int64" if dtype == "int16" else "int32"])),
+        seed=draw(st.integers(0, 1000)),
+    )
+    return case if case.fits else Window(channels=depth, input=(1, 6, 5, depth))
+
+
+@given(case=windows(depthwise=False))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_any_conv_2d(case: Window) -> None:
+    assert_exact_random(conv_2d(case), runs=3, seed=case.seed, meaning=False)
+
+
+@given(case=windows(depthwise=True))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_any_depthwise_conv_2d(case: Window) -> None:
+    assert_exact_random(depthwise_conv_2d(case), runs=3, seed=case.seed, meaning=False)
+
+
+@pytest.mark.slow
+@given(case=windows(depthwise=False), depthwise=windows(depthwise=True))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_many_windows(case: Window, depthwise: Window) -> None:
+    assert_exact_random(conv_2d(case), runs=4, seed=case.seed)
+    assert_exact_random(depthwise_conv_2d(depthwise), runs=4, seed=case.seed)
+
+
+def refused(data: bytes) -> str:
+    with pytest.raises(ModelError) as caught:
+        compile_bytes(data)
+    return str(caught.value).partition("unsupported: ")[2]
+
+
+def test_weights_computed_at_run_time_are_refused() -> None:
+    weights = Activation((2, 1, 1, 3), "int8", 0.1, 0)
+    data = single_op(
+        "CONV_2D",
+        [Activation((1, 4, 4, 3), "int8", 0.1, 0), weights],
+        [Activation((1, 4, 4, 2), "int8", 0.1, 0)],
+        {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1},
+    )
+    assert refused(data) == (
+        'operator 0 CONV_2D ("output_0"): weights "input_1" is computed at run time; '
+        "only constant weights can be compiled"
+    )
+
+
+def test_weights_that_do_not_fit_are_refused() -> None:
+    import numpy as np
+
+    data = single_op(
+        "CONV_2D",
+        [Activation((1, 4, 4, 3), "int8", 0.1, 0), Constant(np.ones((2, 1, 1, 2), np.int8), scales=(0.1,))],
+        [Activation((1, 4, 4, 2), "int8", 0.1, 0)],
+        {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1},
+    )
+    assert refused(data) == (
+        'operator 0 CONV_2D ("output_0"): input int8 [1,4,4,3] does not fit weights int8 [2,1,1,2]'
+    )

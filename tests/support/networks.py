@@ -1,0 +1,45 @@
+"""The networks that whole-model tests run: the project's own, and MLPerf Tiny's where they lie beside the checkout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = ROOT / "tests" / "models"
+SHARED = ROOT.parent / "shared" / "models"
+
+
+@dataclass(frozen=True)
+class Network:
+    """``arena``: its bytes, exact, so that a regression shows; ``float_outputs`` compare within rounding."""
+
+    name: str
+    arena: int
+    own: bool = True
+    float_outputs: bool = False
+
+    @property
+    def path(self) -> Path:
+        path = (OWN if self.own else SHARED) / f"{self.name}.tflite"
+        if not path.is_file():
+            pytest.skip(f"{path.name} is not here: MLPerf Tiny's models lie in ../shared/models, where there is one")
+        return path
+
+
+NETWORKS = [
+    Network("gesture", arena=0),
+    Network("residual", arena=0),
+    Network("branches", arena=0),
+    Network("int16", arena=0),
+    Network("mixed", arena=0, float_outputs=True),
+    Network("ad", arena=256, own=False),
+    Network("kws", arena=0, own=False),
+    Network("ic", arena=0, own=False),
+    Network("vww", arena=0, own=False),
+    Network("sww", arena=0, own=False),
+]
+
+each_network = pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
