@@ -41,6 +41,8 @@ CONV = {
     "huge bias": Window(bias_range=2**30),
     "int16, int64 bias": Window(dtype="int16", bias="int64", output_scale=10.0),
     "int16, no bias": Window(dtype="int16", bias=None, output_scale=10.0),
+    "int16, int32 bias": Window((1, 9, 9, 16), 16, dtype="int16", bias="int32", output_scale=1.0),
+    "int16, int32 bias, overflows": Window((1, 6, 6, 64), 16, dtype="int16", bias="int32", output_scale=3.0),
     "int16, dilated, per channel": Window(dtype="int16", bias="int64", dilation=(2, 2), weight_scales=spread_scales(6)),
     "int16, groups": Window(dtype="int16", bias="int64", groups=2, output_scale=10.0),
 }

@@ -126,3 +126,11 @@ def test_asymmetric_weights_are_refused() -> None:
     assert str(caught.value).partition("unsupported: ")[2] == (
         'operator 0 FULLY_CONNECTED ("output_0"): asymmetric int8 weights: their zero point must be 0'
     )
+
+
+def test_narrow_bias_of_wide_activations_is_refused() -> None:
+    with pytest.raises(ModelError) as caught:
+        compile_bytes(dense(Dense(dtype="int16", bias="int32")))
+    assert str(caught.value).partition("unsupported: ")[2] == (
+        'operator 0 FULLY_CONNECTED ("output_0"): bias "input_2" is int32, supported is int64'
+    )

@@ -73,7 +73,10 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     depth = data.info.shape[3]
     need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
     multiplier, shift = channel_multipliers(data, weights, output, channels)
-    bias = bias_values(operator.optional_input(2), channels, data.info.dtype == "int16")
+    wide = data.info.dtype == "int16"
+    if wide and (given := operator.optional_input(2)) is not None:
+        need_dtype(given, ("int64",), "bias")
+    bias = bias_values(operator.optional_input(2), channels, wide)
     attrs = _window_attrs(operator, data, output, (height, width), depth)
     constants = (constant(array) for array in (values[0], bias, multiplier, shift))
     return get(DepthwiseConv2d)(context.expr(data), *constants, attrs=attrs)

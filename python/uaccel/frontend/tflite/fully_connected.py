@@ -44,7 +44,10 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     values = need_constant(weights, "weights")
     multiplier, shift = _multipliers(data, weights, output, units)
-    bias = bias_values(operator.optional_input(2), units, data.info.dtype == "int16")
+    wide = data.info.dtype == "int16"
+    if wide and (given := operator.optional_input(2)) is not None:
+        need_dtype(given, ("int64",), "bias")
+    bias = bias_values(operator.optional_input(2), units, wide)
     low, high = activation_range(operator, output)
     attrs = FullyConnectedAttrs(data.zero_point, output.zero_point, low, high)
     rows = data.info.elements // depth
