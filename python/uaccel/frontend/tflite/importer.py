@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.tflite import conv, fallback, fully_connected, pool, shapes
+from uaccel.frontend.tflite import conv, elementwise, fallback, fully_connected, pool, shapes, softmax
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
 from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
 
-CONVERTER_MODULES = (conv, fully_connected, pool, shapes)
+CONVERTER_MODULES = (conv, elementwise, fully_connected, pool, shapes, softmax)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 

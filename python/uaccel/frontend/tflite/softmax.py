@@ -1,0 +1,58 @@
+"""SOFTMAX on int8 and int16 activations."""
+
+from __future__ import annotations
+
+import math
+
+from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.ops.base import constant, get
+from uaccel.ops.softmax import Softmax, SoftmaxAttrs
+from uaccel.ops.softmax16 import Softmax16, Softmax16Attrs
+from uaccel.ops.softmax_tables import DIFF_BITS, exponential_lookup, reciprocal_lookup
+
+LARGEST_MULTIPLIER = 2.0**31 - 1  # beyond it only the largest element of a row counts
+LOOKUP_RANGE = 10.0 / 65535.0  # the 16-bit table's [-10, 0] covers all differences of two 16-bit numbers
+
+
+def _beta(operator: Operator) -> float:
+    need(operator.options is not None, "the operator has no options table")
+    return float(operator.options.Beta())
+
+
+def _need_unit_range(output: Tensor, zero_point: int, scale: float, tolerance: float) -> None:
+    """The output's quantisation is fixed; the 16-bit forms allow its scale an error of a thousandth."""
+    fits = abs(output.scale - scale) <= tolerance * scale and output.zero_point == zero_point
+    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
+    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
+
+
+@converts("SOFTMAX")
+def softmax(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    if data.info.dtype == "int16":
+        return _softmax16(context, operator)
+    need_dtype(output, ("int8", "int16"), "output")
+    if output.info.dtype == "int8":
+        _need_unit_range(output, -128, 1 / 256, 0.0)
+    else:
+        _need_unit_range(output, -32768, 1 / 65536, 0.001)
+    product = _beta(operator) * data.scale
+    real = min(product * (1 << DIFF_BITS), LARGEST_MULTIPLIER)
+    need(real > 1.0, f"beta * input scale is {product:.3g}, too small for the reference's fixed-point format")
+    mantissa, shift = math.frexp(real)
+    multiplier, carry = quantize_multiplier(mantissa)
+    return get(Softmax)(context.expr(data), attrs=SoftmaxAttrs(multiplier, shift + carry, output.info.dtype))
+
+
+def _softmax16(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(output, ("int16",), "output")
+    _need_unit_range(output, 0, 1 / 32768, 0.001)
+    depth, product = data.info.shape[-1], data.scale * _beta(operator)
+    need(depth < 1 << 16, f"rows of {depth} elements: their exponentials may overflow the reference's 32-bit sum")
+    multiplier, shift = quantize_multiplier(product / LOOKUP_RANGE)
+    need(shift <= 15, f"beta * input scale is {product:.3g}, too large for the reference's 32-bit differences")
+    tables = (constant(exponential_lookup()), constant(reciprocal_lookup()))
+    return get(Softmax16)(context.expr(data), *tables, attrs=Softmax16Attrs(multiplier, shift))

@@ -1,0 +1,85 @@
+"""The exponentials and reciprocals that the softmax kernels look up, computed as the reference computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.fixedpoint import rounding_divide_by_power, rounding_doubling_high_mul
+
+DIFF_BITS = 26  # differences are scaled to 5 integer and 26 fraction bits
+BIT_EXPONENTS = (-2, -1, 0, 1, 2, 3, 4)
+BIT_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**e) * 2**31
+EIGHTH = 1895147668  # exp(-1/8) * 2**31
+THIRD = 715827883  # 2**31 / 3
+NEGLIGIBLE = 1 << 11  # an exponential below 2**-20 rounds to zero in the sum and in every output
+
+LOOKUP_STEPS = 512
+
+Float32s = NDArray[np.float32]
+
+
+def input_radius(shift: int) -> int:
+    """Larger differences than this do not fit the scaled format; their exponential counts as zero."""
+    return (31 << DIFF_BITS) >> shift
+
+
+def exponentials(multiplier: int, shift: int) -> NDArray[np.int32]:
+    """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255, up to the last that is not negligible."""
+    difference = np.arange(min(input_radius(shift), 255) + 1, dtype=np.int64)
+    values = _exp_of_negative(rounding_doubling_high_mul(-difference << shift, multiplier))
+    return values[values >= NEGLIGIBLE].astype(np.int32)
+
+
+def _exp_of_negative(a: NDArray[np.int64]) -> NDArray[np.int64]:
+    """exp(a / 2**26) * 2**31 for a <= 0: a polynomial on [-1/4, 0) times a factor for each higher bit of a."""
+    quarter = 1 << (DIFF_BITS - 2)
+    rest = (a & (quarter - 1)) - quarter
+    result = _exp_on_quarter(rest << (31 - DIFF_BITS))
+    for exponent, factor in zip(BIT_EXPONENTS, BIT_FACTORS, strict=True):
+        is_set = (rest - a) & (1 << (DIFF_BITS + exponent))
+        result = np.where(is_set != 0, rounding_doubling_high_mul(result, factor), result)
+    return np.where(a == 0, (1 << 31) - 1, result)
+
+
+def _exp_on_quarter(a: NDArray[np.int64]) -> NDArray[np.int64]:
+    """exp(a / 2**31) * 2**31 for -1/4 <= a / 2**31 < 0: Taylor's series around -1/8, to the fourth power."""
+    x = a + (1 << 28)
+    x2 = rounding_doubling_high_mul(x, x)
+    x3 = rounding_doubling_high_mul(x2, x)
+    x4 = rounding_doubling_high_mul(x2, x2)
+    thirds = rounding_doubling_high_mul(rounding_divide_by_power(x4, 2) + x3, THIRD)
+    series = x + rounding_divide_by_power(thirds + x2, 1)
+    return EIGHTH + rounding_doubling_high_mul(EIGHTH, series)
+
+
+def exponential_lookup() -> NDArray[np.int16]:
+    """exp on [-10, 0] for 16-bit activations: 513 points of the interpolated table."""
+    return _lookup(lambda x: np.exp(x.astype(np.float64)).astype(np.float32), -10.0, 0.0)
+
+
+def reciprocal_lookup() -> NDArray[np.int16]:
+    """1 / (1 + x) on [0, 1], likewise."""
+    one = np.float32(1)
+    return _lookup(lambda x: one / (one + x), 0.0, 1.0)
+
+
+def _lookup(function: Callable[[Float32s], Float32s], low: float, high: float) -> NDArray[np.int16]:
+    """Points so placed that linear interpolation errs least at the middle; single precision, as the reference."""
+    half, scale = np.float32(0.5), np.float32(65536) / np.float32(2)
+    step = (np.float32(high) - np.float32(low)) / np.float32(LOOKUP_STEPS)
+    start = np.float32(low) + np.arange(LOOKUP_STEPS, dtype=np.float32) * step
+    following = np.float32(low) + np.arange(1, LOOKUP_STEPS + 1, dtype=np.float32) * step
+    value = _rounded(function(start) * scale)
+    middle = _rounded(function(start + step * half) * scale)
+    interpolated = _rounded((function(following) * scale + value) * half)
+    last = _rounded(function(np.array([high], np.float32)) * scale)
+    points = np.concatenate([value - _rounded((interpolated - middle) * half), last])
+    return np.clip(points, -32768, 32767).astype(np.int16)
+
+
+def _rounded(value: Float32s) -> Float32s:
+    """Halves away from zero."""
+    return np.trunc(value + np.copysign(np.float32(0.5), value)).astype(np.float32)
