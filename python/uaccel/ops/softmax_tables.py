@@ -27,10 +27,11 @@ def input_radius(shift: int) -> int:
 
 
 def exponentials(multiplier: int, shift: int) -> NDArray[np.int32]:
-    """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255, up to the last that is not negligible."""
-    difference = np.arange(min(input_radius(shift), 255) + 1, dtype=np.int64)
-    values = _exp_of_negative(rounding_doubling_high_mul(-difference << shift, multiplier))
-    return values[values >= NEGLIGIBLE].astype(np.int32)
+    """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255; zero where it is negligible."""
+    difference = np.arange(256, dtype=np.int64)
+    scaled = rounding_doubling_high_mul(-difference << shift, multiplier)
+    values = np.where(difference <= input_radius(shift), _exp_of_negative(scaled), 0)
+    return np.where(values < NEGLIGIBLE, 0, values).astype(np.int32)
 
 
 def _exp_of_negative(a: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -41,7 +42,7 @@ def _exp_of_negative(a: NDArray[np.int64]) -> NDArray[np.int64]:
     for exponent, factor in zip(BIT_EXPONENTS, BIT_FACTORS, strict=True):
         is_set = (rest - a) & (1 << (DIFF_BITS + exponent))
         result = np.where(is_set != 0, rounding_doubling_high_mul(result, factor), result)
-    return np.where(a == 0, (1 << 31) - 1, result)
+    return np.asarray(np.where(a == 0, (1 << 31) - 1, result), np.int64)
 
 
 def _exp_on_quarter(a: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -77,9 +78,9 @@ def _lookup(function: Callable[[Float32s], Float32s], low: float, high: float) -
     interpolated = _rounded((function(following) * scale + value) * half)
     last = _rounded(function(np.array([high], np.float32)) * scale)
     points = np.concatenate([value - _rounded((interpolated - middle) * half), last])
-    return np.clip(points, -32768, 32767).astype(np.int16)
+    return np.asarray(np.clip(points, -32768, 32767), np.int16)
 
 
 def _rounded(value: Float32s) -> Float32s:
     """Halves away from zero."""
-    return np.trunc(value + np.copysign(np.float32(0.5), value)).astype(np.float32)
+    return np.asarray(np.trunc(value + np.copysign(np.float32(0.5), value)), np.float32)

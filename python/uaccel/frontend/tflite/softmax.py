@@ -10,7 +10,7 @@ from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant, get
 from uaccel.ops.softmax import Softmax, SoftmaxAttrs
 from uaccel.ops.softmax16 import Softmax16, Softmax16Attrs
-from uaccel.ops.softmax_tables import DIFF_BITS, exponential_lookup, reciprocal_lookup
+from uaccel.ops.softmax_tables import DIFF_BITS, exponential_lookup, exponentials, reciprocal_lookup
 
 LARGEST_MULTIPLIER = 2.0**31 - 1  # beyond it only the largest element of a row counts
 LOOKUP_RANGE = 10.0 / 65535.0  # the 16-bit table's [-10, 0] covers all differences of two 16-bit numbers
@@ -43,7 +43,8 @@ def softmax(context: Context, operator: Operator) -> Expr:
     need(real > 1.0, f"beta * input scale is {product:.3g}, too small for the reference's fixed-point format")
     mantissa, shift = math.frexp(real)
     multiplier, carry = quantize_multiplier(mantissa)
-    return get(Softmax)(context.expr(data), attrs=SoftmaxAttrs(multiplier, shift + carry, output.info.dtype))
+    attrs = SoftmaxAttrs(multiplier, shift + carry, output.info.dtype)
+    return get(Softmax)(context.expr(data), constant(exponentials(multiplier, attrs.shift)), attrs=attrs)
 
 
 def _softmax16(context: Context, operator: Operator) -> Expr:
