@@ -1,0 +1,34 @@
+/* Elementwise operators of two inputs with broadcasting: int8 and int16 from one description.
+ *
+ * The including header says what is computed, then includes this file, which forgets it again:
+ *
+ *   UACCEL_BINARY   the operator's name, also that of its structure, which holds the loops
+ *   UACCEL_FIRST    prepares an element of the first input: int32_t (p, int32_t)
+ *   UACCEL_SECOND   prepares an element of the second
+ *   UACCEL_COMBINE  the output element, in range: int32_t (p, int32_t, int32_t)
+ *
+ * The loops are nested, outermost first; a stride of 0 repeats an input. Those that run once fold away. */
+
+#include "uaccel_fixedpoint.h"
+
+#include "uaccel_type_s8.h"
+#define UACCEL_ELEMENT2 int8_t
+#include "uaccel_binary_body.h"
+#include "uaccel_type_end.h"
+#undef UACCEL_ELEMENT2
+
+#include "uaccel_type_s16.h"
+#ifdef UACCEL_NARROW_SECOND
+#define UACCEL_ELEMENT2 int8_t
+#else
+#define UACCEL_ELEMENT2 int16_t
+#endif
+#include "uaccel_binary_body.h"
+#include "uaccel_type_end.h"
+#undef UACCEL_ELEMENT2
+
+#undef UACCEL_BINARY
+#undef UACCEL_FIRST
+#undef UACCEL_SECOND
+#undef UACCEL_COMBINE
+#undef UACCEL_NARROW_SECOND

@@ -1,0 +1,36 @@
+/* Multiplication of quantised tensors, portable C. */
+#ifndef UACCEL_MUL_H
+#define UACCEL_MUL_H
+
+#include "uaccel_fixedpoint.h"
+
+struct uaccel_mul {
+    uaccel_index extents[6], strides1[6], strides2[6];
+    int32_t zero_point1, zero_point2, output_zero_point;
+    int32_t multiplier, shift;
+    int32_t clamp_min, clamp_max;
+};
+
+UACCEL_KERNEL int32_t uaccel_mul_first(const struct uaccel_mul *p, int32_t value)
+{
+    return value - p->zero_point1;
+}
+
+UACCEL_KERNEL int32_t uaccel_mul_second(const struct uaccel_mul *p, int32_t value)
+{
+    return value - p->zero_point2;
+}
+
+UACCEL_KERNEL int32_t uaccel_mul_combine(const struct uaccel_mul *p, int32_t x, int32_t y)
+{
+    const int32_t product = uaccel_requantise(x * y, p->multiplier, p->shift);
+    return uaccel_clamp(uaccel_add_wrapping(product, p->output_zero_point), p->clamp_min, p->clamp_max);
+}
+
+#define UACCEL_BINARY uaccel_mul
+#define UACCEL_FIRST uaccel_mul_first
+#define UACCEL_SECOND uaccel_mul_second
+#define UACCEL_COMBINE uaccel_mul_combine
+#include "uaccel_binary.h"
+
+#endif

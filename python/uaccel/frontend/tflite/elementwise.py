@@ -1,0 +1,162 @@
+"""Operators of two inputs with broadcasting: ADD, SUB, MUL, MINIMUM, MAXIMUM, SQUARED_DIFFERENCE on int8 and int16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.convert import (
+    INTEGER_ACTIVATIONS,
+    Context,
+    Expr,
+    activation_range,
+    converts,
+    need,
+    need_dtype,
+)
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.ops import exact
+from uaccel.ops.add import Add, AddAttrs, Sub
+from uaccel.ops.base import Attributes, get
+from uaccel.ops.broadcast import BinaryOperator, broadcast_shape
+from uaccel.ops.minimum_maximum import Maximum, Minimum, MinimumMaximumAttrs
+from uaccel.ops.mul import Mul, MulAttrs
+from uaccel.ops.squared_difference import SquaredDifference, SquaredDifferenceAttrs
+
+SUM_LEFT_SHIFT = {"int8": 20, "int16": 15}
+DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
+
+Tensors = tuple[Tensor, Tensor, Tensor]
+
+
+def _tensors(operator: Operator) -> Tensors:
+    """Both inputs and the output, of one type."""
+    first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need_dtype(first, INTEGER_ACTIVATIONS, "input")
+    need_dtype(second, (first.info.dtype,), "input")
+    need_dtype(output, (first.info.dtype,), "output")
+    for tensor in (first, second, output):
+        need(
+            tensor.quantisation is None or not tensor.quantisation.per_channel,
+            f'"{tensor.name}" has a scale per channel; quantise it with one scale',
+        )
+    shape = broadcast_shape(first.info.shape, second.info.shape)
+    need(shape == output.info.shape, f"{first.info} and {second.info} broadcast to {list(shape)}, not {output.info}")
+    return first, second, output
+
+
+def _binary(context: Context, op: type[BinaryOperator[Any]], tensors: Tensors, attrs: Attributes) -> Expr:
+    first, second, _ = tensors
+    return get(op)(context.expr(first), context.expr(second), attrs=attrs)
+
+
+def fraction(real: float, what: str) -> tuple[int, int]:
+    """The multiplier and shift of a real factor that the reference takes only below one."""
+    multiplier, shift = quantize_multiplier(float(real))
+    need(0 < real < 1 and shift <= 0, f"{what} {real:.6g} is not between 0 and 1: the output's scale is too small")
+    return multiplier, shift
+
+
+def _sum_factors(first: Tensor, second: Tensor, output: Tensor, left_shift: int, real: Callable[[Any], Any]) -> list[float]:
+    """Factors of input 1, input 2 and output, computed in the precision ``real``."""
+    scale1, scale2, scale = (real(tensor.scale) for tensor in (first, second, output))
+    twice = real(2) * max(scale1, scale2)
+    return [float(scale1 / twice), float(scale2 / twice), float(twice / (real(1 << left_shift) * scale))]
+
+
+def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub], real: Callable[[Any], Any]) -> Expr:
+    tensors = _tensors(operator)
+    first, second, output = tensors
+    left_shift = SUM_LEFT_SHIFT[output.info.dtype]
+    factors = _sum_factors(first, second, output, left_shift, real)
+    names = ("scale of input 1", "scale of input 2", "scale of the sum")
+    parts = [fraction(factor, f"relative {name}") for factor, name in zip(factors, names, strict=True)]
+    low, high = activation_range(operator, output)
+    attrs = AddAttrs(
+        left_shift=left_shift,
+        zero_point1=first.zero_point,
+        multiplier1=parts[0][0],
+        shift1=parts[0][1],
+        zero_point2=second.zero_point,
+        multiplier2=parts[1][0],
+        shift2=parts[1][1],
+        output_zero_point=output.zero_point,
+        output_multiplier=parts[2][0],
+        output_shift=parts[2][1],
+        clamp_min=low,
+        clamp_max=high,
+    )
+    return _binary(context, op, tensors, attrs)
+
+
+@converts("ADD")
+def add(context: Context, operator: Operator) -> Expr:
+    return _sum(context, operator, Add, np.float64)
+
+
+@converts("SUB")
+def sub(context: Context, operator: Operator) -> Expr:
+    """As ADD, but the reference computes the factors in single precision."""
+    return _sum(context, operator, Sub, np.float32)
+
+
+@converts("MUL")
+def mul(context: Context, operator: Operator) -> Expr:
+    tensors = _tensors(operator)
+    first, second, output = tensors
+    if output.info.dtype == "int16":
+        points = [tensor.zero_point for tensor in tensors]
+        need(not any(points), f"int16 zero points are {points}; the reference multiplies only with zero points of 0")
+    multiplier, shift = quantize_multiplier(first.scale * second.scale / output.scale)
+    low, high = activation_range(operator, output)
+    attrs = MulAttrs(
+        zero_point1=first.zero_point,
+        zero_point2=second.zero_point,
+        output_zero_point=output.zero_point,
+        multiplier=multiplier,
+        shift=shift,
+        clamp_min=low,
+        clamp_max=high,
+    )
+    return _binary(context, Mul, tensors, attrs)
+
+
+@converts("MINIMUM")
+def minimum(context: Context, operator: Operator) -> Expr:
+    return _binary(context, Minimum, _tensors(operator), MinimumMaximumAttrs())
+
+
+@converts("MAXIMUM")
+def maximum(context: Context, operator: Operator) -> Expr:
+    return _binary(context, Maximum, _tensors(operator), MinimumMaximumAttrs())
+
+
+@converts("SQUARED_DIFFERENCE")
+def squared_difference(context: Context, operator: Operator) -> Expr:
+    tensors = _tensors(operator)
+    first, second, output = tensors
+    left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
+    twice = 2.0 * max(first.scale, second.scale)
+    multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
+    multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
+    step = float(np.float32(1 << 2 * left_shift) * np.float32(output.scale))
+    multiplier, shift = quantize_multiplier(twice * twice / step)
+    low, high = exact.limits(output.info.dtype)
+    attrs = SquaredDifferenceAttrs(
+        left_shift=left_shift,
+        zero_point1=first.zero_point,
+        multiplier1=multiplier1,
+        shift1=shift1,
+        zero_point2=second.zero_point,
+        multiplier2=multiplier2,
+        shift2=shift2,
+        output_zero_point=output.zero_point,
+        output_multiplier=multiplier,
+        output_shift=shift,
+        clamp_min=low,
+        clamp_max=high,
+    )
+    return _binary(context, SquaredDifference, tensors, attrs)
