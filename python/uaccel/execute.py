@@ -104,7 +104,7 @@ def first_difference(compiled: Compiled, measured: Measured) -> Difference | Non
     """Compare every output of every run with the module as TVM executes it."""
     from uaccel.reference import Executor
 
-    executor = Executor(compiled.model.module)
+    executor = Executor(compiled.stages["import"])
     names = [spec.name for spec in compiled.model.signature.outputs]
     for sample, (values, outputs) in enumerate(zip(measured.samples, measured.run.outputs, strict=True)):
         for name, expected, got in zip(names, executor.run(values), outputs, strict=True):

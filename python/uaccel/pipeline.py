@@ -1,10 +1,11 @@
-"""The whole compiler in pipeline order: import, lower, plan memory, emit C."""
+"""The whole compiler in pipeline order: import, simplify, lower, plan memory, emit C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
@@ -13,6 +14,7 @@ from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, c_identifier
+from uaccel.simplify import simplify
 
 Progress = Callable[[str], None]
 
@@ -23,7 +25,10 @@ def _quiet(_step: str) -> None:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Everything that one compilation knows; what a report or an archive needs is picked from here."""
+    """Everything that one compilation knows; what a report or an archive needs is picked from here.
+
+    ``stages`` holds the Relax module after each stage; every one of them can be executed and means the same.
+    """
 
     model: ImportedModel
     program: Program
@@ -31,6 +36,7 @@ class Compiled:
     generated: Generated
     options: EmitOptions
     board: str
+    stages: Mapping[str, Any]
 
 
 def compile_model(
@@ -40,10 +46,14 @@ def compile_model(
     options = options or EmitOptions()
     progress("import")
     model = import_model(path)
+    stages = {"import": model.module}
+    progress("simplify")
+    model = replace(model, module=simplify(model.module))
+    stages["simplify"] = model.module
     progress("lower")
     program = lower(model, c_identifier(name or model.name).lower())
     progress("plan memory")
     placement = place(program)
     progress("emit C")
     command = f"uaccel compile {path.name} --board {board} --name {program.name}"
-    return Compiled(model, program, placement, generate(program, placement, options, command), options, board)
+    return Compiled(model, program, placement, generate(program, placement, options, command), options, board, stages)

@@ -92,6 +92,10 @@ class TvmConversionError(Exception):
     """TVM's TFLite converter refused an operator; the text is its first line."""
 
 
+class TvmRefusalError(Exception):
+    """TVM refused to lower something; the text is the last line of its message."""
+
+
 class TfliteConverter:
     """TVM's own operator converter, driven one operator at a time."""
 
@@ -167,13 +171,22 @@ class FunctionBlock:
 
 def with_all_bindings(module: Any) -> Any:
     """The module with a ``main`` that returns every bound tensor, for looking at intermediates."""
+    return rebuild_main(module, lambda _var, expr: expr, all_bindings=True)
+
+
+def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings: bool = False) -> Any:
+    """``main`` bound anew; ``change`` gives the expression of each binding, a constant for one that is known."""
     function = module["main"]
     builder = relax.BlockBuilder()
+    bound: dict[Any, Any] = {}
     with builder.function("main", list(function.params)):
-        bound: dict[Any, Any] = {}
-        for var, value in main_bindings(module)[1]:
-            bound[var] = builder.emit(relax_substitute(value, bound), name_hint=var.name)
-        builder.emit_func_output(relax.Tuple(list(bound.values())))
+        with builder.dataflow():
+            for var, value in main_bindings(module)[1]:
+                expr = change(var, relax_substitute(value, bound))
+                bound[var] = expr if is_constant(expr) else builder.emit(expr, name_hint=var.name)
+            wanted = relax.Tuple(list(bound.values())) if all_bindings else relax_substitute(function.body.body, bound)
+            result = builder.emit_output(wanted)
+        builder.emit_func_output(result)
     return builder.get()
 
 
@@ -234,6 +247,17 @@ def lower_intrinsic(call: Any) -> Any | None:
     return None
 
 
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Whatever TVM raises inside as ``TvmRefusalError``: it has a dozen unrelated types, assertions among them."""
+    try:
+        yield
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise TvmRefusalError(lines[-1] if lines else type(error).__name__) from error
+
+
+@refusals()
 def lower_blocks(func: Any) -> Any:
     """A TIR function of blocks over tensors as loops over flat buffers."""
     passes = [
@@ -253,6 +277,7 @@ def lower_blocks(func: Any) -> Any:
     return tvm.transform.Sequential(passes)(module)["main"]
 
 
+@refusals()
 def legalise(call: Any, parameters: list[Any]) -> Any:
     """A module whose ``main`` computes an operator call with TIR functions."""
     from tvm.relax.backend import DispatchSortScan
@@ -276,6 +301,7 @@ def schedule(func: Any) -> Any:
     return s_tir.Schedule(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}))
 
 
+@refusals()
 def with_plain_buffers(func: Any) -> Any:
     """The function with contiguous parameters that start at their pointer, where it left that open."""
     plain = {}

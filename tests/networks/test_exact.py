@@ -39,7 +39,7 @@ def test_generated_c_equals_the_reference(network: Network) -> None:
 @each_network
 def test_exact_meaning_equals_the_reference(network: Network) -> None:
     data = network.path.read_bytes()
-    executor = Executor(compile_model(network.path, board="host").model.module)
+    executor = Executor(compile_model(network.path, board="host").stages["import"])
     reference = Tflm(data)
     for number, values in enumerate(random_inputs(data, 2, MEANING_RUNS)):
         for i, (got, wanted) in enumerate(zip(executor.run(values), reference.run(values), strict=True)):

@@ -20,30 +20,34 @@ def assert_same(actual: Array, expected: Array, what: str) -> None:
     """Bytes equal (NaN equal to NaN); the message says where the first difference is."""
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, expected {expected.shape}"
     assert actual.dtype == expected.dtype, f"{what}: {actual.dtype}, expected {expected.dtype}"
-    different = np.argwhere(np.atleast_1d(actual != expected) & ~np.atleast_1d((actual != actual) & (expected != expected)))
+    different = np.argwhere(
+        np.atleast_1d(actual != expected) & ~np.atleast_1d((actual != actual) & (expected != expected))
+    )
     if len(different):
         where = tuple(int(i) for i in different[0])
         got, wanted = np.atleast_1d(actual)[where], np.atleast_1d(expected)[where]
-        raise AssertionError(f"{what}: {len(different)} of {actual.size} differ, first at {where}: {got}, expected {wanted}")
+        raise AssertionError(
+            f"{what}: {len(different)} of {actual.size} differ, first at {where}: {got}, expected {wanted}"
+        )
 
 
 def assert_exact(data: bytes, inputs: Sequence[Sequence[Array]], *, meaning: bool = True) -> Compiled:
     """``inputs``: one entry a run, each with one array an input of the model."""
     compiled = compile_bytes(data)
     reference, host = Tflm(data), HostModel(compiled)
-    executor = Executor(compiled.model.module) if meaning else None
+    executor = Executor(compiled.stages["import"]) if meaning else None
     for number, values in enumerate(inputs):
         expected = reference.run(values)
         for i, (got, wanted) in enumerate(zip(host(*values), expected, strict=True)):
             assert_same(got, wanted.reshape(got.shape), f"run {number}, output {i} of the generated C")
-        _assert_intermediates(host, reference, number)
+        assert_intermediates(host, reference, number)
         if executor is not None:
             for i, (got, wanted) in enumerate(zip(executor.run(values), expected, strict=True)):
                 assert_same(got, wanted.reshape(got.shape), f"run {number}, output {i} of the exact meaning")
     return compiled
 
 
-def _assert_intermediates(host: HostModel, reference: Tflm, number: int) -> None:
+def assert_intermediates(host: HostModel, reference: Tflm, number: int) -> None:
     indices = {tensor.name: index for index, tensor in enumerate(reference.view.tensors)}
     found = reference.intermediates()
     for name, got in host.by_tensor_name().items():

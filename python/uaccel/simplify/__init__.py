@@ -1,0 +1,27 @@
+"""Passes over the imported module that keep its meaning: one a file, a frozen dataclass whose fields are its options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from uaccel.simplify.fold_constants import FoldConstants
+from uaccel.simplify.remove_dead_code import RemoveDeadCode
+
+
+class Pass(Protocol):
+    """Takes a normalised module, gives a normalised module that computes the same."""
+
+    @property
+    def name(self) -> str: ...
+    def __call__(self, module: Any) -> Any: ...
+
+
+PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants())
+
+
+def simplify(module: Any) -> Any:
+    """All passes in order."""
+    for step in PASSES:
+        module = step(module)
+    return module

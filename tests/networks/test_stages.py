@@ -1,0 +1,75 @@
+"""The module stays executable, and means the same, from stage to stage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.networks import Network, each_network
+from support.oracle import random_inputs
+from support.stages import assert_stages_agree
+from uaccel.ops.base import constant
+from uaccel.pipeline import compile_model
+from uaccel.reference import Executor
+from uaccel.simplify import FoldConstants, RemoveDeadCode
+from uaccel.tvm_api import main_bindings, relax
+
+
+@each_network
+def test_stages_agree(network: Network) -> None:
+    if network.float_outputs:
+        pytest.skip("float arithmetic of two compilers agrees to rounding only; test_exact.py holds it")
+    compiled = compile_model(network.path, board="host")
+    inputs = random_inputs(network.path.read_bytes(), 3, 2)
+    assert assert_stages_agree(compiled, inputs) == ["import", "simplify", "generated C"]
+
+
+def module_with_constants() -> object:
+    """(x + exp(1 + 1)), with a binding that nobody reads and a tuple of constants."""
+    ones = constant(np.ones(4, np.float32))
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            two = builder.emit(relax.op.add(ones, ones), "two")
+            grown = builder.emit(relax.op.exp(two), "grown")
+            builder.emit(relax.op.exp(x), "unread")
+            halves = builder.emit(relax.op.split(ones, 2), "halves")
+            joined = builder.emit(relax.op.concat([halves[0], halves[1]]), "joined")
+            total = builder.emit(relax.op.add(x, grown), "total")
+            result = builder.emit_output(relax.op.multiply(total, joined))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def names(module: object) -> list[str]:
+    return [var.name for var, _ in main_bindings(module)[1]]
+
+
+def test_dead_code_is_removed() -> None:
+    assert "unread" in names(module_with_constants())
+    assert "unread" not in names(RemoveDeadCode()(module_with_constants()))
+
+
+def test_constants_are_folded_through_chains_and_mean_the_same() -> None:
+    module = module_with_constants()
+    folded = FoldConstants()(module)
+    assert not {"two", "grown"} & set(names(folded))
+    assert {"halves", "joined", "total"} <= set(names(folded)), "a tuple is computed at run time"
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(Executor(folded).run([x])[0], Executor(module).run([x])[0])
+
+
+def test_a_module_without_constants_is_left_alone() -> None:
+    module = module_free_of_constants()
+    assert FoldConstants()(module) is module
+
+
+def module_free_of_constants() -> object:
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.exp(x))
+        builder.emit_func_output(result)
+    return builder.get()
