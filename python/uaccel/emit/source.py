@@ -62,11 +62,14 @@ def _assertions(program: Program, names: Names) -> str:
 
 
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
-    if options.workspace_pool or not placement.arena:
+    if not placement.arena:
         return ""
+    macro = "#define AT(offset) ((void *)(workspace + (offset)))\n"
+    if options.workspace_pool:
+        return macro
     return (
         "/* Intermediate tensors and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
-        f"static UACCEL_WORKSPACE uint8_t workspace[{names.macro}_WORKSPACE_SIZE] UACCEL_ALIGNED(16);\n"
+        f"static UACCEL_WORKSPACE uint8_t workspace[{names.macro}_WORKSPACE_SIZE] UACCEL_ALIGNED(16);\n{macro}"
     )
 
 
@@ -123,4 +126,4 @@ class _Run:
 
 
 def _at(offset: int) -> str:
-    return f"(void *)(workspace + {offset})"
+    return f"AT({offset})"
