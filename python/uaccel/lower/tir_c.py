@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from uaccel.errors import ModelError, UaccelError
+from uaccel.errors import ModelError
 from uaccel.lower.tir_c_expr import one_line
 from uaccel.lower.tir_c_function import CFunction, function_of
 from uaccel.lower.tir_c_legalise import Place, Step, Steps, operator_name, steps_of
 from uaccel.lower.tir_c_reduce import nodes
 from uaccel.lower.tir_c_stmt import data_source
 from uaccel.model import TensorInfo
-from uaccel.tvm_api import buffer_dtype, is_tuple, lower_blocks, relax, tirx, with_plain_buffers
+from uaccel.tvm_api import TvmRefusalError, buffer_dtype, is_tuple, lower_blocks, relax, tirx, with_plain_buffers
 
 __all__ = ["CFunction", "compile_call", "compile_prim_func"]
 
@@ -42,17 +42,14 @@ def compile_prim_func(func: tirx.PrimFunc, name: str) -> CFunction:
 
 @contextmanager
 def reported(what: str, advice: str) -> Iterator[None]:
-    """Any failure inside as one line: what could not become C, why, what to do."""
+    """A refusal inside as one line: what could not become C, why, what to do."""
     try:
         yield
     except ModelError as error:
         raise ModelError(f"{what} has no plain C: {error}; {advice}") from error
-    except UaccelError:
-        raise
-    except Exception as error:  # TVM raises a dozen unrelated types
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = one_line(lines[-1], 200) if lines else type(error).__name__
-        raise ModelError(f"{what} has no plain C: TVM cannot legalise it ({reason}); {advice}") from error
+    except TvmRefusalError as error:
+        reason = one_line(error, 200)
+        raise ModelError(f"{what} has no plain C: TVM cannot lower it ({reason}); {advice}") from error
 
 
 def tensors(arguments: Iterable[Any]) -> Iterator[Any]:
@@ -69,7 +66,11 @@ def describe(tensor: Any) -> str:
     kind = getattr(tensor, "ty", None)
     if not isinstance(kind, relax.TensorType):
         return one_line(tensor)
-    shape = "?" if kind.shape is None else ",".join(str(int(e)) if isinstance(e, tirx.IntImm) else str(e) for e in kind.shape)
+    shape = (
+        "?"
+        if kind.shape is None
+        else ",".join(str(int(e)) if isinstance(e, tirx.IntImm) else str(e) for e in kind.shape)
+    )
     return f"{kind.dtype.dtype if kind.dtype is not None else 'unknown type'} [{shape}]"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from uaccel.lower import tir_c_integer as integer
 from uaccel.lower.tir_c_helpers import Helpers
 from uaccel.lower.tir_c_value import (
     FLOATS,
+    INTEGERS,
     Level,
     Value,
     as_type,
@@ -38,6 +40,7 @@ MONOTONE: dict[str, Callable[[float], float]] = {
 LIBRARY = {"tirx.fabs": "fabs", "tirx.fmod": "fmod"}
 """Intrinsics for which TVM has no rule that leads to C, and their function in math.h."""
 
+_CALL = re.compile(r"(?:\(\w+\))?[a-z]\w*\(.*\)$")
 RUN_TIME_ONLY = "it calls into a run time that plain C does not have"
 
 
@@ -70,12 +73,17 @@ class ExpressionPrinter:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self.calls: dict[str, Value] = {}
+        """Calls of functions, and casts of such, that read no array: what may be computed ahead of a statement."""
 
     def __call__(self, node: Any) -> Value:
         method = _PRINTERS.get(type(node))
         if method is None:
             raise ModelError(f"no C for a {type(node).__name__} expression of the intermediate code: {one_line(node)}")
-        return method(self, node)
+        value = settled(method(self, node))
+        if value.level >= Level.UNARY and _CALL.match(value.text) and "[" not in value.text:
+            self.calls[value.text] = value
+        return value
 
     def element(self, buffer: Any, indices: Any) -> Value:
         """The element of a flattened buffer, as an lvalue."""
@@ -285,10 +293,19 @@ def one_line(node: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def settled(value: Value) -> Value:
+    """The constant where the bounds leave one integer."""
+    if value.literal or value.low != value.high or value.dtype not in INTEGERS:
+        return value
+    return bool_literal(bool(value.low)) if value.dtype == "bool" else int_literal(int(value.low))
+
+
 def decided(sign: str, left: Value, right: Value) -> bool | None:
     """The comparison's result where the bounds of integers fix it."""
     if left.is_float or right.is_float:
         return None
+    if left.text == right.text:
+        return sign in ("==", "<=", ">=")
     if sign in (">", ">="):
         sign, left, right = sign.replace(">", "<"), right, left
     if sign in ("==", "!="):

@@ -15,7 +15,7 @@ from uaccel.lower.tir_c_names import LIBRARY_FUNCTIONS, Names
 from uaccel.lower.tir_c_reduce import nodes
 from uaccel.lower.tir_c_schedule import tidy
 from uaccel.lower.tir_c_scratch import LARGEST_LOCAL, Demand, place
-from uaccel.lower.tir_c_stmt import INDENT, StatementPrinter, data_source, flatten, without_unused
+from uaccel.lower.tir_c_stmt import INDENT, StatementPrinter, data_source, flatten, tidied
 from uaccel.lower.tir_c_value import FLOATS, bool_literal, c_type, float_literal, int_literal, itemsize
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import TensorLoad, buffer_dtype, lower_blocks, tirx, with_plain_buffers
@@ -175,7 +175,7 @@ def numbers(array: Any) -> str:
 
 
 def assemble(steps: Steps, name: str, printer: StatementPrinter, scratch_bytes: int) -> CFunction:
-    lines = without_unused(printer.lines)
+    lines = tidied(printer.lines)
     body = "\n".join(lines)
     parameters = [f"const {c_type(info.dtype)} *in{i}" for i, info in enumerate(steps.inputs)]
     parameters += [f"{c_type(info.dtype)} *out{i}" for i, info in enumerate(steps.outputs)]

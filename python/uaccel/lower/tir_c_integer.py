@@ -7,6 +7,7 @@ nothing is lost, in 64 bits where the type has them, and otherwise in unsigned a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 from uaccel.lower.tir_c_helpers import Helpers
@@ -31,6 +32,11 @@ _EXACT: dict[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
+}
+_BITWISE: dict[str, Callable[[int, int], int]] = {
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
 }
 _LEVELS = {"+": Level.SUM, "-": Level.SUM, "*": Level.PRODUCT, "/": Level.PRODUCT, "%": Level.PRODUCT}
 
@@ -83,7 +89,9 @@ def _infix(left: Value, sign: str, right: Value, dtype: str) -> tuple[Value, str
 
 def _to_type(value: Value, dtype: str) -> Value:
     """An unsigned result as ``dtype``, whose bits it holds."""
-    return value if value.dtype == dtype else cast(retyped(value, *limits(value.dtype)), dtype)
+    if value.dtype == dtype:
+        return value
+    return replace(cast(retyped(value, *limits(value.dtype)), dtype), wrapping=value)
 
 
 def division(kind: str, left: Value, right: Value, dtype: str, helpers: Helpers) -> Value:
@@ -129,7 +137,9 @@ def bitwise(sign: str, left: Value, right: Value, dtype: str) -> Value:
     first, second = as_type(left, machine), as_type(right, machine)
     text = f"{operand(first, Level.UNARY)} {sign} {operand(second, Level.UNARY)}"
     low, high = limits(dtype)
-    if sign == "&" and max(left.low, right.low) >= 0:
+    if left.literal and right.literal:
+        low = high = _BITWISE[sign](int(left.low), int(right.low))
+    elif sign == "&" and max(left.low, right.low) >= 0:
         low, high = 0, min(v.high for v in (left, right) if v.low >= 0)
     elif min(left.low, right.low) >= 0:
         low, high = 0, (1 << int(max(left.high, right.high)).bit_length()) - 1
@@ -137,12 +147,13 @@ def bitwise(sign: str, left: Value, right: Value, dtype: str) -> Value:
 
 
 def complement(value: Value, dtype: str) -> Value:
-    machine = common_int(value, value, dtype)
+    """``~``; for what C would promote to a signed type, the distance from the largest value."""
+    if not is_signed(dtype) and bits(dtype) < 32:
+        return arithmetic("-", int_literal(int(limits(dtype)[1])), value, dtype)
+    machine = common_int(value, value, dtype) if is_signed(dtype) else dtype
     text = f"~{operand(as_type(value, machine), Level.UNARY)}"
-    if is_signed(machine) and is_signed(dtype):
-        return Value(text, Level.UNARY, machine, -1 - value.high, -1 - value.low)
-    whole = Value(text, Level.UNARY, machine, *limits(machine))
-    return whole if machine == dtype else cast(whole, dtype)
+    top = -1 if is_signed(dtype) else limits(dtype)[1]
+    return Value(text, Level.UNARY, machine, top - value.high, top - value.low)
 
 
 def shift(sign: str, left: Value, right: Value, dtype: str) -> Value:

@@ -89,7 +89,9 @@ class Arguments:
             self.infos.append(tensor_info(argument.ty))
             self.places.setdefault(argument, ("in", len(self.infos) - 1))
             return argument
-        return self._tensor(argument.ty) if is_var(argument) and not isinstance(argument.ty, relax.ShapeType) else argument
+        return (
+            self._tensor(argument.ty) if is_var(argument) and not isinstance(argument.ty, relax.ShapeType) else argument
+        )
 
     def _tensor(self, kind: Any) -> Any:
         info = tensor_info(kind)
@@ -123,7 +125,7 @@ class Reader:
         if expression in self.known:
             return self.known[expression]
         if is_constant(expression):
-            self.constants.append(expression.data.numpy())
+            self.constants.append(expression.value.numpy())
             return ("constant", len(self.constants) - 1)
         return self.call(expression)
 

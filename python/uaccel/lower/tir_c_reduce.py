@@ -53,7 +53,7 @@ def accumulations(starts: Sequence[Any], loop: Any, scope: Scope) -> list[Accumu
         alone = sum(scope.storage[other.buffer] is place for other in starts) == 1
         own = tuple((store, count) for store, count in updates if scope.storage.get(store.buffer) is place)
         same = all(b.same_as(start.buffer) and structural_equal(i, start.indices) for b, i in touched)
-        if own and same and alone and not place.scalar:
+        if own and same and alone:
             found.append(Accumulation(start, own))
     return found
 

@@ -23,9 +23,10 @@ def tidy(func: Any) -> Any:
         blocks = state.get_child_blocks(state.get_sblock("root"))
     except ScheduleError:
         return func
-    for block in blocks:
-        if worth_inlining(state, block) and attempt(state.compute_inline, block):
-            continue
+    kept = [block for block in blocks if not (worth_inlining(state, block) and attempt(state.compute_inline, block))]
+    for block in kept:
+        merge_with_consumer(state, block)
+    for block in kept:
         loop = first_reduction_loop(state, block)
         if loop is not None:
             attempt(state.decompose_reduction, block, loop)
@@ -55,20 +56,40 @@ def worth_inlining(state: Any, reference: Any) -> bool:
     consumers = [state.get(consumer) for consumer in state.get_consumers(reference)]
     if not consumers or not is_elementwise(block):
         return False
-    calls, loads = nodes(block.body, Call), nodes(block.body, TensorLoad)
     divides = nodes(block.body, tirx.FloorDiv) or nodes(block.body, tirx.FloorMod)
-    if not calls and len(loads) <= 1 and (not divides or all(is_elementwise(c) for c in consumers)):
+    if is_copy(block) and (not divides or all(is_elementwise(consumer) for consumer in consumers)):
         return True
     written = [region.source for region in block.writes]
     reads = [load for load in nodes(consumers[0].body, TensorLoad) if any(load.source.same_as(w) for w in written)]
-    few = len(reads) <= (1 if calls else 2)
+    few = len(reads) <= (1 if nodes(block.body, Call) else 2)
     return len(consumers) == 1 and few and extent(consumers[0]) <= extent(block)
 
 
+def is_copy(block: Any) -> bool:
+    """Elements of one tensor, moved or converted."""
+    value = block.body.value if isinstance(block.body, tirx.BufferStore) else None
+    while isinstance(value, tirx.Cast):
+        value = value.value
+    return isinstance(value, TensorLoad)
+
+
+def merge_with_consumer(state: Any, reference: Any) -> None:
+    """Finish each element of a reduction where it is reduced, so that no tensor of sums is kept."""
+    block, consumers = state.get(reference), state.get_consumers(reference)
+    if first_reduction_loop(state, reference) is None or len(consumers) != 1:
+        return
+    consumer = state.get(consumers[0])
+    shape = [int(var.dom.extent) for var in block.iter_vars if var.iter_type == _SPATIAL]
+    same = shape == [int(var.dom.extent) for var in consumer.iter_vars]
+    if shape and same and is_elementwise(consumer):
+        attempt(state.reverse_compute_at, consumers[0], state.get_loops(reference)[len(shape) - 1])
+
+
 def first_reduction_loop(state: Any, reference: Any) -> Any | None:
-    """The outermost loop over a reduced axis, if the block has one loop an axis."""
+    """The outermost loop over a reduced axis, if the block has one loop an axis, the reduced ones innermost."""
     block, loops = state.get(reference), state.get_loops(reference)
     if block.init is None or len(loops) != len(block.iter_vars):
         return None
-    reduced = [loop for loop, var in zip(loops, block.iter_vars, strict=True) if var.iter_type != _SPATIAL]
-    return reduced[0] if reduced else None
+    kinds = [var.iter_type == _SPATIAL for var in block.iter_vars]
+    spatial = sum(kinds)
+    return loops[spatial] if all(kinds[:spatial]) and spatial < len(loops) else None

@@ -12,7 +12,7 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.lower.tir_c_expr import ExpressionPrinter, Scope, Storage, one_line, supported
 from uaccel.lower.tir_c_names import Names
-from uaccel.lower.tir_c_reduce import Accumulation, accumulations, addend, is_start
+from uaccel.lower.tir_c_reduce import Accumulation, accumulations, addend, is_start, nodes
 from uaccel.lower.tir_c_value import FLOATS, PROMOTED, Value, c_type, cast, fits, limits, name_of, retyped
 from uaccel.tvm_api import Call, buffer_dtype, dtype_of, tirx
 
@@ -42,7 +42,7 @@ class StatementPrinter:
         with self.names.block():
             yield
         self.depth -= 1
-        self.lines[start:] = without_unused(self.lines[start:])
+        self.lines[start:] = tidied(self.lines[start:])
         self.line("}")
 
     def __call__(self, statement: Any) -> None:
@@ -69,7 +69,9 @@ class StatementPrinter:
     def single(self, statement: Any) -> None:
         method = _PRINTERS.get(type(statement))
         if method is None:
-            raise ModelError(f"no C for a {type(statement).__name__} statement of the intermediate code: {one_line(statement)}")
+            raise ModelError(
+                f"no C for a {type(statement).__name__} statement of the intermediate code: {one_line(statement)}"
+            )
         method(self, statement)
 
     def reduction(self, starts: Sequence[Any], loop: Any) -> None:
@@ -79,14 +81,19 @@ class StatementPrinter:
         outer = [self.scope.storage[a.buffer] for a in found]
         targets = [self.express.element(a.buffer, a.start.indices).text for a in found]
         for accumulation in found:
-            self.declare(accumulation)
+            self.start(accumulation)
         self.accumulate(found, loop)
         for accumulation, place, target in zip(found, outer, targets, strict=True):
-            self.line(f"{target} = {self.scope.storage[accumulation.buffer].name};")
+            if not place.scalar:
+                self.line(f"{target} = {self.scope.storage[accumulation.buffer].name};")
             self.scope.storage[accumulation.buffer] = place
 
-    def declare(self, accumulation: Accumulation) -> None:
+    def start(self, accumulation: Accumulation) -> None:
+        """A variable with the start value, unless the buffer is one already."""
         place = self.scope.storage[accumulation.buffer]
+        if place.scalar:
+            self.single(accumulation.start)
+            return
         start = self.express(accumulation.start.value)
         name = self.names.fresh("acc")
         self.line(f"{c_type(place.dtype)} {name} = {self.assigned(start, place.dtype)};")
@@ -124,9 +131,22 @@ class StatementPrinter:
             safe = fits(*limits(value.dtype), dtype)
         return value.text if safe else cast(value, dtype).text
 
+    def shared(self, value: Value) -> Value:
+        """The value with names for the calls that occur in it more than once."""
+        for call in sorted(self.express.calls.values(), key=lambda call: -len(call.text)):
+            pattern = rf"(?<!\w){re.escape(call.text)}"
+            if len(re.findall(pattern, value.text)) > 1:
+                name = self.names.fresh("common")
+                self.line(f"const {c_type(call.dtype)} {name} = {call.text};")
+                value = replace(value, text=re.sub(pattern, name, value.text))
+        return value
+
     def store(self, statement: Any) -> None:
         target = self.express.element(statement.buffer, statement.indices)
+        self.express.calls.clear()
         value = self.express(statement.value)
+        if not has_effects(statement):
+            value = self.shared(value)
         term = addend(statement)
         if term is not None:
             bounds = self.express(term)
@@ -218,6 +238,11 @@ _PRINTERS: dict[type, Callable[[StatementPrinter, Any], None]] = {
 }
 
 
+def has_effects(statement: Any) -> bool:
+    """A call in it may do something, so that it matters how often it runs."""
+    return any(getattr(call.op, "name", "") == "tirx.call_extern" for call in nodes(statement, Call))
+
+
 def flatten(statement: Any) -> Iterator[Any]:
     """The statements of nested sequences."""
     if isinstance(statement, tirx.SeqStmt):
@@ -247,12 +272,38 @@ def has_offset(buffer: Any, offset: int) -> bool:
 
 
 _DECLARATION = re.compile(r"^( *)(?:const )?\w+ \*?(\w+)(?:\[\d+\])?(?: = .*)?;$")
+_BARE_DECLARATION = re.compile(r"^ *\w+ (\w+)(?:\[\d+\])?;$")
+
+
+def tidied(lines: list[str]) -> list[str]:
+    """The lines of a block without declarations of what it does not use, and with values in those it has."""
+    return with_initialisers(without_unused(lines))
 
 
 def without_unused(lines: list[str]) -> list[str]:
-    """The lines of a block without declarations of what the block does not use; those that this frees go too."""
+    """Repeated, since an unused name frees those in its value."""
     for number, line in enumerate(lines):
         match = _DECLARATION.match(line)
         if match and not re.search(rf"\b{match[2]}\b", "\n".join(lines[number + 1 :])):
             return without_unused(lines[:number] + lines[number + 1 :])
     return lines
+
+
+def with_initialisers(lines: list[str]) -> list[str]:
+    """``int x; x = 1;`` as ``int x = 1;``, where only declarations and such assignments stand in between."""
+    pending: dict[str, int] = {}
+    result: list[str | None] = []
+    for line in lines:
+        bare = _BARE_DECLARATION.match(line)
+        assigned = re.match(r"^ *(\w+) = .*;$", line)
+        if bare and not line.lstrip().startswith(("break", "continue")):
+            pending[bare[1]] = len(result)
+        elif assigned and assigned[1] in pending:
+            declaration = result[pending[assigned[1]]]
+            assert declaration is not None
+            result[pending.pop(assigned[1])] = None
+            line = declaration.rstrip(";") + line[line.index(" = ") :]
+        elif not _DECLARATION.match(line):
+            pending.clear()
+        result.append(line)
+    return [line for line in result if line is not None]

@@ -29,6 +29,7 @@ C_TYPES = {
     "float64": "double",
 }
 FLOATS = ("float32", "float64")
+INTEGERS = tuple(dtype for dtype in C_TYPES if dtype not in FLOATS)
 PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")
 """What C turns into int before it computes."""
 
@@ -50,7 +51,10 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Value:
-    """``low`` and ``high`` bound the value; a float may be NaN unless both are finite."""
+    """``low`` and ``high`` bound the value; a float may be NaN unless both are finite.
+
+    ``wrapping`` is the same number modulo 2**bits as an unsigned expression, where it was computed as one.
+    """
 
     text: str
     level: Level
@@ -58,6 +62,7 @@ class Value:
     low: float
     high: float
     literal: bool = False
+    wrapping: Value | None = None
 
     @property
     def is_float(self) -> bool:
@@ -122,6 +127,8 @@ def as_type(value: Value, dtype: str) -> Value:
     """The value in C type ``dtype``, with a cast unless it has it or is promoted to it anyway."""
     if value.dtype == dtype or (dtype == "int32" and value.dtype in PROMOTED):
         return value
+    if value.wrapping is not None and value.wrapping.dtype == dtype:
+        return value.wrapping
     if value.literal and value.within(dtype):
         return typed_literal(int(value.low), dtype)
     return cast(value, dtype)
