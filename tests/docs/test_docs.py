@@ -1,0 +1,64 @@
+"""README and docs: every command and code block runs, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.docblocks import ROOT, Block, blocks, commands_of, matches, run_commands, run_page
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+RUNNABLE = {"sh", "console", "python", "c", "toml", "json"}
+READING = {"", "text"}
+
+
+@each_page
+def test_every_block_runs(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path)
+
+
+@each_page
+def test_every_block_says_what_it_is(page: Path) -> None:
+    unknown = [f"line {block.line}: {block.language}" for block in blocks(page) if block.language not in RUNNABLE | READING]
+    assert unknown == []
+    unnamed = [f"line {b.line}" for b in blocks(page) if b.language in ("c", "toml", "json") and not b.file]
+    assert unnamed == [], "name the file, so that a later block can use it"
+
+
+@each_page
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert missing == []
+
+
+def test_the_readme_shows_the_main_commands() -> None:
+    shown = "\n".join(command for block in blocks(ROOT / "README.md") for command, _ in commands_of(block) if block.file == "")
+    for command in ("make setup", "make demo", "uaccel compile", "uaccel run", "uaccel doctor"):
+        assert command in shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "same"),
+    [
+        ("a\nb\n", "a\nb", True),
+        ("a\n...\nd", "a\nb\nc\nd", True),
+        ("...", "anything", True),
+        ("a ... z", "a b z", True),
+        ("a\nb", "a\nc", False),
+        ("a", "a\nb", False),
+    ],
+)
+def test_expected_output_is_compared(expected: str, output: str, same: bool) -> None:
+    assert matches(expected, output) is same
+
+
+def test_a_failing_block_fails(tmp_path: Path) -> None:
+    block = Block(3, "console", "", "$ echo one\ntwo\n")
+    assert commands_of(block) == [("echo one", "two\n")]
+    with pytest.raises(AssertionError, match="echo one"):
+        run_commands(block, tmp_path, "page:3")

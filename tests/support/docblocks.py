@@ -1,0 +1,102 @@
+"""Code blocks of a Markdown page, and running them as a reader would.
+
+What the info string means:
+
+- ``sh``: the lines are commands, each must succeed;
+- ``console``: lines that begin with ``$`` are commands, the lines after one are what it prints; ``...`` stands for
+  anything;
+- ``c FILE``, ``python FILE``, ``toml FILE``, ``json FILE``: the content of a file that later blocks use;
+- ``python``: run as a script;
+- anything else (``text``, none) is for reading only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINKED = ("Makefile", "tests", "boards", "firmware", "python", "project_template", "scripts", "pyproject.toml",
+          "constraints.txt", "benchmarks", "CMakeLists.txt", ".venv")
+TIMEOUT_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Block:
+    """``line``: where the block begins in its page."""
+
+    line: int
+    language: str
+    file: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in BLOCK.finditer(text):
+        language, _, file = match.group(1).strip().partition(" ")
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(line, language, file.strip(), match.group(2)))
+    return found
+
+
+def run_page(page: Path, folder: Path) -> int:
+    """Run every block of a page in ``folder``, which looks like a checkout; how many commands ran."""
+    for name in LINKED:
+        if (ROOT / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    count = 0
+    for block in blocks(page):
+        where = f"{page.relative_to(ROOT)}:{block.line}"
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            _run(f"{sys.executable} -c \"$BLOCK\"", folder, where, {"BLOCK": block.text})
+            count += 1
+        elif block.language in ("sh", "console"):
+            count += run_commands(block, folder, where)
+    return count
+
+
+def run_commands(block: Block, folder: Path, where: str) -> int:
+    commands = commands_of(block)
+    for command, expected in commands:
+        output = _run(command, folder, where, {})
+        if block.language == "console":
+            assert matches(expected, output), f"{where}: {command}\nprinted\n{output}\ninstead of\n{expected}"
+    return len(commands)
+
+
+def commands_of(block: Block) -> list[tuple[str, str]]:
+    if block.language == "sh":
+        return [(line, "") for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
+    parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
+
+
+def matches(expected: str, output: str) -> bool:
+    """Trailing blanks do not count; ``...`` alone on a line, or within one, stands for anything."""
+    pattern = ".*".join(re.escape(part) for part in _tidy(expected).split("..."))
+    return re.fullmatch(pattern, _tidy(output), re.DOTALL) is not None
+
+
+def _tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+def _run(command: str, folder: Path, where: str, extra: dict[str, str]) -> str:
+    """The command's output, both streams; it must succeed."""
+    bin_folder = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}", "COLUMNS": "100"} | extra
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=TIMEOUT_SECONDS, check=False, stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, f"{where}: {command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
