@@ -9,6 +9,7 @@ from typing import Any
 
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
+from uaccel.emit.provenance import regenerate_command
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Program
@@ -40,9 +41,18 @@ class Compiled:
 
 
 def compile_model(
-    path: Path, *, board: str, name: str = "", options: EmitOptions | None = None, progress: Progress = _quiet
+    path: Path,
+    *,
+    board: str,
+    board_file: str = "",
+    name: str = "",
+    options: EmitOptions | None = None,
+    progress: Progress = _quiet,
 ) -> Compiled:
-    """From a model file to generated sources; ``name`` becomes part of every C name."""
+    """From a model file to generated sources; ``name`` becomes part of every C name.
+
+    ``board_file`` is the name of the board's file where that is the user's own: it takes it to generate the same again.
+    """
     options = options or EmitOptions()
     progress("import")
     model = import_model(path)
@@ -55,5 +65,5 @@ def compile_model(
     progress("plan memory")
     placement = place(program)
     progress("emit C")
-    command = f"uaccel compile {path.name} --board {board} --name {program.name}"
+    command = regenerate_command(path.name, board_file or board, program.name, options)
     return Compiled(model, program, placement, generate(program, placement, options, command), options, board, stages)

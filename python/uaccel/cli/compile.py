@@ -53,7 +53,9 @@ def compile_command(
         from uaccel.report import compile_report
 
         options = emit_options(workspace_pool)
-        compiled = compile_model(model, board=target.name, name=name, options=options, progress=step)
+        compiled = compile_model(
+            model, board=target.name, board_file=Path(board).name, name=name, options=options, progress=step
+        )
         step(f"write {archive}")
         write_archive(archive, archive_of(compiled))
     report = compile_report(compiled) | {"archive": str(archive)}

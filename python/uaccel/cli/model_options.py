@@ -35,11 +35,11 @@ def require_accelerators(names: list[str] | None) -> None:
 
 def emit_options(workspace_pool: str) -> EmitOptions:
     """Checked: the pool's name becomes a member of a C structure."""
-    from uaccel.emit.options import C_KEYWORDS, EmitOptions
+    from uaccel.emit.options import EmitOptions, is_reserved
 
-    valid = re.fullmatch(r"[A-Za-z_]\w*", workspace_pool, re.ASCII)
-    if workspace_pool and (not valid or workspace_pool in C_KEYWORDS):
+    if workspace_pool and (not re.fullmatch(r"[A-Za-z]\w*", workspace_pool, re.ASCII) or is_reserved(workspace_pool)):
         raise UaccelError(
-            f"--workspace-pool {workspace_pool!r} is no C identifier; use letters, digits and underscores"
+            f"--workspace-pool {workspace_pool!r} cannot name a member of a C structure; "
+            "wanted a letter, then letters, digits and underscores, and no word of C"
         )
     return EmitOptions(workspace_pool=workspace_pool)

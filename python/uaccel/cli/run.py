@@ -62,7 +62,10 @@ def run_command(
         raise UaccelError(f"--project {project} exists already; name a folder that does not")
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = project or Path(temporary) / "project"
-        compiled, measured = _compile_and_run(model, target, name, inputs, repeat, folder, step)
+        from uaccel.pipeline import compile_model
+
+        compiled = compile_model(model, board=target.name, board_file=Path(board).name, name=name, progress=step)
+        measured = _run(compiled, target, inputs, repeat, folder, step)
         difference = None
         if verify:
             step("execute the exact meaning and compare")
@@ -79,18 +82,14 @@ def run_command(
         raise VerificationError(_words(difference))
 
 
-def _compile_and_run(
-    model: Path, board: Board, name: str, inputs: Path | None, repeat: int, folder: Path, step: Progress
-) -> tuple[Compiled, Measured]:
+def _run(compiled: Compiled, board: Board, inputs: Path | None, repeat: int, folder: Path, step: Progress) -> Measured:
     from uaccel.execute import run_on_host, tensor_types
-    from uaccel.pipeline import compile_model
     from uaccel.session.inputs import load_inputs, ramp
 
-    compiled = compile_model(model, board=board.name, name=name, progress=step)
     types = tensor_types(compiled.model.signature.inputs)
     samples = load_inputs(inputs, types) if inputs else [[ramp(tensor) for tensor in types]]
     runs = [sample for sample in samples for _ in range(repeat)]
-    return compiled, run_on_host(compiled, board, runs, folder, step, observe=False)
+    return run_on_host(compiled, board, runs, folder, step, observe=False)
 
 
 def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +27,7 @@ C_TYPES = {
 }
 
 WIDTH = 110
+LONGEST_NAME = 90
 
 
 def c_type(dtype: str) -> str:
@@ -32,14 +35,26 @@ def c_type(dtype: str) -> str:
 
 
 def comment_safe(text: str) -> str:
-    """Text from a model file inside a C comment: it must not end it, start one, or continue a line."""
-    printable = "".join(c if c.isprintable() else "?" for c in text)
-    return printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+    """Text from a model file inside a C comment: it must not end it, start one or continue a line."""
+    printable = "".join(c if c.isprintable() else "?" for c in text).replace("\\", "|")
+    return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", r"\g<0> ", printable)
+
+
+def quoted(name: str) -> str:
+    """A tensor's name for a comment; what converters fuse can have names of several hundred characters."""
+    shown = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    return f'"{comment_safe(shown)}"'
 
 
 def block_comment(lines: Iterable[str]) -> str:
-    rows = [comment_safe(line) for line in lines]
-    return "/* " + "\n * ".join(rows) + " */"
+    rows = [f" * {comment_safe(line)}".rstrip() for line in lines]
+    return f"/*{rows[0][2:]}" + "".join(f"\n{row}" for row in rows[1:]) + " */"
+
+
+def wrapped_comment(lines: Iterable[str], indent: int = 0) -> str:
+    """A block comment whose lines fit; what does not goes on below, indented."""
+    shape = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return block_comment(part for line in lines for part in shape.wrap(line))
 
 
 def parameter_literal(value: ParameterValue) -> str:
@@ -56,6 +71,8 @@ def int_literal(value: int) -> str:
         return "INT32_MIN"
     if value == -(1 << 63):
         return "INT64_MIN"
+    if value >= 1 << 63:
+        return f"UINT64_C({value})"
     if not -(1 << 31) <= value < (1 << 31):
         return f"INT64_C({value})"
     return str(value)
@@ -67,9 +84,7 @@ def float_literal(value: float, suffix: str) -> str:
         return "NAN"
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
-    text = repr(float(np.float32(value))) if suffix else repr(value)
-    if suffix:
-        text = str(np.float32(value))
+    text = str(np.float32(value)) if suffix else repr(value)
     return f"{text}{suffix}" if any(c in text for c in ".en") else f"{text}.0{suffix}"
 
 

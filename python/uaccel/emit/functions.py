@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from uaccel.emit.ctext import block_comment, c_type, comment_safe, parameter_literal, wrapped
+from uaccel.emit.ctext import c_type, parameter_literal, quoted, wrapped, wrapped_comment
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.ops.kernel import Argument, Constant, Input, KernelCall, Output, Scratch
@@ -78,7 +78,7 @@ class LayerFunctions:
         layer = layers[0]
         parameters = layer_parameters(layer) + self._constant_parameters(layer)
         users = ", ".join(entry.name for entry in layers)
-        head = block_comment([f"The same shapes and parameters in {len(layers)} layers, compiled once:", users])
+        head = wrapped_comment([f"The same shapes and parameters in {len(layers)} layers, compiled once:", users])
         body = "".join(self._call(layer, i, call, constants=None) for i, call in enumerate(layer.kernel.calls))
         signature = wrapped(f"static UACCEL_SHARED void {self._shared_names[key]}", map(str, parameters))
         return f"{head}\n{signature}\n{{\n{body}}}\n"
@@ -133,18 +133,18 @@ def function_name(layer: Layer) -> str:
 def layer_comment(layer: Layer) -> str:
     """Layer, shapes, quantisation and engine."""
     lines = [f"{layer.name}: operator {layer.origin.index} of the model, {layer.origin.op}"]
-    lines.append(f'  tensor  "{layer.origin.tensor}"')
+    lines.append(f"  tensor  {quoted(layer.origin.tensor)}")
     lines += [f"  input   {_describe(value)}" for value in layer.inputs]
     lines += [f"  output  {_describe(value)}" for value in layer.outputs]
     lines.append(f"  engine  {layer.engine}: {layer.reason}")
     if layer.macs:
         lines.append(f"  work    {layer.macs} multiply-accumulates")
-    return block_comment(lines)
+    return wrapped_comment(lines, indent=10)
 
 
 def _describe(value: Value) -> str:
     quantisation = value.spec.quantisation
-    return comment_safe(f"{value.info}" + (f", {quantisation}" if quantisation else ""))
+    return f"{value.info}" + (f", {quantisation}" if quantisation else "")
 
 
 def _constant_name(call: int, constant: Constant) -> str:

@@ -29,7 +29,7 @@ class Generated:
 
 
 def generate(program: Program, placement: Placement, options: EmitOptions, command: str) -> Generated:
-    names = names_of(program)
+    names = names_of(program, options)
     pool = ConstantPool(program, names)
 
     def about(what: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.emit.ctext import comment_safe
+from uaccel.emit.ctext import quoted
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
@@ -16,16 +16,16 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
         provenance,
         f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
-        _sizes(placement, names, signature.inputs, signature.outputs),
+        _sizes(program, placement, names, options),
         _struct(
             f"{names.prefix}_inputs",
-            "What goes in; the memory is the caller's and is not written.",
+            "What goes in: memory of the caller, aligned as its type; it is not written.",
             names.inputs,
             signature.inputs,
         ),
         _struct(
             f"{names.prefix}_outputs",
-            "What comes out; the memory is the caller's.",
+            "What comes out: memory of the caller, aligned as its type and apart from the inputs.",
             names.outputs,
             signature.outputs,
         ),
@@ -36,24 +36,33 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
     return "\n".join(part for part in parts if part)
 
 
-def _sizes(placement: Placement, names: Names, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> str:
-    owner = "the array in which intermediate tensors live"
-    lines = [f"/* Bytes of the workspace: {owner}. */"]
-    lines.append(f"#define {names.macro}_WORKSPACE_SIZE {placement.arena}")
+def _sizes(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
+    workspace = f"{names.macro}_WORKSPACE_SIZE"
+    lines = ["/* Bytes of the workspace, in which intermediate tensors live. */"]
+    lines.append(f"#define {workspace} {placement.arena}")
+    if options.workspace_pool:
+        pool = f"{names.macro}_{options.workspace_pool.upper()}_WORKSPACE_POOL_SIZE"
+        lines.append(f"#define {pool} {workspace}")
     lines.append("\n/* Bytes of each input and output. */")
-    for member, spec in (*zip(names.inputs, inputs, strict=True), *zip(names.outputs, outputs, strict=True)):
-        lines.append(f"#define {names.macro}_{member.upper()}_SIZE {spec.info.size}")
+    lines += [f"#define {macro} {spec.info.size}" for macro, spec in size_macros(program, names)]
     lines.append("\n/* What the run function returns. */")
     lines.append(f"#define {names.macro}_OK 0")
     lines.append(f"#define {names.macro}_NULL_POINTER (-1) /* an argument or one of its members is NULL */")
     return "\n".join(lines) + "\n"
 
 
+def size_macros(program: Program, names: Names) -> list[tuple[str, TensorSpec]]:
+    """The macro of every input's and output's size, with the tensor."""
+    signature = program.signature
+    specs = (*signature.inputs, *signature.outputs)
+    return list(zip((*names.input_sizes, *names.output_sizes), specs, strict=True))
+
+
 def _struct(name: str, comment: str, members: tuple[str, ...], specs: tuple[TensorSpec, ...]) -> str:
     lines = [f"/* {comment} */", f"struct {name} {{"]
     for member, spec in zip(members, specs, strict=True):
         quantisation = f", {spec.quantisation}" if spec.quantisation else ""
-        lines.append(f'    void *{member}; /* "{comment_safe(spec.name)}": {spec.info}{quantisation} */')
+        lines.append(f"    /* {quoted(spec.name)}: {spec.info}{quantisation} */\n    void *{member};")
     if not members:
         lines.append("    int unused; /* C has no empty structures */")
     return "\n".join([*lines, "};\n"])
@@ -63,7 +72,8 @@ def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.workspace_pool:
         return ""
     return (
-        "/* Memory for intermediate tensors, aligned to 8 bytes; its content need not last between runs. */\n"
+        "/* Memory for intermediate tensors, aligned to 8 bytes. What it holds before a run does not matter;\n"
+        " * after a run it may serve others. */\n"
         f"struct {names.prefix}_workspace_pools {{\n"
         f"    void *{options.workspace_pool}; /* {placement.arena} bytes */\n}};\n"
     )

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+
 from uaccel.emit.ctext import block_comment
+from uaccel.emit.options import EmitOptions
 from uaccel.lower.program import Program
 from uaccel.version import __version__
+
+
+def regenerate_command(model_file: str, board: str, name: str, options: EmitOptions) -> str:
+    """What to type beside the model file for the same bytes."""
+    words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
+    words += ["--workspace-pool", options.workspace_pool] if options.workspace_pool else []
+    return shlex.join(words)
 
 
 def provenance(program: Program, what: str, command: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uaccel.emit.ctext import wrapped
 from uaccel.emit.functions import LayerFunctions, function_name
+from uaccel.emit.header import size_macros
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Layer, Program, Value
@@ -22,7 +23,7 @@ def source(
     parts = [
         provenance,
         _includes(program, names),
-        _assertions(program, names),
+        _assertions(program, placement, names),
         _workspace(placement, names, options),
         LayerFunctions(program, pool).render(),
         _Run(program, placement, names, options).render(),
@@ -46,18 +47,16 @@ def _includes(program: Program, names: Names) -> str:
     return "\n".join(lines)
 
 
-def _assertions(program: Program, names: Names) -> str:
+def _assertions(program: Program, placement: Placement, names: Names) -> str:
     """What the offsets and casts below rely on."""
     lines = ["/* What the generated code relies on; a failure names the line. */"]
     dtypes = {value.info.dtype for layer in program.layers for value in (*layer.inputs, *layer.outputs)}
     if "float32" in dtypes:
         lines.append("UACCEL_STATIC_ASSERT(sizeof(float) == 4, float_is_32_bits);")
-    for member, spec in (
-        *zip(names.inputs, program.signature.inputs, strict=True),
-        *zip(names.outputs, program.signature.outputs, strict=True),
-    ):
-        macro = f"{names.macro}_{member.upper()}_SIZE"
-        lines.append(f"UACCEL_STATIC_ASSERT({macro} == {spec.info.size}, {member}_size);")
+    lines.append(f"UACCEL_STATIC_ASSERT({names.macro}_WORKSPACE_SIZE == {placement.arena}, workspace_size);")
+    lines += [
+        f"UACCEL_STATIC_ASSERT({macro} == {spec.info.size}, {macro});" for macro, spec in size_macros(program, names)
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -76,6 +76,8 @@ def weights_header(names: Names, arrays: list[Array], provenance: str) -> str:
 
 def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
     parts = [provenance, f'#include "{names.prefix}_weights.h"', ""]
+    if not all(np.isfinite(array.data).all() for array in arrays):
+        parts.insert(1, "#include <math.h>\n")
     for array in arrays:
         shape = "x".join(map(str, array.data.shape)) or "1"
         users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
