@@ -6,6 +6,7 @@ All rows are one translation unit and one TVM module, so that a row costs millis
 from __future__ import annotations
 
 import ctypes
+import operator
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.errors import ModelError
-from uaccel.lower.tir_c import CFunction, compile_call, compile_prim_func
-from uaccel.tvm_api import is_constant, register_operator, relax, te, tirx, tvm
+from support.c_function import compiled, pointers, shared
+from uaccel.lower.tir_c import CFunction, compile_call
+from uaccel.tvm_api import is_constant, relax, tirx, tvm
 
 OP = relax.op
 Array = np.ndarray[Any, Any]
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror")
 
 
 def f32(*shape: int, low: float = -3.0, high: float = 3.0) -> Array:
@@ -347,6 +347,11 @@ WILD = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 1e20, -1e20, 300.7, -129.9,
 SHIFTS = {"int8": 32, "int32": 32, "uint32": 32, "int64": 64}
 """Distances count modulo this."""
 
+
+def modulo(shift: Callable[[int, int], int], width: int) -> Callable[[int, int], int]:
+    return lambda value, distance: shift(value, distance % width)
+
+
 EXTREMES = [
     *(exact("add", OP.add, lambda a, b: a + b, dtype) for dtype in INTEGERS),
     *(exact("subtract", OP.subtract, lambda a, b: a - b, dtype) for dtype in INTEGERS),
@@ -355,8 +360,8 @@ EXTREMES = [
     *(exact("floor_mod", OP.floor_mod, lambda a, b: a % b if b else 0, dtype) for dtype in INTEGERS),
     *(exact("bitwise_or", OP.bitwise_or, lambda a, b: a | b, dtype) for dtype in INTEGERS),
     *(exact("maximum", OP.maximum, max, dtype) for dtype in INTEGERS),
-    *(exact("left_shift", OP.left_shift, lambda a, b, w=w: a << (b % w), d) for d, w in SHIFTS.items() if w > 8),
-    *(exact("right_shift", OP.right_shift, lambda a, b, w=w: a >> (b % w), d) for d, w in SHIFTS.items()),
+    *(exact("left_shift", OP.left_shift, modulo(operator.lshift, w), d) for d, w in SHIFTS.items()),
+    *(exact("right_shift", OP.right_shift, modulo(operator.rshift, w), d) for d, w in SHIFTS.items()),
     *(Case(f"wild_to_{d}", partial(OP.astype, dtype=d), (WILD,), (truncated(WILD, d),)) for d in NARROW),
     Case("negative", OP.negative, (extreme("int32"),), (wrap_to([-int(v) for v in extreme("int32")], "int32"),)),
     Case("sum_wraps", OP.sum, (np.full(5, 2**31 - 1, np.int32),), (wrap_to([5 * (2**31 - 1)], "int32").reshape(()),)),
@@ -420,20 +425,9 @@ def translation_unit(rows: dict[str, Built]) -> str:
     return includes + "".join(row.function.source + harness(row) for row in rows.values())
 
 
-def compiled(folder: Path, source: str, compiler: str, *flags: str) -> Path:
-    """The translation unit through a compiler, without a warning."""
-    path, output = folder / "rows.c", folder / f"rows_{compiler}.out"
-    path.write_text(source)
-    command = [compiler, *STRICT, *flags, str(path), "-o", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[:3000]
-    return output
-
-
 @pytest.fixture(scope="module")
 def library(rows: dict[str, Built], tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder = tmp_path_factory.mktemp("tir_c")
-    return ctypes.CDLL(str(compiled(folder, translation_unit(rows), "gcc", "-O1", "-shared", "-fPIC", "-lm")))
+    return shared(tmp_path_factory.mktemp("tir_c"), translation_unit(rows))
 
 
 def outputs_of(row: Built) -> list[Array]:
@@ -443,9 +437,6 @@ def outputs_of(row: Built) -> list[Array]:
 def execute(library: ctypes.CDLL, row: Built) -> list[Array]:
     outputs = outputs_of(row)
     scratch = np.zeros(row.function.scratch_bytes // 8 + 1, np.uint64)
-
-    def pointers(arrays: Sequence[Array]) -> Any:
-        return (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))
 
     getattr(library, f"run_{row.case.name}")(
         pointers(row.data), pointers(outputs), ctypes.c_void_p(scratch.ctypes.data)
@@ -561,27 +552,3 @@ def test_text_is_plain_and_frugal_with_the_stack(rows: dict[str, Built]) -> None
 def test_same_text_for_the_same_call(rows: dict[str, Built]) -> None:
     for name in ("attention", "resize_cubic", "softmax", "concat_constant"):
         assert built(rows[name].case).function == rows[name].function
-
-
-GELU = """\
-static void gelu(const float *in0, float *out0)
-{
-    for (int32_t i = 0; i < 4; ++i) {
-        for (int32_t j = 0; j < 6; ++j) {
-            const int32_t common1 = i * 6 + j;
-            out0[common1] = in0[common1] * (0.5f + erff(in0[common1] * 0.70710677f) * 0.5f);
-        }
-    }
-}
-"""
-
-
-def test_text_of_an_elementwise_function(rows: dict[str, Built]) -> None:
-    """No intermediate tensor, no parenthesis too many, every digit of a constant."""
-    function = compile_call(OP.nn.gelu(*variables([MATRIX])), "gelu")
-    assert function.source == GELU.replace("(int32_t i ", "(int32_t ax0 ")
-
-
-def test_scratch_memory_is_reused(rows: dict[str, Built]) -> None:
-    """Attention keeps eight tensors, of which three are alive at once at most."""
-    assert rows["attention"].function.scratch_bytes == 3 * 256 - 128 * 0

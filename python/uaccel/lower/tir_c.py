@@ -1,8 +1,8 @@
 """The fallback that knows every operator: whatever TVM can legalise becomes a plain C99 function.
 
-TVM's own printer of C is not used. It writes float constants with seven digits, leaves out the conversions that C needs to
-compute as TIR does, and keeps intermediate tensors on the stack; this one is exact, warns nowhere, has no undefined
-behaviour in its integer arithmetic and reads like C.
+TVM's own printer of C is not used: it writes float constants with seven digits, leaves out the conversions that C
+needs to compute as TIR does, and keeps intermediate tensors on the stack. This one is exact, warns nowhere, has no
+undefined behaviour in its integer arithmetic and reads like C.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["CFunction", "compile_call", "compile_prim_func"]
 def compile_call(call: relax.Call, name: str) -> CFunction:
     """A Relax operator call as a C function called ``name``.
 
-    Its tensors, those in tuples included, become parameters in their order; constants too, although the function reads
-    scalar ones rarely, since their values go into the code.
+    Its tensors, those in tuples included, become parameters in their order; constants too, although the function
+    rarely reads scalar ones, since their values go into the code.
     """
     what = f"{operator_name(call)} of {', '.join(describe(a) for a in tensors(call.args)) or 'nothing'}"
     with reported(what, "replace the operator in the model, or give it to an accelerator"):
@@ -36,7 +36,10 @@ def compile_call(call: relax.Call, name: str) -> CFunction:
 
 def compile_prim_func(func: tirx.PrimFunc, name: str) -> CFunction:
     """A TIR function as a C function called ``name``: what it writes are the outputs, the other buffers the inputs."""
-    with reported(f"TIR function {name}", "change the function"):
+    with reported(
+        f"TIR function {name}",
+        "change the function: buffers of fixed shape and C99 types as parameters, no calls into a run time",
+    ):
         return function_of(single_step(func), name)
 
 
@@ -103,6 +106,6 @@ def parameter_info(func: Any, parameter: Any) -> TensorInfo:
     for buffer in (parameter, *views):
         if isinstance(buffer.ty, tirx.BufferType):
             if not all(isinstance(extent, tirx.IntImm) for extent in buffer.ty.shape):
-                raise ModelError(f"the shape of parameter {parameter.name} is only known at run time: make it static")
+                raise ModelError(f"the shape of parameter {parameter.name} is only known at run time")
             return TensorInfo(tuple(int(extent) for extent in buffer.ty.shape), buffer_dtype(buffer))
-    raise ModelError(f"parameter {parameter.name} is not a buffer: make it a constant or a buffer of one element")
+    raise ModelError(f"parameter {parameter.name} is not a buffer")

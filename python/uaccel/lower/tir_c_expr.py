@@ -94,7 +94,7 @@ class ExpressionPrinter:
 
     def variable(self, node: Any) -> Value:
         if node not in self.scope.variables:
-            raise ModelError(f"{node.name} is only known at run time: shapes must be static")
+            raise ModelError(f"{node.name} is only known at run time")
         return self.scope.variables[node]
 
     def load(self, node: Any) -> Value:
@@ -166,6 +166,10 @@ class ExpressionPrinter:
 
     def select(self, node: Any) -> Value:
         return self.choice(node.condition, node.true_value, node.false_value, supported(dtype_of(node)))
+
+    def if_then_else(self, node: Any) -> Value:
+        condition, chosen, otherwise = node.args
+        return self.choice(condition, chosen, otherwise, supported(dtype_of(node)))
 
     def conversion(self, node: Any) -> Value:
         dtype, value = supported(dtype_of(node)), self(node.value)
@@ -268,7 +272,7 @@ _PRINTERS: dict[type, Callable[[ExpressionPrinter, Any], Value]] = {
 }
 
 _CALLS: dict[str, Callable[[ExpressionPrinter, Any], Value]] = {
-    "prim.if_then_else": lambda printer, node: printer.choice(*node.args, supported(dtype_of(node))),
+    "prim.if_then_else": ExpressionPrinter.if_then_else,
     "prim.likely": lambda printer, node: printer(node.args[0]),
     "tirx.call_extern": ExpressionPrinter.extern,
     "tirx.call_pure_extern": ExpressionPrinter.extern,

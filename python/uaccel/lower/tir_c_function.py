@@ -32,11 +32,11 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class CFunction:
-    """``source`` defines ``static void name(inputs, outputs[, scratch])``, together with the helpers it calls.
+    """``source`` defines ``static void name(inputs, outputs[, scratch])`` and the helpers that it calls.
 
-    Every input is a pointer to const, every output a pointer; ``scratch`` is ``uint8_t *``, aligned to 8 bytes, and a
-    parameter only if ``scratch_bytes`` is not 0. An input that is not in ``used_inputs`` is there for the order alone: it
-    may be NULL. ``source`` includes nothing; ``headers`` says what must be included before it.
+    Every input is a pointer to const, every output a pointer; ``scratch`` is ``uint8_t *``, aligned to 8 bytes, and
+    a parameter only if ``scratch_bytes`` is not 0. An input that is not in ``used_inputs`` is there for the order
+    alone and may be NULL. ``source`` includes nothing; ``headers`` are the standard headers it needs.
     """
 
     name: str
@@ -59,7 +59,7 @@ class LoweredStep:
 def lowered(step: Step) -> LoweredStep:
     func = lower_blocks(tidy(with_plain_buffers(step.func)))
     if len(func.params) != len(step.places):
-        raise ModelError("it needs parameters that are only known at run time: fix the input shapes of the model")
+        raise ModelError("it needs parameters that are only known at run time")
     return LoweredStep(tuple(flatten(func.body)), dict(zip(func.params, step.places, strict=True)))
 
 

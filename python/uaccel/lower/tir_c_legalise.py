@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from uaccel.errors import ModelError
 from uaccel.lower.tir_c_expr import RUN_TIME_ONLY, one_line
 from uaccel.lower.tir_c_value import c_type
@@ -55,10 +53,10 @@ def operator_name(call: Any) -> str:
 def tensor_info(kind: Any) -> TensorInfo:
     """A tensor type as plain data, if its shape is static and C has its element type."""
     if not isinstance(kind, relax.TensorType):
-        raise ModelError(f"{one_line(kind)} is not a tensor: only tensors can be passed to C")
+        raise ModelError(f"{one_line(kind)} is not a tensor")
     shape = kind.shape
     if shape is None or not all(isinstance(extent, tirx.IntImm) for extent in shape):
-        raise ModelError(f"the shape of {one_line(kind)} is only known at run time: fix the input shapes of the model")
+        raise ModelError(f"the shape of {one_line(kind)} is only known at run time")
     dtype = str(kind.dtype.dtype)
     c_type(dtype)
     return TensorInfo(tuple(int(extent) for extent in shape), dtype)

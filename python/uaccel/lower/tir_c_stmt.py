@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -48,7 +48,7 @@ class StatementPrinter:
     def __call__(self, statement: Any) -> None:
         self.sequence(flatten(statement))
 
-    def sequence(self, statements: Sequence[Any]) -> None:
+    def sequence(self, statements: Iterable[Any]) -> None:
         """Statements in order; stores that start a reduction go together with its loop."""
         starts: list[Any] = []
         for statement in statements:

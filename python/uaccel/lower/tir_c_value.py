@@ -74,7 +74,7 @@ class Value:
 
 def c_type(dtype: str) -> str:
     if dtype not in C_TYPES:
-        raise ModelError(f"no C99 type for {dtype}: cast the tensor to float32 or an integer type in the model")
+        raise ModelError(f"C99 has no type {dtype}")
     return C_TYPES[dtype]
 
 
