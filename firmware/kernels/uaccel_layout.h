@@ -1,4 +1,7 @@
-/* Moving bytes: copies, for any element type. */
+/* Moving bytes, for any element type: whole tensors, boxes of them, and filling with one value.
+ *
+ * What a layer moves is reduced ahead of time to the fewest loops around the longest contiguous run, so that
+ * few of the loops below are left for the compiler, and memcpy has a size that it knows. */
 #ifndef UACCEL_LAYOUT_H
 #define UACCEL_LAYOUT_H
 
@@ -11,6 +14,73 @@ struct uaccel_copy {
 UACCEL_KERNEL void uaccel_copy(const struct uaccel_copy *p, const void *input, void *output)
 {
     memcpy(output, input, (size_t)p->bytes);
+}
+
+struct uaccel_set {
+    uaccel_index bytes;
+    int32_t value; /* of every byte, 0..255 */
+};
+
+UACCEL_KERNEL void uaccel_set(const struct uaccel_set *p, void *output)
+{
+    memset(output, p->value, (size_t)p->bytes);
+}
+
+struct uaccel_fill {
+    uaccel_index count;
+    uaccel_index width; /* bytes of an element */
+};
+
+/* Writes the element at value count times. */
+UACCEL_KERNEL void uaccel_fill(const struct uaccel_fill *p, const void *value, void *output)
+{
+    uint8_t *to = (uint8_t *)output;
+    for (uaccel_index i = 0; i < p->count; ++i) {
+        memcpy(to + i * p->width, value, (size_t)p->width);
+    }
+}
+
+#define UACCEL_MOVE_LOOPS 6
+
+struct uaccel_move {
+    uaccel_index extents[UACCEL_MOVE_LOOPS]; /* outermost first, 1 for a loop that is not needed */
+    uaccel_index from[UACCEL_MOVE_LOOPS];    /* bytes from one step to the next; may be 0 or negative */
+    uaccel_index to[UACCEL_MOVE_LOOPS];
+    uaccel_index run; /* bytes of one step, contiguous on both sides */
+};
+
+/* The three inner loops of uaccel_move. */
+UACCEL_KERNEL void uaccel_move_inner(const struct uaccel_move *p, const uint8_t *from, uint8_t *to)
+{
+    for (uaccel_index i = 0; i < p->extents[3]; ++i) {
+        const uint8_t *from_i = from + i * p->from[3];
+        uint8_t *to_i = to + i * p->to[3];
+        for (uaccel_index j = 0; j < p->extents[4]; ++j) {
+            const uint8_t *from_j = from_i + j * p->from[4];
+            uint8_t *to_j = to_i + j * p->to[4];
+            for (uaccel_index k = 0; k < p->extents[5]; ++k) {
+                memcpy(to_j + k * p->to[5], from_j + k * p->from[5], (size_t)p->run);
+            }
+        }
+    }
+}
+
+/* Copies a box of runs; source and target never overlap. */
+UACCEL_KERNEL void uaccel_move(const struct uaccel_move *p, const void *source, void *target)
+{
+    const uint8_t *from = (const uint8_t *)source;
+    uint8_t *to = (uint8_t *)target;
+    for (uaccel_index i = 0; i < p->extents[0]; ++i) {
+        const uint8_t *from_i = from + i * p->from[0];
+        uint8_t *to_i = to + i * p->to[0];
+        for (uaccel_index j = 0; j < p->extents[1]; ++j) {
+            const uint8_t *from_j = from_i + j * p->from[1];
+            uint8_t *to_j = to_i + j * p->to[1];
+            for (uaccel_index k = 0; k < p->extents[2]; ++k) {
+                uaccel_move_inner(p, from_j + k * p->from[2], to_j + k * p->to[2]);
+            }
+        }
+    }
 }
 
 #endif

@@ -26,7 +26,7 @@ class Executor:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs; with ``intermediates`` instead every binding's value, in the order of ``names``."""
-        result = self._vm["main"](*[tvm.runtime.tensor(np.ascontiguousarray(value)) for value in inputs])
+        result = self._vm["main"](*[tvm.runtime.tensor(np.asarray(value, order="C")) for value in inputs])
         return _arrays(result)
 
 

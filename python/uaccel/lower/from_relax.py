@@ -14,7 +14,7 @@ from uaccel.lower.program import Definition, Layer, Program, Value
 from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, c_identifier, unique_names
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
 from uaccel.ops.kernel import Constant, Input, Kernel, KernelCall, Output
-from uaccel.ops.layout import layout_kernels
+from uaccel.ops.layout_rules import layout_kernels
 from uaccel.tvm_api import (
     is_call,
     is_constant,
@@ -23,6 +23,7 @@ from uaccel.tvm_api import (
     is_var,
     main_bindings,
     main_result,
+    relax,
 )
 
 Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
@@ -49,6 +50,7 @@ class _Lowering:
         self.model = model
         self.name = name
         self.env: dict[Any, Any] = {}
+        self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
         self.taken: list[str] = []
 
@@ -56,8 +58,9 @@ class _Lowering:
         parameters, bindings = main_bindings(self.model.module)
         inputs = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
         self.env.update(zip(parameters, inputs, strict=True))
+        self.fields = field_names(bindings)
         for var, expr in bindings:
-            self.env[var] = self._bind(var.name, expr)
+            self.env[var] = self._bind(var, expr)
         result = self._resolve(main_result(self.model.module))
         outputs = result if isinstance(result, tuple) else (result,)
         values = self._own_outputs(inputs, outputs)
@@ -81,15 +84,17 @@ class _Lowering:
             return self._resolve(expr.tuple_value)[int(expr.index)]
         raise InternalError(f"unexpected Relax expression {type(expr).__name__} in a normalised module")
 
-    def _bind(self, name: str, expr: Any) -> Any:
+    def _bind(self, var: Any, expr: Any) -> Any:
         if not is_call(expr):
             return self._resolve(expr)
+        name = var.name
         arguments = flatten([self._resolve(arg) for arg in expr.args if is_tensor_argument(arg)])
         operands = tuple(as_operand(argument) for argument in arguments)
         single = not hasattr(expr.ty, "fields")
         infos = (type_info(expr.ty),) if single else tuple(type_info(entry) for entry in expr.ty.fields)
         step = choose(expr, operands, infos, f"{self.name}_{c_identifier(name)}")
-        outputs = tuple(self._value(name if single else f"{name}_{i}", info) for i, info in enumerate(infos))
+        names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
+        outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
         self._append(name, step, tuple(a for a in arguments if isinstance(a, Value)), outputs)
         return outputs[0] if single else outputs
 
@@ -147,9 +152,24 @@ class _Lowering:
         return target
 
 
+def field_names(bindings: Sequence[tuple[Any, Any]]) -> dict[tuple[Any, int], str]:
+    """The names under which the fields of a tuple are bound, by the tuple's variable and the field's number."""
+    names: dict[tuple[Any, int], str] = {}
+    for var, expr in bindings:
+        if is_tuple_get_item(expr) and is_var(expr.tuple_value):
+            names.setdefault((expr.tuple_value, int(expr.index)), var.name)
+    return names
+
+
 def is_tensor_argument(expr: Any) -> bool:
-    """Shapes and other compile-time arguments of Relax operators are no tensors."""
-    return is_constant(expr) or hasattr(expr.ty, "dtype") or hasattr(expr.ty, "fields")
+    """Shapes, numbers and other compile-time arguments of Relax operators are no tensors."""
+    return is_tensor_type(expr.ty)
+
+
+def is_tensor_type(ty: Any) -> bool:
+    """A tensor, or a tuple of nothing but tensors."""
+    fields = getattr(ty, "fields", None)
+    return isinstance(ty, relax.TensorType) if fields is None else all(is_tensor_type(field) for field in fields)
 
 
 def flatten(values: Sequence[Any]) -> list[Any]:

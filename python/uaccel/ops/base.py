@@ -177,7 +177,7 @@ def to_type(info: TensorInfo | tuple[TensorInfo, ...]) -> Any:
 
 def constant(array: NDArray[Any]) -> Any:
     """A Relax constant of exactly this array."""
-    return relax.const(np.ascontiguousarray(array), str(array.dtype))
+    return relax.const(np.asarray(array, order="C"), str(array.dtype))
 
 
 def require(condition: bool, reason: str) -> None:

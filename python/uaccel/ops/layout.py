@@ -7,7 +7,7 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand
-from uaccel.ops.kernel import VIEW, Kernel
+from uaccel.ops.kernel import Kernel
 
 LayoutRule = Callable[[Any, tuple[Operand, ...], tuple[TensorInfo, ...]], "Sequence[Kernel]"]
 
@@ -22,13 +22,3 @@ def layout(*names: str) -> Callable[[LayoutRule], LayoutRule]:
         return rule
 
     return add
-
-
-def layout_kernels(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:
-    rule = RULES.get(getattr(call.op, "name", ""))
-    return rule(call, operands, outputs) if rule else ()
-
-
-@layout("reshape", "expand_dims", "squeeze", "flatten")
-def view(_call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:
-    return (VIEW,) if operands[0].constant is None else ()

@@ -8,13 +8,46 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.tflite import conv, elementwise, fallback, fully_connected, pool, shapes, softmax
+from uaccel.frontend.tflite import (
+    conv,
+    elementwise,
+    fallback,
+    fully_connected,
+    gather,
+    join,
+    pad,
+    pool,
+    rearrange,
+    reduce,
+    repeat,
+    shapes,
+    slices,
+    softmax,
+    split,
+    transpose,
+)
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
-from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
+from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 
-CONVERTER_MODULES = (conv, elementwise, fully_connected, pool, shapes, softmax)
+CONVERTER_MODULES = (
+    conv,
+    elementwise,
+    fully_connected,
+    gather,
+    join,
+    pad,
+    pool,
+    rearrange,
+    reduce,
+    repeat,
+    shapes,
+    slices,
+    softmax,
+    split,
+    transpose,
+)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
@@ -110,12 +143,17 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
     name = layer_name(operator)
     try:
         exprs = _expressions(graph, operator, state, block)
-        bound = [block.emit(expr, f"{name}_{i}" if len(exprs) > 1 else name) for i, expr in enumerate(exprs)]
+        bound = [
+            expr if is_constant(expr) else block.emit(expr, f"{name}_{i}" if len(exprs) > 1 else name)
+            for i, expr in enumerate(exprs)
+        ]
     except (ModelError, TypeError) as error:
         _note_problem(operator, str(error), state, block)
         return
     for var, tensor in zip(bound, operator.outputs, strict=True):
         state.context.exprs[tensor.index] = var
+        if is_constant(var):
+            continue
         state.tensors[var.name] = tensor.spec
         state.origins[var.name] = Origin(operator.index, operator.name, tensor.name)
 

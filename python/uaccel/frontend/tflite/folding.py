@@ -1,0 +1,85 @@
+"""What is known at compile time: constants of the file, and what operators compute from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.frontend.tflite.convert import Context, Expr, need
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.model import Shape
+from uaccel.ops.base import constant
+from uaccel.tvm_api import is_constant
+
+Array = NDArray[Any]
+
+
+def always(_operator: Operator) -> bool:
+    """For operators that do not care about the type of what they move."""
+    return True
+
+
+def known(context: Context, tensor: Tensor) -> Array | None:
+    """The tensor's value, None where it is computed or given at run time."""
+    expr = context.exprs.get(tensor.index)
+    if expr is None:
+        return tensor.data
+    return np.asarray(expr.value.numpy()) if is_constant(expr) else None
+
+
+def need_known(context: Context, tensor: Tensor, role: str) -> Array:
+    value = known(context, tensor)
+    if value is None:
+        raise ModelError(f'{role} "{tensor.name}" is computed at run time; only constant {role} can be compiled')
+    need(value.dtype.kind == "i", f'{role} "{tensor.name}" is {value.dtype}, wanted integers')
+    return value
+
+
+def need_numbers(context: Context, tensor: Tensor, role: str, count: int) -> list[int]:
+    """A constant list of ``count`` integers."""
+    numbers = [int(value) for value in need_known(context, tensor, role).reshape(-1)]
+    need(len(numbers) == count, f'{role} "{tensor.name}" has {len(numbers)} entries, wanted {count}')
+    return numbers
+
+
+def need_shape(output: Tensor, shape: Sequence[int]) -> None:
+    """The file must say of the output what follows from the inputs."""
+    need(
+        output.info.shape == tuple(shape),
+        f'output "{output.name}" has shape {_text(output.info.shape)}, the inputs give {_text(shape)}',
+    )
+
+
+def need_same_dtype(data: Tensor, output: Tensor) -> None:
+    need(
+        data.info.dtype == output.info.dtype,
+        f'input "{data.name}" is {data.info.dtype} and output "{output.name}" is {output.info.dtype}; '
+        "this operator cannot convert",
+    )
+
+
+def need_axis(axis: int, rank: int) -> int:
+    """The axis counted from the front."""
+    need(-rank <= axis < rank, f"axis {axis} is outside a tensor of rank {rank}")
+    return axis % rank
+
+
+def apply(
+    context: Context,
+    tensors: Sequence[Tensor],
+    symbolic: Callable[..., Expr],
+    folded: Callable[..., Array],
+) -> Expr:
+    """``symbolic`` over the tensors' expressions, or at once the value where all of them are known."""
+    values = [known(context, tensor) for tensor in tensors]
+    if all(value is not None for value in values):
+        return constant(folded(*values))
+    return symbolic(*[context.expr(tensor) for tensor in tensors])
+
+
+def _text(shape: Sequence[int] | Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
