@@ -22,7 +22,7 @@ def test_every_block_runs(page: Path, tmp_path: Path) -> None:
 
 @each_page
 def test_every_block_says_what_it_is(page: Path) -> None:
-    unknown = [f"line {block.line}: {block.language}" for block in blocks(page) if block.language not in RUNNABLE | READING]
+    unknown = [f"line {b.line}: {b.language}" for b in blocks(page) if b.language not in RUNNABLE | READING]
     assert unknown == []
     unnamed = [f"line {b.line}" for b in blocks(page) if b.language in ("c", "toml", "json") and not b.file]
     assert unnamed == [], "name the file, so that a later block can use it"
@@ -37,7 +37,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_the_readme_shows_the_main_commands() -> None:
-    shown = "\n".join(command for block in blocks(ROOT / "README.md") for command, _ in commands_of(block) if block.file == "")
+    page = [block for block in blocks(ROOT / "README.md") if block.file == ""]
+    shown = "\n".join(command for block in page for command, _ in commands_of(block))
     for command in ("make setup", "make demo", "uaccel compile", "uaccel run", "uaccel doctor"):
         assert command in shown
 

@@ -53,7 +53,7 @@ def dense(case: Dense) -> bytes:
         arguments.append(Constant(bias, scales=scales))
     shape = case.output or (int(np.prod(case.input)) // case.depth, case.units)
     output = Activation(shape, case.dtype, case.output_scale, 0 if wide else case.output_zero_point)
-    options = {"fused_activation_function": case.activation, "keep_num_dims": case.keep_num_dims}
+    options: dict[str, bool | str] = {"fused_activation_function": case.activation, "keep_num_dims": case.keep_num_dims}
     return single_op("FULLY_CONNECTED", arguments, [output], options)
 
 

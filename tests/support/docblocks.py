@@ -21,8 +21,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINKED = ("Makefile", "tests", "boards", "firmware", "python", "project_template", "scripts", "pyproject.toml",
-          "constraints.txt", "benchmarks", "CMakeLists.txt", ".venv")
+LINKED = (
+    "Makefile",
+    "tests",
+    "boards",
+    "firmware",
+    "python",
+    "project_template",
+    "scripts",
+    "pyproject.toml",
+    "constraints.txt",
+    "benchmarks",
+    "CMakeLists.txt",
+    ".venv",
+)
 TIMEOUT_SECONDS = 300
 
 
@@ -57,7 +69,7 @@ def run_page(page: Path, folder: Path) -> int:
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            _run(f"{sys.executable} -c \"$BLOCK\"", folder, where, {"BLOCK": block.text})
+            _run(f'{sys.executable} -c "$BLOCK"', folder, where, {"BLOCK": block.text})
             count += 1
         elif block.language in ("sh", "console"):
             count += run_commands(block, folder, where)
@@ -95,8 +107,14 @@ def _run(command: str, folder: Path, where: str, extra: dict[str, str]) -> str:
     bin_folder = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}", "COLUMNS": "100"} | extra
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
-        timeout=TIMEOUT_SECONDS, check=False, stdin=subprocess.DEVNULL,
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, f"{where}: {command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from support.exactness import assert_same
 from support.hostlib import HostModel
@@ -10,10 +10,12 @@ from support.oracle import Array
 from uaccel.pipeline import Compiled
 from uaccel.reference import Executor
 
+Run = Callable[[Sequence[Array]], list[Array]]
+
 
 def assert_stages_agree(compiled: Compiled, inputs: Sequence[Sequence[Array]]) -> list[str]:
     """Execute the module of every stage on TVM, and at last the generated C; the names of the stages."""
-    stages = {name: Executor(module).run for name, module in compiled.stages.items()}
+    stages: dict[str, Run] = {name: Executor(module).run for name, module in compiled.stages.items()}
     host = HostModel(compiled)
     stages["generated C"] = lambda values: host(*values)
     for number, values in enumerate(inputs):

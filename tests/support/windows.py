@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,8 @@ class Window:
 def spread_scales(count: int, seed: int = 0) -> tuple[float, ...]:
     """Weight scales that differ by up to a factor of a thousand."""
     generator = np.random.default_rng(seed)
-    return tuple(float(s) for s in np.float32(0.02 * 10.0 ** generator.uniform(-2.5, 0.5, count)))
+    scales = 0.02 * 10.0 ** generator.uniform(-2.5, 0.5, count)
+    return tuple(float(np.float32(scale)) for scale in scales)
 
 
 def conv_2d(case: Window) -> bytes:
@@ -72,7 +74,7 @@ def _window(case: Window, operator: str, weights: tuple[int, ...], axis: int, ex
         arguments.append(Constant(bias, scales=tuple(case.input_scale * s for s in scales)))
     output_shape = (case.input[0], case.output_extent(0), case.output_extent(1), case.channels)
     zero_point = 0 if case.dtype == "int16" else case.output_zero_point
-    options = {
+    options: dict[str, bool | int | float | str | Sequence[int]] = {
         "padding": case.padding,
         "stride_h": case.stride[0],
         "stride_w": case.stride[1],
@@ -81,4 +83,5 @@ def _window(case: Window, operator: str, weights: tuple[int, ...], axis: int, ex
         "fused_activation_function": case.activation,
         **extra,
     }
-    return single_op(operator, arguments, [Activation(output_shape, case.dtype, case.output_scale, zero_point)], options)
+    output = Activation(output_shape, case.dtype, case.output_scale, zero_point)
+    return single_op(operator, arguments, [output], options)

@@ -1,4 +1,4 @@
-"""Passes over the imported module that keep its meaning: one a file, a frozen dataclass whose fields are its options."""
+"""Passes over the imported module that keep its meaning: one a file, frozen dataclasses with their options as fields."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from uaccel.simplify.fold_constants import FoldConstants
 from uaccel.simplify.remove_dead_code import RemoveDeadCode
+
+__all__ = ["PASSES", "FoldConstants", "Pass", "RemoveDeadCode", "simplify"]
 
 
 class Pass(Protocol):
