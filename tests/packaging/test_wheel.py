@@ -85,3 +85,13 @@ def test_doctor_is_content_outside_the_repository(environment: Path, tmp_path: P
     assert result["ok"] is True
     (itself,) = [check for check in result["checks"] if check["name"] == "uaccel"]
     assert Path(itself["path"]).is_relative_to(environment)
+
+
+def test_a_model_compiles_and_runs_outside_the_repository(environment: Path, tmp_path: Path) -> None:
+    model = tmp_path / "gesture.tflite"
+    model.write_bytes((ROOT / "tests" / "models" / "gesture.tflite").read_bytes())
+    command = (environment / "bin" / "uaccel", "run", model, "--board", "host", "--verify", "--json")
+    result = json.loads(run(*command, cwd=tmp_path))
+    assert result["verify"] == {"bit_exact": True, "first_difference": None}
+    run(environment / "bin" / "uaccel", "compile", model, "--board", "host", "-o", "out.tar", cwd=tmp_path)
+    assert (tmp_path / "out.tar").stat().st_size > 0

@@ -1,4 +1,4 @@
-"""Passes over the imported module that keep its meaning: one a file, frozen dataclasses with their options as fields."""
+"""Passes over the imported module that keep its meaning: one a file, a frozen dataclass with its options as fields."""
 
 from __future__ import annotations
 
