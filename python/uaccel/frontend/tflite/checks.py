@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import need
+from uaccel.frontend.tflite.convert import need, need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Tensor
 
 
@@ -25,3 +25,13 @@ def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0
         equal,
         f"the output's quantisation ({given}) differs from the input's ({wanted}); this operator cannot rescale",
     )
+
+
+def axis_numbers(axes: Tensor, data: Tensor) -> list[int]:
+    """The constant axes of ``data``, counted from the front."""
+    need_dtype(axes, ("int32", "int64"), "axes")
+    rank = len(data.info.shape)
+    values = [int(axis) for axis in need_constant(axes, "axes").reshape(-1)]
+    for axis in values:
+        need(-rank <= axis < rank, f"axis {axis} is not an axis of {data.info}")
+    return [axis % rank for axis in values]

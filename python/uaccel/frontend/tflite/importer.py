@@ -9,6 +9,7 @@ from typing import Any
 
 from uaccel.errors import ModelError
 from uaccel.frontend.tflite import (
+    activation,
     conv,
     elementwise,
     fallback,
@@ -17,6 +18,7 @@ from uaccel.frontend.tflite import (
     join,
     pad,
     pool,
+    quantize,
     rearrange,
     reduce,
     repeat,
@@ -32,6 +34,7 @@ from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_
 from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 
 CONVERTER_MODULES = (
+    activation,
     conv,
     elementwise,
     fully_connected,
@@ -39,6 +42,8 @@ CONVERTER_MODULES = (
     join,
     pad,
     pool,
+    quantize,
+    quantize,
     rearrange,
     reduce,
     repeat,

@@ -1,0 +1,62 @@
+/* The reduction kernels for one element type; included by uaccel_reduce.h, once a type. */
+
+/* One output element before requantisation. A sum fits 32 bits: the front end has made sure of that. */
+UACCEL_KERNEL int32_t UACCEL_FN(uaccel_reduce_one)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *first,
+                                                   enum uaccel_reduction reduction)
+{
+    int32_t result = reduction == UACCEL_REDUCE_SUM ? 0 : *first;
+    for (uaccel_index i = 0; i < p->reduced_outer; ++i) {
+        const UACCEL_ELEMENT *element = first + i * p->middle * p->reduced_inner * p->inner;
+        for (uaccel_index j = 0; j < p->reduced_inner; ++j) {
+            const int32_t value = element[j * p->inner];
+            if (reduction == UACCEL_REDUCE_SUM) {
+                result += value;
+            } else if (reduction == UACCEL_REDUCE_MAX ? value > result : value < result) {
+                result = value;
+            }
+        }
+    }
+    return result;
+}
+
+UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_reduce_requantise)(const struct uaccel_reduce *p, int32_t sum)
+{
+    const int32_t highest = (1 << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
+    const int32_t scaled = uaccel_requantise(uaccel_add_wrapping(sum, p->offset), p->multiplier, p->shift);
+    const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
+    return (UACCEL_ELEMENT)uaccel_clamp(value, -highest - 1, highest);
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_reduce)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
+                                            UACCEL_ELEMENT *output, enum uaccel_reduction reduction)
+{
+    for (uaccel_index o = 0; o < p->outer; ++o) {
+        for (uaccel_index m = 0; m < p->middle; ++m) {
+            const UACCEL_ELEMENT *row = input + m * p->reduced_inner * p->inner;
+            for (uaccel_index i = 0; i < p->inner; ++i) {
+                const int32_t value = UACCEL_FN(uaccel_reduce_one)(p, row + i, reduction);
+                *output++ = reduction == UACCEL_REDUCE_SUM ? UACCEL_FN(uaccel_reduce_requantise)(p, value)
+                                                           : (UACCEL_ELEMENT)value;
+            }
+        }
+        input += p->reduced_outer * p->middle * p->reduced_inner * p->inner;
+    }
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_sum)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
+                                                UACCEL_ELEMENT *output)
+{
+    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_SUM);
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_max)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
+                                                UACCEL_ELEMENT *output)
+{
+    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_MAX);
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_min)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
+                                                UACCEL_ELEMENT *output)
+{
+    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_MIN);
+}

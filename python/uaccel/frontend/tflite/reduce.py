@@ -1,0 +1,54 @@
+"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN on int8 and int16 activations."""
+
+from __future__ import annotations
+
+from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.checks import axis_numbers, need_equal_quantisation, need_sum_in_32_bits
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.reader import Operator
+from uaccel.ops.base import get
+from uaccel.ops.reduce import (
+    LONGEST,
+    ReduceAttrs,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceSum,
+    ReduceSumAttrs,
+    loop_extents,
+    reduced_elements,
+)
+
+
+def _axes(operator: Operator) -> tuple[int, ...]:
+    """Ascending and each once, as the reference resolves them."""
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(output, (data.info.dtype,), "output")
+    axes = tuple(sorted(set(axis_numbers(operator.required_input(1), data))))
+    runs = len(loop_extents(data.info.shape, axes))
+    need(runs <= LONGEST, f"axes {axes} of {data.info} are more than two separate runs; reduce in two steps")
+    return axes
+
+
+def _keep_dims(operator: Operator) -> bool:
+    return operator.options is not None and bool(operator.options.KeepDims())
+
+
+@converts("MEAN", "SUM")
+def mean_or_sum(context: Context, operator: Operator) -> Expr:
+    data, output, axes = operator.required_input(0), operator.outputs[0], _axes(operator)
+    need_sum_in_32_bits(data, reduced_elements(data.info.shape, axes))
+    multiplier, shift = quantize_multiplier(data.scale / output.scale)
+    points = (data.zero_point, output.zero_point)
+    attrs = ReduceSumAttrs(axes, _keep_dims(operator), *points, multiplier, shift)
+    reduction = ReduceMean if operator.name == "MEAN" else ReduceSum
+    return get(reduction)(context.expr(data), attrs=attrs)
+
+
+@converts("REDUCE_MAX", "REDUCE_MIN")
+def extreme(context: Context, operator: Operator) -> Expr:
+    data = operator.required_input(0)
+    attrs = ReduceAttrs(_axes(operator), _keep_dims(operator))
+    need_equal_quantisation(data, operator.outputs[0])
+    reduction = ReduceMax if operator.name == "REDUCE_MAX" else ReduceMin
+    return get(reduction)(context.expr(data), attrs=attrs)
