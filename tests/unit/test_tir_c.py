@@ -363,6 +363,12 @@ EXTREMES = [
     *(exact("left_shift", OP.left_shift, modulo(operator.lshift, w), d) for d, w in SHIFTS.items()),
     *(exact("right_shift", OP.right_shift, modulo(operator.rshift, w), d) for d, w in SHIFTS.items()),
     *(Case(f"wild_to_{d}", partial(OP.astype, dtype=d), (WILD,), (truncated(WILD, d),)) for d in NARROW),
+    Case(
+        "take_out_of_range",
+        lambda x, i: OP.take(x, i, 0),
+        (np.arange(4, dtype=np.int8), np.array([-(2**63), -1, 4, 2**63 - 1], np.int64)),
+        (np.array([0, 0, 3, 3], np.int8),),
+    ),
     Case("negative", OP.negative, (extreme("int32"),), (wrap_to([-int(v) for v in extreme("int32")], "int32"),)),
     Case("sum_wraps", OP.sum, (np.full(5, 2**31 - 1, np.int32),), (wrap_to([5 * (2**31 - 1)], "int32").reshape(()),)),
 ]

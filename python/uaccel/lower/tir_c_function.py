@@ -23,6 +23,8 @@ from uaccel.tvm_api import TensorLoad, buffer_dtype, lower_blocks, tirx, with_pl
 WIDTH = 110
 UNBROKEN = "\0"
 """A space at which no line is broken."""
+BREAK = "\1"
+"""Before a space that is not there unless a line is broken at it."""
 HEADERS = {
     "math.h": rf"\b(?:{'|'.join(sorted(LIBRARY_FUNCTIONS))}|INFINITY|NAN)\b",
     "stdbool.h": r"\b(?:bool|true|false)\b",
@@ -191,14 +193,22 @@ def assemble(steps: Steps, name: str, printer: StatementPrinter, scratch_bytes: 
 
 
 def wrapped(line: str) -> str:
-    """A line, broken at spaces where it is long; C has no string here that a break could change."""
-    indent = line[: len(line) - len(line.lstrip(" "))]
-    text = textwrap.fill(
-        line.strip(" "),
+    """A long line, broken at spaces, or behind parentheses where it has too few of them.
+
+    There is no string in it that this could change.
+    """
+    indent, text = line[: len(line) - len(line.lstrip(" "))], line.strip(" ")
+    filled = filler(indent).fill(text)
+    if max(map(len, filled.splitlines())) > WIDTH:
+        filled = filler(indent).fill(text.replace("(", f"({BREAK} "))
+    return filled.replace(f"{BREAK} ", "").replace(BREAK, "").replace(UNBROKEN, " ")
+
+
+def filler(indent: str) -> textwrap.TextWrapper:
+    return textwrap.TextWrapper(
         WIDTH,
         initial_indent=indent,
         subsequent_indent=indent + 2 * INDENT,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return text.replace(UNBROKEN, " ")

@@ -148,8 +148,16 @@ def flattened(result: Any) -> Iterator[Place]:
         yield result
 
 
+def within_bounds(call: Any) -> Any:
+    """The call, where it gathers elements with indices taken to the nearest valid one rather than trusted."""
+    if operator_name(call) != "relax.take" or call.attrs.mode != "fast":
+        return call
+    return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
+
+
 def steps_of(call: Any) -> Steps:
     """The TIR functions that compute an operator call."""
+    call = within_bounds(call)
     arguments = Arguments(call.args)
     module = legalise(relax.Call(call.op, arguments.replaced, call.attrs, call.ty_args), arguments.variables)
     parameters = dict(zip(main_bindings(module)[0], arguments.variables, strict=True))
