@@ -32,6 +32,12 @@ DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
 Tensors = tuple[Tensor, Tensor, Tensor]
 
 
+def need_one_scale(tensor: Tensor) -> None:
+    quantisation = tensor.quantisation
+    fits = quantisation is None or not quantisation.per_channel
+    need(fits, f'"{tensor.name}" has a scale for each slice along an axis; this operator takes one for the tensor')
+
+
 def _tensors(operator: Operator) -> Tensors:
     """Both inputs and the output, of one type."""
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
@@ -39,10 +45,7 @@ def _tensors(operator: Operator) -> Tensors:
     need_dtype(second, (first.info.dtype,), "input")
     need_dtype(output, (first.info.dtype,), "output")
     for tensor in (first, second, output):
-        need(
-            tensor.quantisation is None or not tensor.quantisation.per_channel,
-            f'"{tensor.name}" has a scale per channel; quantise it with one scale',
-        )
+        need_one_scale(tensor)
     shape = broadcast_shape(first.info.shape, second.info.shape)
     need(shape == output.info.shape, f"{first.info} and {second.info} broadcast to {list(shape)}, not {output.info}")
     return first, second, output
@@ -60,7 +63,9 @@ def fraction(real: float, what: str) -> tuple[int, int]:
     return multiplier, shift
 
 
-def _sum_factors(first: Tensor, second: Tensor, output: Tensor, left_shift: int, real: Callable[[Any], Any]) -> list[float]:
+def _sum_factors(
+    first: Tensor, second: Tensor, output: Tensor, left_shift: int, real: Callable[[Any], Any]
+) -> list[float]:
     """Factors of input 1, input 2 and output, computed in the precision ``real``."""
     scale1, scale2, scale = (real(tensor.scale) for tensor in (first, second, output))
     twice = real(2) * max(scale1, scale2)

@@ -10,6 +10,7 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.frontend.tflite import (
     activation,
+    arg_extreme,
     conv,
     elementwise,
     fallback,
@@ -36,6 +37,7 @@ from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 
 CONVERTER_MODULES = (
     activation,
+    arg_extreme,
     conv,
     elementwise,
     fully_connected,

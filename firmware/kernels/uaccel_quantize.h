@@ -1,0 +1,55 @@
+/* Between single-precision floats and quantised integers, portable C; one operation an element is rounded. */
+#ifndef UACCEL_QUANTIZE_H
+#define UACCEL_QUANTIZE_H
+
+#include "uaccel_fixedpoint.h"
+
+struct uaccel_quantize {
+    uaccel_index elements;
+    float scale;
+    int32_t zero_point;
+    int32_t clamp_min, clamp_max;
+};
+
+struct uaccel_dequantize {
+    uaccel_index elements;
+    float scale;
+    int32_t zero_point;
+};
+
+/* round(value / scale) + zero_point, halves away from zero. Clamped first, so that the conversion to an integer is
+ * defined; a NaN becomes the lowest value. */
+UACCEL_KERNEL int32_t uaccel_quantize_value(const struct uaccel_quantize *p, float value)
+{
+    const float low = (float)(p->clamp_min - p->zero_point), high = (float)(p->clamp_max - p->zero_point);
+    const float quotient = value / p->scale;
+    const float steps = quotient > low ? (quotient < high ? quotient : high) : low;
+    const int32_t whole = (int32_t)steps;
+    const float rest = steps - (float)whole;
+    return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + p->zero_point;
+}
+
+#define UACCEL_QUANTIZE(suffix, type)                                                                        \
+    UACCEL_KERNEL void uaccel_quantize_##suffix(const struct uaccel_quantize *p, const float *input,         \
+                                                type *output)                                                \
+    {                                                                                                        \
+        for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
+            output[i] = (type)uaccel_quantize_value(p, input[i]);                                            \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
+    UACCEL_KERNEL void uaccel_dequantize_##suffix(const struct uaccel_dequantize *p, const type *input,      \
+                                                  float *output)                                             \
+    {                                                                                                        \
+        for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
+            output[i] = (float)(input[i] - p->zero_point) * p->scale;                                        \
+        }                                                                                                    \
+    }
+
+UACCEL_QUANTIZE(s8, int8_t)
+UACCEL_QUANTIZE(u8, uint8_t)
+UACCEL_QUANTIZE(s16, int16_t)
+
+#undef UACCEL_QUANTIZE
+
+#endif

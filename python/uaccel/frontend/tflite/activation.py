@@ -1,0 +1,238 @@
+"""Operators of one input, element by element, on int8 and int16."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.convert import (
+    INTEGER_ACTIVATIONS,
+    Context,
+    Expr,
+    bounded_range,
+    converts,
+    need,
+    need_dtype,
+    quantize_value,
+)
+from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.quantize import rescaled
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.ops import exact, function_tables
+from uaccel.ops.base import constant, get
+from uaccel.ops.broadcast import broadcast_shape
+from uaccel.ops.function_tables import HardSwishFactors
+from uaccel.ops.lookup import Lookup, LookupAttrs, by_bits
+from uaccel.ops.prelu import Prelu, PreluAttrs
+from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
+from uaccel.ops.sigmoid16 import Logistic16, Sigmoid16Attrs, Tanh16, sigmoid_points
+from uaccel.ops.two_slopes import TwoSlopes, TwoSlopesAttrs
+
+BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+SCALE_TOLERANCE = 1e-3
+
+
+def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGER_ACTIVATIONS) -> tuple[Tensor, Tensor]:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(data, dtypes, "input")
+    need_dtype(output, (data.info.dtype,), "output")
+    need(data.info.shape == output.info.shape, f"the shapes of {data.info} and {output.info} differ")
+    need_one_scale(data)
+    need_one_scale(output)
+    return data, output
+
+
+def _need_symmetric(*tensors: Tensor) -> None:
+    for tensor in tensors:
+        need(
+            tensor.info.dtype != "int16" or tensor.zero_point == 0,
+            f'int16 "{tensor.name}" has zero point {tensor.zero_point}, wanted 0',
+        )
+
+
+@converts("RELU", "RELU_N1_TO_1", "RELU_0_TO_1")
+def relu(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    _need_symmetric(data, output)
+    return rescaled(context, data, output, *bounded_range(output, *BOUNDS[operator.name]))
+
+
+@converts("RELU6")
+def relu6(context: Context, operator: Operator) -> Expr:
+    """The reference clamps what is stored by the input's quantisation and leaves the output's alone."""
+    data, output = _tensors(operator)
+    _, highest = exact.limits(data.info.dtype)
+    attrs = RequantizeAttrs(
+        input_zero_point=0,
+        output_zero_point=0,
+        multiplier=UNITY[0],
+        shift=UNITY[1],
+        clamp_min=data.zero_point,
+        clamp_max=min(highest, quantize_value(data, 6.0)),
+        output_dtype=output.info.dtype,
+    )
+    return get(Requantize)(context.expr(data), attrs=attrs)
+
+
+@converts("LEAKY_RELU")
+def leaky_relu(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    need(operator.options is not None, "the operator has no options table")
+    scale, output_scale = np.float32(data.scale), np.float32(output.scale)
+    alpha = scale * np.float32(operator.options.Alpha()) / output_scale
+    return _two_slopes(context, data, output, float(scale / output_scale), float(alpha))
+
+
+@converts("ABS")
+def absolute(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    _need_symmetric(data, output)
+    factor = data.scale / output.scale
+    return _two_slopes(context, data, output, factor, -factor)
+
+
+def _two_slopes(context: Context, data: Tensor, output: Tensor, positive: float, negative: float) -> Expr:
+    positive_multiplier, positive_shift = quantize_multiplier(positive)
+    negative_multiplier, negative_shift = quantize_multiplier(negative)
+    attrs = TwoSlopesAttrs(
+        input_zero_point=data.zero_point,
+        output_zero_point=output.zero_point,
+        positive_multiplier=positive_multiplier,
+        positive_shift=positive_shift,
+        negative_multiplier=negative_multiplier,
+        negative_shift=negative_shift,
+    )
+    return get(TwoSlopes)(context.expr(data), attrs=attrs)
+
+
+@converts("PRELU")
+def prelu(context: Context, operator: Operator) -> Expr:
+    data, alpha, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need_dtype(data, INTEGER_ACTIVATIONS, "input")
+    need_dtype(alpha, ("int8",), "alpha")
+    need_dtype(output, (data.info.dtype,), "output")
+    for tensor in (data, alpha, output):
+        need_one_scale(tensor)
+    shape = broadcast_shape(data.info.shape, alpha.info.shape)
+    need(
+        shape == output.info.shape, f"{data.info} and alpha {alpha.info} broadcast to {list(shape)}, not {output.info}"
+    )
+    positive_multiplier, positive_shift = quantize_multiplier(data.scale / output.scale)
+    negative_multiplier, negative_shift = quantize_multiplier(data.scale * alpha.scale / output.scale)
+    low, high = exact.limits(output.info.dtype)
+    attrs = PreluAttrs(
+        input_zero_point=data.zero_point,
+        alpha_zero_point=alpha.zero_point,
+        output_zero_point=output.zero_point,
+        positive_multiplier=positive_multiplier,
+        positive_shift=positive_shift,
+        negative_multiplier=negative_multiplier,
+        negative_shift=negative_shift,
+        clamp_min=low,
+        clamp_max=high,
+    )
+    return get(Prelu)(context.expr(data), context.expr(alpha), attrs=attrs)
+
+
+def _lookup(context: Context, operator: Operator, data: Tensor, values: NDArray[np.int8]) -> Expr:
+    attrs = LookupAttrs(operator.name.lower())
+    return get(Lookup)(context.expr(data), constant(by_bits(values)), attrs=attrs)
+
+
+def _need_unit_output(output: Tensor, scale: float, zero_point: int) -> None:
+    """The reference computes for one output quantisation, whatever the file says."""
+    fits = abs(output.scale / scale - 1) <= SCALE_TOLERANCE and output.zero_point == zero_point
+    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
+    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
+
+
+@converts("LOGISTIC")
+def logistic(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    if data.info.dtype == "int16":
+        return _sigmoid16(context, data, output, Logistic16, exact_shifts=(0,))
+    _need_unit_output(output, 1 / 256, -128)
+    return _lookup(context, operator, data, function_tables.logistic(data.required_quantisation))
+
+
+@converts("TANH")
+def tanh(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    if data.info.dtype == "int16":
+        return _sigmoid16(context, data, output, Tanh16, exact_shifts=(0, 1))
+    _need_unit_output(output, 1 / 128, 0)
+    return _lookup(context, operator, data, function_tables.tanh(data.required_quantisation))
+
+
+def _sigmoid16(
+    context: Context,
+    data: Tensor,
+    output: Tensor,
+    op: type[Logistic16] | type[Tanh16],
+    exact_shifts: tuple[int, ...],
+) -> Expr:
+    _need_symmetric(data)
+    _need_unit_output(output, 1 / 32768, 0)
+    power, is_power = _log2(data.scale)
+    left_shift = power + 12  # the table's argument is three times the input in units of 2**-12
+    if is_power and left_shift in exact_shifts:
+        attrs = Sigmoid16Attrs(multiplier=3 << left_shift, right_shift=0)
+    else:
+        attrs = _scaled_argument(data.scale)
+    return get(op)(context.expr(data), constant(sigmoid_points()), attrs=attrs)
+
+
+def _scaled_argument(scale: float) -> Sigmoid16Attrs:
+    """As many bits of the factor as fit beside a 16-bit input."""
+    factor, right_shift = scale * 4096.0 * 3.0, 0
+    while factor <= 32767.0 / 2.0 and right_shift <= 30:
+        factor, right_shift = factor * 2.0, right_shift + 1
+    need(factor < 32768, f"the input's scale {scale:.6g} is too large for the reference's 16-bit factor")
+    return Sigmoid16Attrs(multiplier=int(factor), right_shift=right_shift)
+
+
+def _log2(value: float) -> tuple[int, bool]:
+    """The nearest power of two, and whether the reference takes the value, in single precision, for it."""
+    log2 = np.log(np.float32(value)) * (np.float32(1) / np.log(np.float32(2)))
+    nearest = math.floor(float(log2) + 0.5)
+    return nearest, bool(abs(log2 - np.float32(nearest)) < np.float32(1e-3))
+
+
+@converts("HARD_SWISH")
+def hard_swish(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator, ("int8",))
+    fine = np.float32(1 / 128) * np.float32(data.scale)
+    output_multiplier, output_shift = _factor16(fine / np.float32(output.scale))
+    ramp_multiplier, ramp_shift = _factor16(fine / (np.float32(3) / np.float32(32768)))
+    need(
+        -15 <= output_shift <= 0,
+        f"the input's scale {data.scale:.6g} is not between 1/512 and 128 times the output's {output.scale:.6g}, "
+        "as the reference's 16-bit arithmetic needs",
+    )
+    need(-15 <= ramp_shift <= 31, f"the input's scale {data.scale:.6g} is beyond the reference's 16-bit arithmetic")
+    factors = HardSwishFactors(output_multiplier, output_shift, ramp_multiplier, ramp_shift)
+    values = function_tables.hard_swish(data.required_quantisation, output.required_quantisation, factors)
+    return _lookup(context, operator, data, values)
+
+
+def _factor16(real: np.float32) -> tuple[int, int]:
+    """Multiplier and shift with 15 bits instead of 31."""
+    multiplier, shift = quantize_multiplier(float(real))
+    return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), shift
+
+
+@converts("ELU")
+def elu(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator, ("int8",))
+    values = function_tables.elu(data.required_quantisation, output.required_quantisation)
+    return _lookup(context, operator, data, values)
+
+
+@converts("RSQRT")
+def rsqrt(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator, ("int8",))
+    values = function_tables.rsqrt(data.required_quantisation, output.required_quantisation)
+    return _lookup(context, operator, data, values)
