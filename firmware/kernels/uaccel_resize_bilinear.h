@@ -2,7 +2,7 @@
 #ifndef UACCEL_RESIZE_BILINEAR_H
 #define UACCEL_RESIZE_BILINEAR_H
 
-#include "uaccel_kernel.h"
+#include "uaccel_fixedpoint.h"
 
 struct uaccel_resize_bilinear {
     uaccel_index batch, in_height, in_width;
@@ -17,13 +17,13 @@ struct uaccel_resize_span {
     int32_t fraction;
 };
 
-/* A position before pixel 0 has a fraction below 0, and both its neighbours are pixel 0. */
+/* A position before the first pixel or behind the last has that pixel on both sides; then the weights, one of them
+ * below 0, still add up to 1. */
 UACCEL_KERNEL struct uaccel_resize_span uaccel_resize_span(int32_t position, uaccel_index extent)
 {
     struct uaccel_resize_span span;
-    const uaccel_index above = (position + 1023) / 1024;
-    span.lower = position < 0 ? 0 : position / 1024;
-    span.upper = above > extent - 1 ? extent - 1 : above;
+    span.lower = uaccel_clamp(position / 1024, 0, extent - 1);
+    span.upper = uaccel_clamp((position + 1023) / 1024, 0, extent - 1);
     span.fraction = position - span.lower * 1024;
     return span;
 }

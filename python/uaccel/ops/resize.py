@@ -86,14 +86,17 @@ class ResizeBilinearAttrs(Attributes):
         """Where output pixel 0 lies."""
         return self.step(axis, extent) // 2 - HALF if self.half_pixel_centers else 0
 
-    def last_pixel(self, axis: int, extent: int) -> int:
-        """The highest input pixel that is read."""
-        return (self.start(axis, extent) + self.step(axis, extent) * (self.size[axis] - 1)) // ONE
+    def overshoot(self, axis: int, extent: int) -> int:
+        """How far the last output pixel lies beyond the last input pixel: the step is rounded."""
+        return self.start(axis, extent) + self.step(axis, extent) * (self.size[axis] - 1) - ONE * (extent - 1)
 
 
 @register
 class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
-    """Each output pixel is the mean of four neighbours, weighted in fixed point, halves away from zero."""
+    """Each output pixel is the mean of four neighbours, weighted in fixed point, halves away from zero.
+
+    Positions beyond the last pixel show the last pixel. (There the reference reads what lies behind its input.)
+    """
 
     name = "resize_bilinear"
     attributes = ResizeBilinearAttrs
@@ -103,10 +106,8 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
         (data,) = inputs
         require(len(data.shape) == 4, f"resize_bilinear: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
         require(data.dtype == "int8", f"resize_bilinear: input is {data.dtype}, wanted int8")
-        for axis in (0, 1):
-            extent = data.shape[1 + axis]
-            last = attrs.last_pixel(axis, extent)
-            require(last < extent, f"resize_bilinear: input {data} to {attrs.size} would read pixel {last} of {extent}")
+        overshoot = max(attrs.overshoot(axis, data.shape[1 + axis]) for axis in (0, 1))
+        require(overshoot < 2 * ONE, f"resize_bilinear: {data} to {attrs.size} runs {overshoot / ONE:.1f} pixels off")
         return TensorInfo((data.shape[0], *attrs.size, data.shape[3]), data.dtype)
 
     def meaning(self, inputs: Sequence[Any], attrs: ResizeBilinearAttrs) -> Any:
@@ -117,8 +118,8 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
             """The pixels on both sides, each with its weight."""
             extent = info.shape[1 + axis]
             scaled = exact.i32(position) * attrs.step(axis, extent) + attrs.start(axis, extent)
-            lower = tirx.max(tirx.truncdiv(scaled, const(ONE, "int32")), 0)
-            upper = tirx.min(tirx.truncdiv(scaled + (ONE - 1), const(ONE, "int32")), extent - 1)
+            lower = exact.clamp(tirx.truncdiv(scaled, const(ONE, "int32")), 0, extent - 1)
+            upper = exact.clamp(tirx.truncdiv(scaled + (ONE - 1), const(ONE, "int32")), 0, extent - 1)
             fraction = scaled - lower * ONE
             return (lower, ONE - fraction), (upper, fraction)
 
