@@ -222,12 +222,6 @@ def buffer_dtype(buffer: Any) -> str:
     return str(buffer.ty.dtype.dtype)
 
 
-def pointed_dtype(parameter: Any) -> str | None:
-    """The element type if the parameter is a plain pointer."""
-    kind = parameter.ty
-    return str(kind.element_type.dtype) if isinstance(kind, tvm.ir.PointerType) else None
-
-
 def walk(root: Any, kind: type, visit: Callable[[Any], object]) -> None:
     """Call ``visit`` on every node of a type below ``root``."""
 

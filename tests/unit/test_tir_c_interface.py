@@ -223,6 +223,29 @@ def test_prim_func_with_pointers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result, data.astype(np.int32) * 2)
 
 
+EXTERN = """\
+static void driven(const int16_t *in0, int32_t *out0)
+{
+    for (int32_t i = 0; i < 8; ++i) {
+        out0[i] = mac(in0[i], 3);
+    }
+    flush(&out0[4], 8);
+}
+"""
+
+
+def test_prim_func_calls_extern_functions() -> None:
+    """A driver's functions are called by name, once a statement, whatever their arguments are."""
+    plain = on_pointers(1)
+    source, target, loop = (plain.body.seq[0].buffer, plain.body.seq[1].buffer, plain.body.seq[2])
+    i = loop.loop_var
+    value = tirx.call_extern("int32", "mac", tirx.Cast("int32", source[i]), 3)
+    calls = tirx.For(i, loop.min, loop.extent, tirx.ForKind.SERIAL, tirx.BufferStore(target, value, [i]))
+    flush = tirx.Evaluate(tirx.call_extern("void", "flush", tirx.address_of(target[4]), 8))
+    body = tirx.SeqStmt([*plain.body.seq[:2], calls, flush])
+    assert compile_prim_func(tirx.PrimFunc(plain.params, body), "driven").source == EXTERN
+
+
 def test_prim_func_refuses_scalars() -> None:
     k = tirx.Var("k", "int32")
     with pytest.raises(ModelError, match=r"^TIR function scale has no plain C: parameter k is not a buffer; "):

@@ -35,7 +35,11 @@ def compile_call(call: relax.Call, name: str) -> CFunction:
 
 
 def compile_prim_func(func: tirx.PrimFunc, name: str) -> CFunction:
-    """A TIR function as a C function called ``name``: what it writes are the outputs, the other buffers the inputs."""
+    """A TIR function as a C function called ``name``.
+
+    The buffers that it stores to are the outputs, the others the inputs. What it calls as ``call_extern`` is called by
+    that name; who includes the source declares it.
+    """
     with reported(
         f"TIR function {name}",
         "change the function: buffers of fixed shape and C99 types as parameters, no calls into a run time",

@@ -14,6 +14,7 @@ from uaccel.errors import ModelError
 from uaccel.lower import tir_c_integer as integer
 from uaccel.lower.tir_c_helpers import Helpers
 from uaccel.lower.tir_c_value import (
+    C_TYPES,
     FLOATS,
     INTEGERS,
     Level,
@@ -382,7 +383,7 @@ def _extremum_bounds(name: str, left: Value, right: Value) -> tuple[float, float
 
 def library_call(name: str, base: str, arguments: list[Value], dtype: str) -> Value:
     """A call of a C function; ``base`` without the suffix of its type tells what is known of its result."""
-    bounds = limits(dtype) if dtype not in ("void", "handle") else (0, 0)
+    bounds = limits(dtype) if dtype in C_TYPES else (0, 0)
     first = arguments[0] if arguments else None
     if base in MONOTONE and first is not None and math.isfinite(first.low) and math.isfinite(first.high):
         bounds = MONOTONE[base](first.low), MONOTONE[base](first.high)
