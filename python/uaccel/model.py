@@ -121,14 +121,21 @@ def c_identifier(text: str) -> str:
     return f"_{name}" if name[0].isdigit() else name
 
 
-def unique_names(names: Iterable[str]) -> list[str]:
-    """Number the repeated ones, so that each is different and none changes when a later one is added."""
-    taken: set[str] = set()
-    result = []
-    for name in names:
+class UniqueNames:
+    """Gives each name once; a repeated one gets a number, and no name given before changes."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, name: str) -> str:
         candidate, number = name, 1
-        while candidate in taken:
+        while candidate in self._taken:
             candidate, number = f"{name}_{number}", number + 1
-        taken.add(candidate)
-        result.append(candidate)
-    return result
+        self._taken.add(candidate)
+        return candidate
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """The names with the repeated ones numbered."""
+    unique = UniqueNames()
+    return [unique.take(name) for name in names]

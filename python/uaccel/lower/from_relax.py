@@ -11,7 +11,7 @@ import numpy as np
 from uaccel.errors import InternalError
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.program import Definition, Layer, Program, Value
-from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, c_identifier, unique_names
+from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
 from uaccel.ops.kernel import Constant, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rules import layout_kernels
@@ -52,7 +52,8 @@ class _Lowering:
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
-        self.taken: list[str] = []
+        self.value_names = UniqueNames()
+        self.layer_names = UniqueNames()
 
     def program(self) -> Program:
         parameters, bindings = main_bindings(self.model.module)
@@ -67,8 +68,7 @@ class _Lowering:
         return Program(self.name, self.model, inputs, values, tuple(self.layers))
 
     def _value(self, name: str, info: TensorInfo) -> Value:
-        unique = unique_names([*self.taken, c_identifier(name)])[-1]
-        self.taken.append(unique)
+        unique = self.value_names.take(c_identifier(name))
         spec = self.model.tensors.get(name)
         quantisation = spec.quantisation if spec else None
         return Value(unique, TensorSpec(spec.name if spec else name, info, quantisation))
@@ -92,17 +92,24 @@ class _Lowering:
         operands = tuple(as_operand(argument) for argument in arguments)
         single = not hasattr(expr.ty, "fields")
         infos = (type_info(expr.ty),) if single else tuple(type_info(entry) for entry in expr.ty.fields)
-        step = choose(expr, operands, infos, f"{self.name}_{c_identifier(name)}")
+        layer_name = self._layer_name(name, expr)
+        step = choose(expr, operands, infos, f"{self.name}_{layer_name}")
         names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
-        self._append(name, step, tuple(a for a in arguments if isinstance(a, Value)), outputs)
+        origin = self.model.origins.get(name, Origin(-1, step.op, name))
+        self._append(layer_name, origin, step, tuple(a for a in arguments if isinstance(a, Value)), outputs)
         return outputs[0] if single else outputs
 
-    def _append(self, name: str, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
-        origin = self.model.origins.get(name, Origin(-1, step.op, name))
-        if name not in self.model.tensors and origin.index >= 0:
-            name = f"{step.op}_{origin.index}"
-        name = unique_names([*(layer.name for layer in self.layers), c_identifier(name)])[-1]
+    def _layer_name(self, name: str, call: Any) -> str:
+        """The binding's name; one of TVM's making is called after its operator and where it comes from."""
+        origin = self.model.origins.get(name)
+        if origin is not None and name not in self.model.tensors:
+            name = f"{call.op.name.rpartition('.')[2]}_{origin.index}"
+        return self.layer_names.take(c_identifier(name))
+
+    def _append(
+        self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
+    ) -> None:
         self.layers.append(
             Layer(
                 index=len(self.layers),
@@ -148,7 +155,8 @@ class _Lowering:
             "uaccel_copy", "uaccel_layout.h", "uaccel_copy", {"bytes": spec.info.size}, (argument, Output(0))
         )
         step = _Step("copy", Kernel("portable", (call,)), "an output needs memory of its own")
-        self._append(target.name, step, (source,) if is_value else (), (target,))
+        origin = Origin(-1, "copy", spec.name)
+        self._append(self.layer_names.take(target.name), origin, step, (source,) if is_value else (), (target,))
         return target
 
 
