@@ -30,16 +30,16 @@ class Network:
 
 
 NETWORKS = [
-    Network("gesture", arena=0),
-    Network("residual", arena=0),
-    Network("branches", arena=0),
-    Network("int16", arena=0),
-    Network("mixed", arena=0, float_outputs=True),
+    Network("gesture", arena=384),
+    Network("residual", arena=6216),
+    Network("branches", arena=2340),
+    Network("int16", arena=2560),
+    Network("mixed", arena=242, float_outputs=True),
     Network("ad", arena=256, own=False),
-    Network("kws", arena=0, own=False),
-    Network("ic", arena=0, own=False),
-    Network("vww", arena=0, own=False),
-    Network("sww", arena=0, own=False),
+    Network("kws", arena=16000, own=False),
+    Network("ic", arena=49296, own=False),
+    Network("vww", arena=55296, own=False),
+    Network("sww", arena=6656, own=False),
 ]
 
 each_network = pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)

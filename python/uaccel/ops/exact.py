@@ -40,6 +40,12 @@ def clamp(value: Any, low: int, high: int) -> Any:
     return tirx.max(tirx.min(value, const(high, dtype)), const(low, dtype))
 
 
+def wrap32(value: Any) -> Any:
+    """An int64 as its lower 32 bits read as signed; casts there and back would be simplified away by TVM."""
+    half = const(1 << 31)
+    return ((value + half) & const((1 << 32) - 1)) - half
+
+
 def rounding_divide_by_power(value: Any, exponent: Any) -> Any:
     """int64 value / 2**exponent, halves away from zero."""
     one, zero = const(1), const(0)
@@ -57,7 +63,7 @@ def requantize(acc: Any, multiplier: Any, shift: Any) -> Any:
     """int32 acc * multiplier / 2**31 * 2**shift, rounded twice; the result is an int32 held in 64 bits."""
     left = tirx.max(i64(shift), const(0))
     right = tirx.max(-i64(shift), const(0))
-    shifted = i32(i64(acc) << left)
+    shifted = wrap32(i64(acc) << left)
     return rounding_divide_by_power(high_mul(shifted, multiplier), right)
 
 
