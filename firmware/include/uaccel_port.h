@@ -31,6 +31,11 @@ void uaccel_port_init(void);
  * UACCEL_PORT_OVERRUN. */
 int32_t uaccel_port_read(uint8_t *to, uint32_t room);
 
+/* Return when uaccel_port_read has something to give, or a little earlier for no reason: call it when there is nothing
+ * else to do. The CPU sleeps meanwhile. Under an emulator this decides the speed of the console: who polls instead
+ * takes the emulator's time away from the line. */
+void uaccel_port_wait(void);
+
 /* Send `count` bytes; returns when the last one is on its way. */
 void uaccel_port_write(const uint8_t *from, uint32_t count);
 
@@ -40,7 +45,16 @@ uint64_t uaccel_port_ticks(void);
 /* 0 where the board has no timer (uaccel_port_ticks returns 0 as well). */
 uint32_t uaccel_port_ticks_per_second(void);
 
-/* Instructions retired since some moment, exact: the same work between two calls gives the same difference each time.
+/* For functions that measure or serve interrupts: what they execute is not counted by uaccel_port_instructions under an
+ * emulator. Not for functions that the measured code calls to do its work. */
+#ifdef __ELF__
+#define UACCEL_PORT_UNCOUNTED __attribute__((noinline, section(".text.uaccel_uncounted")))
+#else
+#define UACCEL_PORT_UNCOUNTED
+#endif
+
+/* Instructions retired since some moment, exact: the same work between two calls gives the same difference each time,
+ * whatever interrupts came meanwhile.
  * UACCEL_PORT_NO_COUNT where the board cannot count. */
 uint64_t uaccel_port_instructions(void);
 
