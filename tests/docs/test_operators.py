@@ -1,0 +1,17 @@
+"""docs/operators.md lists exactly the operators that have a converter of ours."""
+
+from __future__ import annotations
+
+import re
+
+from support.docblocks import ROOT
+from uaccel.frontend.tflite.convert import CONVERTERS
+from uaccel.frontend.tflite.importer import CONVERTER_MODULES
+
+
+def test_the_table_lists_every_converter_and_no_other() -> None:
+    assert CONVERTER_MODULES, "importing them fills the register"
+    text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    table = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    listed = re.findall(r"`([A-Z0-9_]+)`", table)
+    assert sorted(listed) == sorted(CONVERTERS)
