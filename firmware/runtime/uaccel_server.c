@@ -1,0 +1,468 @@
+#include "uaccel_server.h"
+
+#include <string.h>
+
+#include "uaccel_frame.h"
+#include "uaccel_log.h"
+#include "uaccel_model.h"
+#include "uaccel_port.h"
+#include "uaccel_stream.h"
+#include "uaccel_watch.h"
+
+/* How many bytes are taken from the port at a time. */
+#define CHUNK_BYTES 64
+
+/* Sequences beyond the one that is expected, in half of their circle, are to come; those before it have been. */
+#define SEQUENCE_PAST 0x8000u
+
+typedef char uaccel_assert_hello_fits[UACCEL_BODY_BYTES >= UACCEL_HELLO_REPLY_BYTES + 24u ? 1 : -1];
+typedef char uaccel_assert_body_fits_16_bits[UACCEL_BODY_BYTES <= 65000 ? 1 : -1];
+
+struct request {
+    uint8_t type;
+    uint16_t sequence;
+    uint32_t token;
+    const uint8_t *body;
+    uint32_t bytes; /* of the body */
+    bool again;     /* it has been served; only its answer was lost */
+};
+
+struct answer {
+    uint8_t type;
+    uint8_t bytes;
+    uint8_t body[UACCEL_RUN_REPLY_BYTES];
+};
+
+static struct {
+    uint32_t token;       /* 0: no session */
+    uint32_t run;         /* whose outputs are there; 0: nobody's */
+    uint16_t expected;    /* the sequence of the next request */
+    bool told;            /* that something is missing before it */
+    uint8_t verbosity;
+    uint16_t log_lines;
+    bool has_run;         /* a request of this session has run the model: */
+    uint16_t run_sequence;
+    struct answer run_answer;
+} session;
+
+static struct uaccel_frame_reader reader;
+
+static void send_packet(uint8_t type, uint16_t sequence, uint32_t token, const void *body, uint32_t bytes)
+{
+    uaccel_frame_begin(type, sequence, token, false);
+    uaccel_frame_add(body, bytes);
+    uaccel_frame_end();
+}
+
+static void answer(const struct request *request, uint8_t type, const void *body, uint32_t bytes)
+{
+    send_packet(type, request->sequence, request->token, body, bytes);
+}
+
+static void acknowledge(const struct request *request, uint8_t type)
+{
+    answer(request, type, NULL, 0);
+}
+
+static struct answer error_answer(uint8_t code, uint32_t detail)
+{
+    struct answer error = {UACCEL_TYPE_ERROR, UACCEL_ERROR_BYTES, {0}};
+    error.body[UACCEL_ERROR_CODE_AT] = code;
+    uaccel_put32(error.body + UACCEL_ERROR_DETAIL_AT, detail);
+    return error;
+}
+
+static void refuse(const struct request *request, uint8_t code, uint32_t detail)
+{
+    const struct answer error = error_answer(code, detail);
+    answer(request, error.type, error.body, error.bytes);
+}
+
+/* What requests that run the model answer is kept: they are not served twice. */
+static void answer_run(const struct request *request, const struct answer *what)
+{
+    session.has_run = true;
+    session.run_sequence = request->sequence;
+    session.run_answer = *what;
+    answer(request, what->type, what->body, what->bytes);
+}
+
+static void answer_run_again(const struct request *request)
+{
+    if (session.has_run && session.run_sequence == request->sequence) {
+        answer(request, session.run_answer.type, session.run_answer.body, session.run_answer.bytes);
+    } else {
+        refuse(request, UACCEL_ERROR_FORGOTTEN, 0);
+    }
+}
+
+static uint32_t bytes_of(const struct uaccel_tensor *tensors, uint32_t count)
+{
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        bytes += tensors[i].bytes;
+    }
+    return bytes;
+}
+
+static uint32_t crc_of(const struct uaccel_tensor *tensors, uint32_t count)
+{
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        crc = uaccel_crc32(crc, tensors[i].data, tensors[i].bytes);
+    }
+    return crc;
+}
+
+static uint32_t description_bytes(void)
+{
+    uint32_t bytes = 0;
+    for (const char *const *piece = uaccel_model.description; *piece != NULL; ++piece) {
+        bytes += (uint32_t)strlen(*piece);
+    }
+    return bytes;
+}
+
+static void describe_model(uint8_t *to)
+{
+    const struct uaccel_model *const model = &uaccel_model;
+    uaccel_put16(to + UACCEL_HELLO_REPLY_VERSION_AT, UACCEL_PROTOCOL_VERSION);
+    uaccel_put16(to + UACCEL_HELLO_REPLY_FLAGS_AT, uaccel_watch_can() ? UACCEL_FLAG_OBSERVE : 0u);
+    uaccel_put16(to + UACCEL_HELLO_REPLY_BODY_BYTES_AT, UACCEL_BODY_BYTES);
+    uaccel_put32(to + UACCEL_HELLO_REPLY_RECEIVE_BYTES_AT, UACCEL_PORT_RECEIVE_BYTES);
+    uaccel_put16(to + UACCEL_HELLO_REPLY_INPUTS_AT, model->input_count);
+    uaccel_put16(to + UACCEL_HELLO_REPLY_OUTPUTS_AT, model->output_count);
+    uaccel_put16(to + UACCEL_HELLO_REPLY_LAYERS_AT, model->layer_count);
+    uaccel_put32(to + UACCEL_HELLO_REPLY_INPUT_BYTES_AT, bytes_of(model->inputs, model->input_count));
+    uaccel_put32(to + UACCEL_HELLO_REPLY_OUTPUT_BYTES_AT, bytes_of(model->outputs, model->output_count));
+    uaccel_put32(to + UACCEL_HELLO_REPLY_DESCRIPTION_BYTES_AT, description_bytes());
+    uaccel_put32(to + UACCEL_HELLO_REPLY_TICKS_PER_SECOND_AT, uaccel_port_ticks_per_second());
+    memcpy(to + UACCEL_HELLO_REPLY_MODEL_HASH_AT, model->hash, sizeof model->hash);
+    memcpy(to + UACCEL_HELLO_REPLY_BUILD_AT, model->build, sizeof model->build);
+}
+
+static uint32_t cut(const char *text, uint32_t room)
+{
+    const size_t bytes = strlen(text);
+    return bytes < room ? (uint32_t)bytes : room;
+}
+
+static void hello(const struct request *request)
+{
+    uint8_t body[UACCEL_HELLO_REPLY_BYTES];
+    const bool same_version =
+        request->bytes >= UACCEL_HELLO_BYTES &&
+        uaccel_get16(request->body + UACCEL_HELLO_VERSION_AT) == UACCEL_PROTOCOL_VERSION;
+    if (same_version && request->token != session.token) {
+        memset(&session, 0, sizeof session);
+        session.token = request->token;
+        session.expected = 1;
+        session.verbosity = UACCEL_LOG_WARNING;
+    }
+    describe_model(body);
+    uaccel_frame_begin(UACCEL_TYPE_HELLO_REPLY, request->sequence, request->token, false);
+    uaccel_frame_add(body, sizeof body);
+    uaccel_frame_add(uaccel_model.name, cut(uaccel_model.name, UACCEL_BODY_BYTES - sizeof body));
+    uaccel_frame_end();
+}
+
+static void write_input(const struct request *request)
+{
+    const uint32_t index = uaccel_get16(request->body + UACCEL_WRITE_TENSOR_AT);
+    const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
+    const uint32_t bytes = request->bytes - UACCEL_WRITE_BYTES;
+    if (index >= uaccel_model.input_count) {
+        refuse(request, UACCEL_ERROR_INDEX, index);
+        return;
+    }
+    const struct uaccel_tensor *const tensor = &uaccel_model.inputs[index];
+    if (offset > tensor->bytes || bytes > tensor->bytes - offset) {
+        refuse(request, UACCEL_ERROR_RANGE, tensor->bytes);
+        return;
+    }
+    if (!request->again) {
+        memcpy((uint8_t *)tensor->data + offset, request->body + UACCEL_WRITE_BYTES, bytes);
+    }
+    acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
+}
+
+/* `count` inferences, at least one; stops at one that fails. */
+static int32_t infer(uint32_t count, uint8_t *reply)
+{
+    uint64_t ticks = 0, least = UINT64_MAX, instructions = 0;
+    int32_t status = 0;
+    uint32_t done = 0;
+    uaccel_port_stack_paint();
+    do {
+        const uint64_t ticks_before = uaccel_port_ticks();
+        const uint64_t before = uaccel_port_instructions();
+        status = uaccel_model.run();
+        const uint64_t after = uaccel_port_instructions();
+        const uint64_t taken = uaccel_port_ticks() - ticks_before;
+        ticks += taken;
+        least = taken < least ? taken : least;
+        instructions = after == UACCEL_PORT_NO_COUNT ? UACCEL_PORT_NO_COUNT : instructions + (after - before);
+        ++done;
+    } while (status == 0 && done < count);
+    uaccel_put32(reply + UACCEL_RUN_REPLY_STACK_BYTES_AT, uaccel_port_stack_used());
+    uaccel_put32(reply + UACCEL_RUN_REPLY_STATUS_AT, (uint32_t)status);
+    uaccel_put64(reply + UACCEL_RUN_REPLY_TICKS_AT, ticks);
+    uaccel_put64(reply + UACCEL_RUN_REPLY_LEAST_TICKS_AT, least);
+    uaccel_put64(reply + UACCEL_RUN_REPLY_INSTRUCTIONS_AT, instructions);
+    return status;
+}
+
+static void run(const struct request *request)
+{
+    struct answer result = {UACCEL_TYPE_RUN_REPLY, UACCEL_RUN_REPLY_BYTES, {0}};
+    const struct uaccel_model *const model = &uaccel_model;
+    if (request->again) {
+        answer_run_again(request);
+        return;
+    }
+    acknowledge(request, UACCEL_TYPE_STARTED);
+    session.run = 0;
+    const uint32_t input_crc = crc_of(model->inputs, model->input_count);
+    if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
+        result = error_answer(UACCEL_ERROR_INPUT, input_crc);
+    } else if (infer(uaccel_get32(request->body + UACCEL_RUN_COUNT_AT), result.body) == 0) {
+        session.run = uaccel_get32(request->body + UACCEL_RUN_RUN_AT);
+        uaccel_put32(result.body + UACCEL_RUN_REPLY_OUTPUT_CRC_AT, crc_of(model->outputs, model->output_count));
+    }
+    answer_run(request, &result);
+}
+
+static struct answer read_answer(const struct uaccel_stream *stream)
+{
+    struct answer done = {UACCEL_TYPE_READ_REPLY, UACCEL_READ_REPLY_BYTES, {0}};
+    uaccel_put32(done.body + UACCEL_READ_REPLY_OBJECT_BYTES_AT, stream->at);
+    return done;
+}
+
+/* The layers' objects: the model makes them anew each time. */
+static void read_layers(const struct request *request, struct uaccel_stream *stream)
+{
+    struct answer result;
+    if (!uaccel_watch_can()) {
+        refuse(request, UACCEL_ERROR_OBSERVE, 0);
+        return;
+    }
+    if (request->again) {
+        answer_run_again(request);
+        return;
+    }
+    acknowledge(request, UACCEL_TYPE_STARTED);
+    session.run = 0;
+    const int32_t status = uaccel_watch_run(stream, request->body[UACCEL_READ_OBJECT_AT],
+                                            uaccel_get16(request->body + UACCEL_READ_INDEX_AT));
+    result = status == 0 ? read_answer(stream) : error_answer(UACCEL_ERROR_MODEL, (uint32_t)status);
+    answer_run(request, &result);
+}
+
+static void read_tensor(const struct request *request, struct uaccel_stream *stream,
+                        const struct uaccel_tensor *tensors, uint32_t count)
+{
+    const uint32_t index = uaccel_get16(request->body + UACCEL_READ_INDEX_AT);
+    if (index >= count) {
+        refuse(request, UACCEL_ERROR_INDEX, index);
+        return;
+    }
+    uaccel_stream_add(stream, tensors[index].data, tensors[index].bytes);
+    const struct answer done = read_answer(stream);
+    answer(request, done.type, done.body, done.bytes);
+}
+
+static void read_output(const struct request *request, struct uaccel_stream *stream)
+{
+    if (session.run == 0 || session.run != uaccel_get32(request->body + UACCEL_READ_RUN_AT)) {
+        refuse(request, UACCEL_ERROR_RUN, session.run);
+        return;
+    }
+    read_tensor(request, stream, uaccel_model.outputs, uaccel_model.output_count);
+}
+
+static void read_description(const struct request *request, struct uaccel_stream *stream)
+{
+    for (const char *const *piece = uaccel_model.description; *piece != NULL; ++piece) {
+        uaccel_stream_add(stream, *piece, (uint32_t)strlen(*piece));
+    }
+    const struct answer done = read_answer(stream);
+    answer(request, done.type, done.body, done.bytes);
+}
+
+static void read_object(const struct request *request)
+{
+    const uint8_t object = request->body[UACCEL_READ_OBJECT_AT];
+    const uint32_t offset = uaccel_get32(request->body + UACCEL_READ_OFFSET_AT);
+    const uint32_t length = uaccel_get32(request->body + UACCEL_READ_LENGTH_AT);
+    const uint32_t end = length > UINT32_MAX - offset ? UINT32_MAX : offset + length;
+    struct uaccel_stream stream = {request->token, request->sequence, offset, end, 0};
+    switch (object) {
+    case UACCEL_OBJECT_DESCRIPTION:
+        read_description(request, &stream);
+        break;
+    case UACCEL_OBJECT_INPUT:
+        read_tensor(request, &stream, uaccel_model.inputs, uaccel_model.input_count);
+        break;
+    case UACCEL_OBJECT_OUTPUT:
+        read_output(request, &stream);
+        break;
+    case UACCEL_OBJECT_LAYERS:
+    case UACCEL_OBJECT_TIMES:
+        read_layers(request, &stream);
+        break;
+    default:
+        refuse(request, UACCEL_ERROR_INDEX, object);
+        break;
+    }
+}
+
+static void reset(const struct request *request)
+{
+    acknowledge(request, UACCEL_TYPE_RESET_REPLY);
+    uaccel_port_reset();
+}
+
+static void set_verbosity(const struct request *request)
+{
+    session.verbosity = request->body[UACCEL_VERBOSITY_LEVEL_AT];
+    acknowledge(request, UACCEL_TYPE_VERBOSITY_REPLY);
+}
+
+static void serve(const struct request *request)
+{
+    static const struct {
+        uint8_t type;
+        uint8_t bytes; /* the shortest body */
+        void (*serve)(const struct request *request);
+    } table[] = {
+        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_input},
+        {UACCEL_TYPE_RUN, UACCEL_RUN_BYTES, run},
+        {UACCEL_TYPE_READ, UACCEL_READ_BYTES, read_object},
+        {UACCEL_TYPE_VERBOSITY, UACCEL_VERBOSITY_BYTES, set_verbosity},
+        {UACCEL_TYPE_RESET, 0, reset},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
+        if (table[i].type != request->type) {
+            continue;
+        }
+        if (request->bytes >= table[i].bytes) {
+            table[i].serve(request);
+        } else {
+            refuse(request, UACCEL_ERROR_LENGTH, request->bytes);
+        }
+        return;
+    }
+    refuse(request, UACCEL_ERROR_TYPE, request->type);
+}
+
+/* Ask for what is missing. */
+static void expect(void)
+{
+    if (session.token != 0) {
+        send_packet(UACCEL_TYPE_EXPECT, session.expected, session.token, NULL, 0);
+        session.told = true;
+    }
+}
+
+/* Requests are served in their order, each once: what is too early is dropped, what comes again is only answered. */
+static void take_in_order(struct request *request)
+{
+    const uint16_t ahead = (uint16_t)(request->sequence - session.expected);
+    if (ahead != 0 && ahead < SEQUENCE_PAST) {
+        if (!session.told) {
+            expect();
+        }
+        return;
+    }
+    if (ahead == 0) {
+        session.expected++;
+        session.told = false;
+    }
+    request->again = ahead != 0;
+    serve(request);
+}
+
+static void take(const uint8_t *packet, uint32_t bytes)
+{
+    struct request request = {
+        packet[UACCEL_PACKET_TYPE_AT],
+        uaccel_get16(packet + UACCEL_PACKET_SEQUENCE_AT),
+        uaccel_get32(packet + UACCEL_PACKET_TOKEN_AT),
+        packet + UACCEL_PACKET_BYTES,
+        bytes - UACCEL_PACKET_BYTES,
+        false,
+    };
+    if (request.type >= UACCEL_TYPE_HELLO_REPLY || request.token == 0) {
+        return; /* our own words on a line that sends them back, or nobody's */
+    }
+    if (request.type == UACCEL_TYPE_HELLO) {
+        hello(&request);
+    } else if (request.token != session.token) {
+        refuse(&request, UACCEL_ERROR_STALE, session.token);
+    } else {
+        take_in_order(&request);
+    }
+}
+
+void uaccel_server_start(void)
+{
+    uint8_t body[UACCEL_BOOT_BYTES];
+    memset(&session, 0, sizeof session);
+    memset(&reader, 0, sizeof reader);
+    session.verbosity = UACCEL_LOG_WARNING;
+    uaccel_put16(body + UACCEL_BOOT_VERSION_AT, UACCEL_PROTOCOL_VERSION);
+    uaccel_frame_begin(UACCEL_TYPE_BOOT, 0, 0, true);
+    uaccel_frame_add(body, sizeof body);
+    uaccel_frame_end();
+}
+
+int32_t uaccel_server_poll(void)
+{
+    uint8_t bytes[CHUNK_BYTES];
+    const int32_t got = uaccel_port_read(bytes, sizeof bytes);
+    if (got == UACCEL_PORT_OVERRUN) {
+        uaccel_frame_lost(&reader);
+        return 0;
+    }
+    for (int32_t i = 0; i < got; ++i) {
+        switch (uaccel_frame_take(&reader, bytes[i])) {
+        case UACCEL_FRAME_WHOLE:
+            take(reader.packet, reader.used);
+            break;
+        case UACCEL_FRAME_DAMAGED:
+            expect();
+            break;
+        case UACCEL_FRAME_OPEN:
+        default:
+            break;
+        }
+    }
+    return got < 0 ? got : 0;
+}
+
+void uaccel_serve(void)
+{
+    uaccel_server_start();
+    while (uaccel_server_poll() == 0) {
+    }
+}
+
+void uaccel_server_fault(const char *text)
+{
+    uaccel_frame_begin(UACCEL_TYPE_FAULT, 0, 0, true);
+    uaccel_frame_add(text, cut(text, UACCEL_BODY_BYTES));
+    uaccel_frame_end();
+}
+
+void uaccel_log(uint8_t level, const char *text)
+{
+    if (level < session.verbosity) {
+        return;
+    }
+    uaccel_frame_begin(UACCEL_TYPE_LOG, session.log_lines, session.token, false);
+    uaccel_frame_add(&level, sizeof level);
+    uaccel_frame_add(text, cut(text, UACCEL_BODY_BYTES - UACCEL_LOG_BYTES));
+    uaccel_frame_end();
+    session.log_lines++;
+}

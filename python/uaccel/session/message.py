@@ -1,0 +1,33 @@
+"""What a message of the protocol is: fields of fixed size, and bytes that follow them in some."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from struct import Struct
+from typing import ClassVar, TypeVar
+
+M = TypeVar("M", bound="Message")
+
+
+class Message:
+    """The classes of :mod:`uaccel.session.ids` are dataclasses whose fields come in the order of ``LAYOUT``.
+
+    With ``TAIL`` there is one field more: whatever bytes the body still holds.
+    """
+
+    TYPE: ClassVar[int]
+    LAYOUT: ClassVar[Struct]
+    TAIL: ClassVar[bool] = False
+
+    def pack(self) -> bytes:
+        """The body of a packet."""
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        known = len(values) - self.TAIL
+        return self.LAYOUT.pack(*values[:known]) + b"".join(values[known:])
+
+    @classmethod
+    def unpack(cls: type[M], body: bytes) -> M:
+        """The other way; of a body longer than the layout, what a later device may have appended is left out."""
+        values = cls.LAYOUT.unpack_from(body)
+        tail = (body[cls.LAYOUT.size :],) if cls.TAIL else ()
+        return cls(*values, *tail)
