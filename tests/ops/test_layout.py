@@ -1,15 +1,17 @@
-"""Operators that move bytes: every element type, generated C = exact meaning = TFLite Micro, or LiteRT where it must."""
+"""Operators that move bytes, every element type: generated C = exact meaning = TFLite Micro, or LiteRT for the rest."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from support import layout_ops as ops
 from support.exactness import assert_exact, assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes
+from support.hostlib import HostModel, compile_bytes, compile_c, write_sources
 from support.many import Row, many
 from support.oracle import LiteRt, random_inputs
 from support.sanitized import assert_clean
@@ -214,6 +216,15 @@ def test_as_litert_where_tflite_micro_has_no_kernel(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_clean_under_sanitizers(dtype: str) -> None:
     assert_clean(many(rows(dtype, tflm=True)), runs=1)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warning(compiler: str, tmp_path: Path) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    sources = write_sources(compile_bytes(many(rows("float32", tflm=True))), tmp_path)
+    flags = ("-shared", "-fPIC", "-O2", "-Wshadow", "-Wcast-qual", "-Wcast-align")
+    compile_c(tmp_path, sources, tmp_path / "model.so", compiler=compiler, flags=flags)
 
 
 def test_every_operator_has_a_kernel() -> None:

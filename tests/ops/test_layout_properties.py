@@ -86,8 +86,9 @@ def index(draw: Draw, extent: int) -> slice | int:
         return int(draw(st.integers(-extent, extent - 1)))
     bound = st.none() | st.integers(-extent - 2, extent + 2)
     steps = st.sampled_from([1, 2, 3, -1, -2, -3])
-    found = st.builds(slice, bound, bound, steps).filter(lambda part: len(range(extent)[part]) > 0)
-    return draw(found)  # type: ignore[no-any-return]
+    slices: st.SearchStrategy[slice] = st.builds(slice, bound, bound, steps)
+    found: slice = draw(slices.filter(lambda part: bool(range(extent)[part])))
+    return found
 
 
 def strided_slice(draw: Draw) -> Row:

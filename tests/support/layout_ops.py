@@ -13,7 +13,7 @@ from support.tflite_writer import OptionValue
 
 Shape = tuple[int, ...]
 Pairs = Sequence[tuple[int, int]]
-Index = slice | int | type(Ellipsis) | None
+Inputs = list[Activation | Constant | None]
 
 ZERO_POINTS = {"int8": -5, "uint8": 9, "int16": 0}
 SCALE = 0.25
@@ -42,7 +42,7 @@ def places(shape: Sequence[int]) -> np.ndarray[Any, Any]:
 
 def pad(shape: Shape, widths: Pairs, dtype: str = "int8", value: float | None = None) -> Row:
     output = [extent + sum(pair) for extent, pair in zip(shape, widths, strict=True)]
-    inputs: list[Activation | Constant | None] = [activation(shape, dtype), numbers(np.reshape(widths, (-1, 2)))]
+    inputs: Inputs = [activation(shape, dtype), numbers(np.reshape(widths, (-1, 2)))]
     if value is not None:
         inputs.append(constant(value, dtype))
     return Row("PAD" if value is None else "PADV2", inputs, [activation(output, dtype)])
@@ -50,7 +50,7 @@ def pad(shape: Shape, widths: Pairs, dtype: str = "int8", value: float | None = 
 
 def mirror_pad(shape: Shape, widths: Pairs, mode: str, dtype: str = "int8") -> Row:
     output = [extent + sum(pair) for extent, pair in zip(shape, widths, strict=True)]
-    inputs = [activation(shape, dtype), numbers(widths)]
+    inputs: Inputs = [activation(shape, dtype), numbers(widths)]
     return Row("MIRROR_PAD", inputs, [activation(output, dtype)], {"mode": mode})
 
 
@@ -60,7 +60,7 @@ def concatenation(
     """Tensors of ``shape`` but for the extent along ``axis``; those numbered in ``constants`` are in the file."""
     along = axis % len(shape)
     shapes = [(*shape[:along], size, *shape[along + 1 :]) for size in sizes]
-    inputs = [
+    inputs: Inputs = [
         constant(np.arange(np.prod(part)).reshape(part) % 100, dtype) if i in constants else activation(part, dtype)
         for i, part in enumerate(shapes)
     ]
@@ -98,7 +98,7 @@ def slice_part(shape: Shape, begin: Sequence[int], size: Sequence[int], dtype: s
     return Row("SLICE", [activation(shape, dtype), numbers(begin), numbers(size)], [activation(output, dtype)])
 
 
-def strided_slice(shape: Shape, index: Sequence[Index], dtype: str = "int8") -> Row:
+def strided_slice(shape: Shape, index: Sequence[Any], dtype: str = "int8") -> Row:
     """As numpy would index; a missing bound sets the mask's bit, an integer shrinks, None adds an axis."""
     begins, ends, steps = [], [], []
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
@@ -109,17 +109,17 @@ def strided_slice(shape: Shape, index: Sequence[Index], dtype: str = "int8") -> 
         elif isinstance(entry, int):
             masks["shrink_axis_mask"] |= 1 << bit
             begin, end = entry, entry + 1
-        elif isinstance(entry, slice):
+        elif entry is Ellipsis:
+            masks["ellipsis_mask"] |= 1 << bit
+        else:
             masks["begin_mask"] |= (entry.start is None) << bit
             masks["end_mask"] |= (entry.stop is None) << bit
             begin, end, step = entry.start or 0, entry.stop or 0, entry.step or 1
-        else:
-            masks["ellipsis_mask"] |= 1 << bit
         begins.append(begin)
         ends.append(end)
         steps.append(step)
     output = places(shape)[tuple(index)].shape
-    inputs = [activation(shape, dtype), numbers(begins), numbers(ends), numbers(steps)]
+    inputs: Inputs = [activation(shape, dtype), numbers(begins), numbers(ends), numbers(steps)]
     return Row("STRIDED_SLICE", inputs, [activation(output, dtype)], masks)
 
 
@@ -134,7 +134,7 @@ def reverse(shape: Shape, axes: Sequence[int], dtype: str = "int8") -> Row:
 
 def gather(shape: Shape, indices: Any, axis: int, dtype: str = "int8") -> Row:
     output = np.take(places(shape), indices, axis).shape
-    inputs = [activation(shape, dtype), numbers(indices)]
+    inputs: Inputs = [activation(shape, dtype), numbers(indices)]
     return Row("GATHER", inputs, [activation(output, dtype)], {"axis": axis})
 
 
@@ -174,14 +174,14 @@ def space_to_batch(shape: Shape, blocks: Sequence[int], paddings: Pairs, dtype: 
     padded = [e + sum(pair) for e, pair in zip(shape[1:], paddings, strict=False)]
     rest = shape[1 + len(blocks) :]
     output = (shape[0] * int(np.prod(blocks)), *(e // b for e, b in zip(padded, blocks, strict=True)), *rest)
-    inputs = [activation(shape, dtype), numbers(blocks), numbers(paddings)]
+    inputs: Inputs = [activation(shape, dtype), numbers(blocks), numbers(paddings)]
     return Row("SPACE_TO_BATCH_ND", inputs, [activation(output, dtype)])
 
 
 def batch_to_space(shape: Shape, blocks: Sequence[int], crops: Pairs, dtype: str = "int8") -> Row:
     grown = (e * b - sum(pair) for e, b, pair in zip(shape[1:], blocks, crops, strict=False))
     output = (shape[0] // int(np.prod(blocks)), *grown, *shape[1 + len(blocks) :])
-    inputs = [activation(shape, dtype), numbers(blocks), numbers(crops)]
+    inputs: Inputs = [activation(shape, dtype), numbers(blocks), numbers(crops)]
     return Row("BATCH_TO_SPACE_ND", inputs, [activation(output, dtype)])
 
 

@@ -50,7 +50,7 @@ def need_shape(output: Tensor, shape: Sequence[int]) -> None:
     """The file must say of the output what follows from the inputs."""
     need(
         output.info.shape == tuple(shape),
-        f'output "{output.name}" has shape {_text(output.info.shape)}, the inputs give {_text(shape)}',
+        f'output "{output.name}" has shape {shape_text(output.info.shape)}, the inputs give {shape_text(shape)}',
     )
 
 
@@ -81,5 +81,5 @@ def apply(
     return symbolic(*[context.expr(tensor) for tensor in tensors])
 
 
-def _text(shape: Sequence[int] | Shape) -> str:
+def shape_text(shape: Sequence[int] | Shape) -> str:
     return f"[{','.join(map(str, shape))}]"

@@ -95,10 +95,12 @@ def _check_tensors(graph: Graph, path: Path) -> None:
             raise ModelError(f'{path}: input "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled')
         if any(extent < 0 for extent in tensor.signature[1:]):
             _refuse_dynamic(path, tensor, tensor.signature)
+    values = {tensor.index for tensor in graph.inputs}
+    values |= {tensor.index for operator in graph.operators for tensor in operator.outputs}
     for tensor in graph.tensors:
         if any(extent < 0 for extent in tensor.info.shape):
             _refuse_dynamic(path, tensor, tensor.info.shape)
-        if tensor.info.elements == 0 and tensor.data is None and tensor.info.shape:
+        if tensor.info.elements == 0 and tensor.index in values:
             raise ModelError(f'{path}: tensor "{tensor.name}" ({tensor.info}) holds no elements; nothing to compute')
 
 

@@ -9,7 +9,7 @@ import tflite
 from numpy.typing import NDArray
 
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_constant, need_dtype
-from uaccel.frontend.tflite.folding import always, apply, need_known, need_same_dtype, need_shape
+from uaccel.frontend.tflite.folding import always, apply, need_known, need_same_dtype, need_shape, shape_text
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
@@ -38,7 +38,7 @@ def _widths(context: Context, operator: Operator) -> Widths:
     need_same_dtype(data, output)
     paddings = need_known(context, operator.required_input(1), "paddings")
     rank = len(data.info.shape)
-    need(paddings.shape == (rank, 2), f"paddings have shape {list(paddings.shape)}, wanted [{rank},2]")
+    need(paddings.shape == (rank, 2), f"paddings have shape {shape_text(paddings.shape)}, wanted [{rank},2]")
     need(int(paddings.min(initial=0)) >= 0, f"padding {int(paddings.min(initial=0))} is negative; use SLICE to cut")
     widths = [(int(before), int(after)) for before, after in paddings]
     need_shape(output, [sum(pair) + extent for pair, extent in zip(widths, data.info.shape, strict=True)])
