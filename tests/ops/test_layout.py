@@ -258,7 +258,24 @@ def test_what_moves_contiguous_bytes_is_a_plain_copy(row: Row, functions: list[s
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_gather_by_indices_of_run_time(dtype: str) -> None:
     row = ops.gather((2, 5, 3), [[0, 1, 2]], 1, dtype)
-    data = many({"gather": Row(row.operator, [row.inputs[0], INDICES], row.outputs, row.options)})
+    _check_picks(Row(row.operator, [row.inputs[0], INDICES], row.outputs, row.options), [[4, 0, 2], [1, 1, 1]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_gather_slices_by_indices_of_run_time(dtype: str) -> None:
+    row = ops.gather_nd((5, 3), [[0]], dtype)
+    _check_picks(Row(row.operator, [row.inputs[0], ops.activation((1, 1), "int32")], row.outputs), [[4], [0]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_gather_elements_by_vectors_of_run_time(dtype: str) -> None:
+    """An entry may be negative where the vector means an element all the same."""
+    row = ops.gather_nd((5, 3, 2), [[0, 0, 0]], dtype)
+    picks = [[4, 2, 1], [0, 0, 0], [1, -1, 1], [2, 0, 3]]
+    _check_picks(Row(row.operator, [row.inputs[0], INDICES], row.outputs), picks)
+
+
+def _check_picks(row: Row, picks: list[list[int]]) -> None:
+    data = many({"row": row})
     values = random_inputs(data, 0, 1)[0][0]
-    picks = [[4, 0, 2], [1, 1, 1], [3, 2, 1]]
     assert_exact(data, [[values, np.array([pick], np.int32)] for pick in picks])

@@ -29,7 +29,7 @@ def take(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ..
     data, indices = operands
     if str(call.attrs.mode) not in ("clip", "fast") or indices.info.dtype not in INDEX_TYPES:
         return ()
-    shape = data.info.shape if call.attrs.axis is not None else (data.info.elements,)
+    shape = data.info.shape
     axis = int(call.attrs.axis or 0) % len(shape)
     if indices.constant is not None:
         runs = regular_runs(np.clip(indices.constant.reshape(-1), 0, shape[axis] - 1))

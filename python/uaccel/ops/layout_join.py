@@ -19,7 +19,7 @@ def concat(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, 
     target = row_major(output.shape)
     moves, start = [], 0
     for source, operand in zip(sources(operands), operands, strict=True):
-        shape = operand.info.shape if call.attrs.axis is not None else (operand.info.elements,)
+        shape = operand.info.shape
         moves.append(Move(source, axes(shape, row_major(shape), target), 0, start * target[axis]))
         start += shape[axis]
     return move_kernels(moves, output.itemsize)
