@@ -29,6 +29,7 @@ from uaccel.frontend.tflite import (
     softmax,
     split,
     transpose,
+    transpose_conv2d,
 )
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
@@ -55,6 +56,7 @@ CONVERTER_MODULES = (
     softmax,
     split,
     transpose,
+    transpose_conv2d,
 )
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 

@@ -1,0 +1,29 @@
+/* Transposed convolution, NHWC, weights OHWI, portable C.
+ *
+ * Every output pixel gathers what reaches it, so that no memory for sums is needed: of the window's rows and columns
+ * only every stride-th can reach a given pixel. */
+#ifndef UACCEL_TRANSPOSE_CONV2D_H
+#define UACCEL_TRANSPOSE_CONV2D_H
+
+#include "uaccel_fixedpoint.h"
+
+struct uaccel_transpose_conv2d {
+    uaccel_index batch, in_height, in_width, in_channels;
+    uaccel_index out_height, out_width, out_channels;
+    uaccel_index kernel_height, kernel_width;
+    uaccel_index stride_height, stride_width;
+    uaccel_index pad_top, pad_left;
+    int32_t input_zero_point, output_zero_point;
+    int32_t clamp_min, clamp_max;
+    uaccel_index scale_step; /* 1: a multiplier and a shift per output channel, 0: one for all */
+};
+
+#include "uaccel_type_s8.h"
+#include "uaccel_transpose_conv2d_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16.h"
+#include "uaccel_transpose_conv2d_body.h"
+#include "uaccel_type_end.h"
+
+#endif

@@ -1,0 +1,111 @@
+"""Transposed convolution, NHWC, weights OHWI: each input pixel adds a weighted window to the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.conv2d import accumulator_suffix, output_stage, scale_step
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.tvm_api import te, tirx
+
+
+@dataclass(frozen=True)
+class TransposeConv2dAttrs(Attributes):
+    """``size`` is the output's height and width. ``padding``, top and left, is cut off the windows' sum."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    input_zero_point: int
+    output_zero_point: int
+    clamp_min: int
+    clamp_max: int
+
+
+@register
+class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
+    """Transposed convolution with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
+
+    name = "transpose_conv2d"
+    attributes = TransposeConv2dAttrs
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        require(len(data.shape) == 4 and len(weights.shape) == 4, f"{self.name}: input and weights have rank 4")
+        require(data.shape[3] == weights.shape[3], f"{self.name}: input {data} does not fit weights {weights}")
+        return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        info, acc_dtype = exact.info(data), str(bias.dtype)
+        _, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
+        taps = [te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci"))]
+        zero = exact.const(attrs.input_zero_point, acc_dtype)
+
+        def source(position: Any, tap: Any, axis: int) -> tuple[Any, Any]:
+            """The input row or column that this tap reaches the output position from, and whether there is one."""
+            scaled = position + attrs.padding[axis] - tap
+            stride, extent = attrs.strides[axis], info.shape[1 + axis]
+            index = tirx.floordiv(scaled, stride)
+            return index, tirx.all(tirx.floormod(scaled, stride) == 0, index >= 0, index < extent)
+
+        def element(n: Any, y: Any, x: Any, o: Any) -> Any:
+            ky, kx, ci = taps
+            (row, has_row), (column, has_column) = source(y, ky, 0), source(x, kx, 1)
+            value = data(n, row, column, ci).astype(acc_dtype) - zero
+            product = value * weights(o, ky, kx, ci).astype(acc_dtype)
+            inside = tirx.all(has_row, has_column)
+            return te.sum(tirx.if_then_else(inside, product, exact.const(0, acc_dtype)), axis=taps)
+
+        shape = (data.shape[0], *attrs.size, weights.shape[0])
+        acc = te.compute(shape, element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, info.dtype)
+
+    def kernels(self, site: Site[TransposeConv2dAttrs]) -> Sequence[Kernel]:
+        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+        parameters = {
+            "batch": data.shape[0],
+            "in_height": data.shape[1],
+            "in_width": data.shape[2],
+            "in_channels": data.shape[3],
+            "out_height": attrs.size[0],
+            "out_width": attrs.size[1],
+            "out_channels": weights.shape[0],
+            "kernel_height": weights.shape[1],
+            "kernel_width": weights.shape[2],
+            "stride_height": attrs.strides[0],
+            "stride_width": attrs.strides[1],
+            "pad_top": attrs.padding[0],
+            "pad_left": attrs.padding[1],
+            "input_zero_point": attrs.input_zero_point,
+            "output_zero_point": attrs.output_zero_point,
+            "clamp_min": attrs.clamp_min,
+            "clamp_max": attrs.clamp_max,
+            "scale_step": scale_step(site),
+        }
+        function, header = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}", "uaccel_transpose_conv2d.h"
+        arguments = (Input(0), *_constants(site), Output(0))
+        return [portable(function, header, parameters, arguments, struct="uaccel_transpose_conv2d")]
+
+    def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
+        """As if no window were cut off at the border."""
+        channels, height, width, _ = site.operands[1].info.shape
+        return site.operands[0].info.elements * channels * height * width
+
+
+def _constants(site: Site[TransposeConv2dAttrs]) -> tuple[Constant, ...]:
+    """The zero point stays out of the bias: output pixels differ in how many taps reach them."""
+    weights, bias, multiplier, shift = (operand.value for operand in site.operands[1:5])
+    used = slice(None) if scale_step(site) else slice(1)
+    return (
+        Constant("weights", weights),
+        Constant("bias", bias),
+        Constant("multiplier", multiplier[used]),
+        Constant("shift", shift[used].astype("int8")),
+    )
