@@ -11,6 +11,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend.tflite import (
     activation,
     arg_extreme,
+    batch_matmul,
     conv,
     elementwise,
     fallback,
@@ -39,6 +40,7 @@ from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 CONVERTER_MODULES = (
     activation,
     arg_extreme,
+    batch_matmul,
     conv,
     elementwise,
     fully_connected,

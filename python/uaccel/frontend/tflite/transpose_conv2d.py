@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.frontend.tflite.checks import need_possible_shift
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -49,7 +52,7 @@ def _attrs(operator: Operator, data: Tensor, output: Tensor, kernel: tuple[int, 
     return TransposeConv2dAttrs(size, strides, padding, data.zero_point, output.zero_point, low, high)
 
 
-def _bias(bias: Tensor | None, channels: int, wide: bool) -> NDArray[np.int32] | NDArray[np.int64]:
+def _bias(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:
     """16-bit activations add biases of 16 or 64 bits to sums of 64."""
     dtype = np.int64 if wide else np.int32
     if bias is None:
@@ -68,6 +71,7 @@ def transpose_conv(context: Context, operator: Operator) -> Expr:
     values = need_constant(weights, "weights")
     channels, height, width, _ = values.shape
     multiplier, shift = channel_multipliers(data, weights, output, channels)
+    need_possible_shift(data, int(shift.max()))
     bias = _bias(operator.optional_input(3), channels, data.info.dtype == "int16")
     attrs = _attrs(operator, data, output, (height, width))
     constants = (constant(array) for array in (values, bias, multiplier, shift))

@@ -1,0 +1,135 @@
+"""Products of two batches of matrices, either of them computed at run time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uaccel.model import Shape, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable
+from uaccel.tvm_api import te
+
+BATCH_AXES = 3  # that the kernel's loops have
+
+
+@dataclass(frozen=True)
+class BatchMatmulAttrs(Attributes):
+    """``adj_x`` and ``adj_y`` say that a side's matrices lie transposed."""
+
+    adj_x: bool
+    adj_y: bool
+    lhs_zero_point: int
+    rhs_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+
+
+def matrix(shape: Shape, transposed: bool) -> tuple[int, int]:
+    """Rows and columns of a side as it takes part."""
+    return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
+
+
+def batch_extents(shape: Shape, rank: int = BATCH_AXES) -> tuple[int, ...]:
+    """The extents before the matrix, with ones in front."""
+    return (1,) * (rank - len(shape) + 2) + shape[:-2]
+
+
+def broadcast_batch(lhs: TensorInfo, rhs: TensorInfo) -> Shape:
+    rank = max(len(lhs.shape), len(rhs.shape)) - 2
+    pairs = list(zip(batch_extents(lhs.shape, rank), batch_extents(rhs.shape, rank), strict=True))
+    require(all(a == b or 1 in (a, b) for a, b in pairs), f"batch_matmul: the batches of {lhs} and {rhs} do not fit")
+    return tuple(max(pair) for pair in pairs)
+
+
+@register
+class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
+    """lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
+
+    name = "batch_matmul"
+    attributes = BatchMatmulAttrs
+    arguments = ("lhs", "rhs")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: BatchMatmulAttrs) -> TensorInfo:
+        lhs, rhs = inputs
+        fits = all(2 <= len(side.shape) <= 2 + BATCH_AXES for side in inputs)
+        require(fits, f"batch_matmul: {lhs} and {rhs} have ranks other than 2 to {2 + BATCH_AXES}")
+        rows, depth = matrix(lhs.shape, attrs.adj_x)
+        other, columns = matrix(rhs.shape, attrs.adj_y)
+        require(depth == other, f"batch_matmul: {depth} columns of {lhs} meet {other} rows of {rhs}")
+        return TensorInfo((*broadcast_batch(lhs, rhs), rows, columns), lhs.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: BatchMatmulAttrs) -> Any:
+        lhs, rhs = inputs
+        infos = [exact.info(side) for side in inputs]
+        output = self.infer(infos, attrs)
+        wide = output.dtype == "int16"
+        acc_dtype = "int64" if wide else "int32"
+        requantize = exact.requantize_wide if wide else exact.requantize
+        k = te.reduce_axis((0, matrix(infos[0].shape, attrs.adj_x)[1]), name="k")
+
+        def value(side: Any, info: TensorInfo, batch: Sequence[Any], place: tuple[Any, Any], zero: int) -> Any:
+            own = batch[len(batch) - len(info.shape) + 2 :]
+            index = [0 if extent == 1 else position for position, extent in zip(own, info.shape, strict=False)]
+            return side(*index, *place).astype(acc_dtype) - exact.const(zero, acc_dtype)
+
+        def element(*index: Any) -> Any:
+            *batch, row, column = index
+            left = value(lhs, infos[0], batch, (k, row) if attrs.adj_x else (row, k), attrs.lhs_zero_point)
+            right = value(rhs, infos[1], batch, (column, k) if attrs.adj_y else (k, column), attrs.rhs_zero_point)
+            return te.sum(left * right, axis=k)
+
+        acc = te.compute(output.shape, element, name="accumulated")
+        low, high = exact.limits(output.dtype)
+        multiplier, shift = exact.const(attrs.multiplier, "int32"), exact.const(attrs.shift, "int32")
+
+        def finished(*index: Any) -> Any:
+            scaled = requantize(acc(*index), multiplier, shift)
+            return exact.finish(scaled, attrs.output_zero_point, low, high, output.dtype)
+
+        return te.compute(output.shape, finished, name="product")
+
+    def kernels(self, site: Site[BatchMatmulAttrs]) -> Sequence[Kernel]:
+        attrs, (lhs, rhs) = site.attrs, (operand.info for operand in site.operands)
+        rows, depth = matrix(lhs.shape, attrs.adj_x)
+        columns = site.output.shape[-1]
+        parameters: dict[str, ParameterValue] = {
+            "batch": batch_extents(site.output.shape),
+            "lhs_batch_step": batch_steps(lhs.shape),
+            "rhs_batch_step": batch_steps(rhs.shape),
+            "rows": rows,
+            "depth": depth,
+            "columns": columns,
+            "lhs_row_step": 1 if attrs.adj_x else depth,
+            "lhs_depth_step": rows if attrs.adj_x else 1,
+            "rhs_depth_step": 1 if attrs.adj_y else columns,
+            "rhs_column_step": depth if attrs.adj_y else 1,
+            "lhs_zero_point": attrs.lhs_zero_point,
+            "rhs_zero_point": attrs.rhs_zero_point,
+            "output_zero_point": attrs.output_zero_point,
+            "multiplier": attrs.multiplier,
+            "shift": attrs.shift,
+        }
+        function, header = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}", "uaccel_batch_matmul.h"
+        return [portable(function, header, parameters, _arguments(site), struct="uaccel_batch_matmul")]
+
+    def macs(self, site: Site[BatchMatmulAttrs]) -> int:
+        return site.output.elements * matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]
+
+
+def batch_steps(shape: Shape) -> tuple[int, ...]:
+    """Elements from one matrix to the next along each batch axis, 0 where one serves all."""
+    extents = batch_extents(shape)
+    size = shape[-2] * shape[-1]
+    return tuple(0 if e == 1 else size * math.prod(extents[axis + 1 :]) for axis, e in enumerate(extents))
+
+
+def _arguments(site: Site[BatchMatmulAttrs]) -> tuple[Argument, ...]:
+    sides: list[Argument] = []
+    for name, operand, index in zip(("lhs", "rhs"), site.operands, site.input_indices(), strict=True):
+        sides.append(Constant(name, operand.value) if index is None else Input(index))
+    return (*sides, Output(0))
