@@ -1,0 +1,53 @@
+"""Applications in C around generated models: written for microTVM's interface, with two models, with mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.generated import Unpacked, archive, run
+from support.networks import OWN
+from support.oracle import Array, Tflm, random_inputs
+
+HERE = Path(__file__).parent
+BRANCHES, GESTURE, RESIDUAL = (OWN / f"{name}.tflite" for name in ("branches", "gesture", "residual"))
+
+
+def joined(arrays: list[Array]) -> bytes:
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+@pytest.mark.parametrize("pool", ["", "sram"])
+def test_an_application_for_microtvms_interface_links_and_runs(pool: str, tmp_path: Path) -> None:
+    tree = Unpacked(tmp_path, archive(BRANCHES, workspace_pool=pool))
+    program = tree.program(HERE / "app_microtvm_style.c", "-O1", *(["-DPOOL"] if pool else []))
+    data = BRANCHES.read_bytes()
+    reference = Tflm(data)
+    for values in random_inputs(data, 4, 8):
+        assert run(program, joined(values)) == joined(reference.run(values))
+
+
+def test_a_null_pointer_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    tree = Unpacked(tmp_path, archive(BRANCHES, workspace_pool="sram"))
+    assert run(tree.program(HERE / "app_null_pointers.c", "-O1")) == b""
+
+
+def test_two_models_and_a_twin_in_one_image(tmp_path: Path) -> None:
+    tree = Unpacked(tmp_path, archive(GESTURE), archive(RESIDUAL), archive(GESTURE, name="twin"))
+    program = tree.program(HERE / "app_two_models.c", "-O1")
+    motions = random_inputs(GESTURE.read_bytes(), 5, 4)
+    images = random_inputs(RESIDUAL.read_bytes(), 5, 4)
+    gesture, residual = Tflm(GESTURE.read_bytes()), Tflm(RESIDUAL.read_bytes())
+    for motion, image in zip(motions, images, strict=True):
+        once = joined([*gesture.run(motion), *gesture.run(motion), *residual.run(image)])
+        assert run(program, joined([*motion, *image])) == once + once
+
+
+def test_models_share_kernel_headers_byte_for_byte() -> None:
+    """Unpacking two archives into one folder replaces a header by itself."""
+    first, second = archive(GESTURE), archive(RESIDUAL)
+    common = set(first) & set(second) - {"metadata.json"}
+    assert "codegen/host/include/uaccel_kernel.h" in common
+    assert {name for name in common if first[name] != second[name]} == set()

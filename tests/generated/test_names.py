@@ -1,0 +1,139 @@
+"""Tensors may be called anything in a model file; the C stays valid and its names unique."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.generated import Unpacked, archive, cc
+from support.oracle import Tflm, random_inputs
+from support.sanitized import compile_pooled, run_sanitized
+from support.tflite_writer import ModelBuilder
+from uaccel.emit.ctext import block_comment, comment_safe, quoted
+from uaccel.emit.options import c_name
+from uaccel.resources import data_dir
+
+
+def model(inputs: list[str], outputs: list[str]) -> bytes:
+    """A fully connected layer from each input to the output of the same number."""
+    builder = ModelBuilder()
+    weights = builder.constant("weights", np.array([[3, -5], [7, 11]], np.int8), scale=0.5)
+    for given_name, wanted_name in zip(inputs, outputs, strict=True):
+        x = builder.input(given_name, (1, 2), "int8", scale=0.5, zero_point=1)
+        y = builder.tensor(wanted_name, (1, 2), "int8", scale=2.0, zero_point=-1)
+        builder.op("FULLY_CONNECTED", [x, weights], [y])
+        builder.output(y)
+    return builder.build()
+
+
+WEIRD = {
+    "spaces": ["a b", "  a  ", " "],
+    "quotes": ['"', "'", 'say "hi"', "it's"],
+    "comments": ["a */ int x;", "/* a", "//", "*\\", "\\*", "*/*/", "**//", "/" * 9 + "*"],
+    "backslashes": ["\\", "a\\", "\\n", "line\\\n"],
+    "trigraphs": ["??/", "???/", "a??)b", "????", "??'"],
+    "newlines": ["a\nb", "\r\n", "a\n#error no", "\x0b\x0c"],
+    "control characters": ["\x01", "\x1b[2J", "\x7f", "\u202e", "\ufeff"],
+    "unicode": ["é", "日本語", "𝔘", "ａ", "٣", "²"],
+    "words of C": ["int", "default", "_Bool", "restrict", "inline", "return", "struct", "typeof"],
+    "words of C++": ["class", "new", "template", "this", "operator", "nullptr", "and", "char8_t"],
+    "macros": ["NULL", "INT8_MAX", "UINT32_C", "linux", "unix", "errno", "  LINE  ", "SIZE_MAX", "bool", "true"],
+    "long": ["x" * 300, "y" * 299 + "1", "y" * 299 + "2", "é" * 200],
+    "fused": [";".join(f"StatefulPartitionedCall/sequential/dense_{i}/BiasAdd" for i in range(9))],
+    "duplicates": ["same", "same", "same_1", "same"],
+    "empty": ["", "", "tensor_1"],
+    "alike after sanitising": ["a:0", "a/0", "a_0", "A_0", "a 0"],
+    "digits first": ["1", "0x", "9lives", "1"],
+    "names of ours": ["inputs", "outputs", "workspace", "workspace_pools", "run", "WORKSPACE", "arena_WORKSPACE_POOL"],
+    "more of ours": ["uint8_t", "int32_t", "layer", "AT", "parameters", "input0", "output0", "tvmgen_model_run"],
+    "underscores": ["_", "__", "_a", "__a", "_A", "a_", "a__b"],
+}
+
+
+@pytest.mark.parametrize("kind", WEIRD)
+def test_any_tensor_name_gives_valid_c(kind: str, tmp_path: Path) -> None:
+    names = WEIRD[kind]
+    file = tmp_path / "model.tflite"
+    file.write_bytes(model(names, [name[::-1] if kind == "words of C" else name for name in names]))
+    for pool in ("", "arena"):
+        tree = Unpacked(tmp_path / pool, archive(file, workspace_pool=pool))
+        for compiler in ("gcc", "clang"):
+            for source in (*tree.sources, *tree.descriptions):
+                include = [tree.include, data_dir("firmware") / "include"]
+                cc(source, "-fsyntax-only", "-Wcomment", "-Wtrigraphs", include=include, compiler=compiler)
+        header = tree.include / "tvmgen_model.h"
+        cc("-x", "c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", header, warnings=())
+        cc("-x", "c", "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", header, warnings=())
+        assert max(map(len, header.read_text().splitlines())) <= 350 if kind == "long" else 150
+
+
+@pytest.mark.parametrize("kind", WEIRD)
+def test_every_tensor_has_its_own_member_and_size(kind: str, tmp_path: Path) -> None:
+    names = WEIRD[kind]
+    file = tmp_path / "model.tflite"
+    file.write_bytes(model(names, names))
+    text = archive(file)["codegen/host/include/tvmgen_model.h"].decode()
+    macros = re.findall(r"^#define (TVMGEN_MODEL_\w+_SIZE) 2$", text, re.MULTILINE)
+    assert len(set(macros)) == 2 * len(names)
+    for struct in ("inputs", "outputs"):
+        body = text.partition(f"struct tvmgen_model_{struct} {{")[2].partition("};")[0]
+        members = re.findall(r"^    void \*(\w+);$", body, re.MULTILINE)
+        assert len(set(members)) == len(names)
+
+
+def test_tensors_keep_their_order_whatever_their_names() -> None:
+    data = model(["same", "same", "2", "default", ""], ["", "a */", "same", "same", "\\"])
+    inputs = random_inputs(data, 0, 5)
+    reference = Tflm(data)
+    for values, outputs in zip(inputs, run_sanitized(compile_pooled(data), inputs), strict=True):
+        for got, wanted in zip(outputs, reference.run(values), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "member", "macro"),
+    [
+        ("input_1", "input_1", "INPUT_1"),
+        ("serving_default_x:0", "serving_default_x_0", "SERVING_DEFAULT_X_0"),
+        ("StatefulPartitionedCall:0", "StatefulPartitionedCall_0", "STATEFULPARTITIONEDCALL_0"),
+        ("a::b", "a__b", "A__B"),
+        ("/x/", "_x_", "_X_"),
+        ("é", "tensor__", "__"),
+        ("default", "default_", "DEFAULT"),
+        ("3d", "tensor3d", "3D"),
+    ],
+)
+def test_names_follow_microtvms_rule_where_that_gives_valid_c(
+    tensor: str, member: str, macro: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "model.tflite"
+    file.write_bytes(model([tensor], ["y"]))
+    text = archive(file)["codegen/host/include/tvmgen_model.h"].decode()
+    assert f"    void *{member};\n" in text
+    assert f"#define TVMGEN_MODEL_{macro}_SIZE 2\n" in text
+
+
+HOSTILE = st.text(st.sampled_from('*/\\? \nx"')) | st.text()
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(HOSTILE)
+def test_no_text_breaks_a_comment(text: str) -> None:
+    for safe in (comment_safe(text), quoted(text), block_comment(["x", text, "y"])[2:-2].replace("\n", "")):
+        for bad in ("*/", "/*", "??", "\\", "\n", "\r"):
+            assert bad not in safe
+        assert all(char.isprintable() for char in safe)
+    assert len(comment_safe(quoted(text))) < 150
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text(min_size=1))
+def test_a_c_name_has_a_character_a_byte(text: str) -> None:
+    name = c_name(text)
+    assert len(name) == len(text.encode())
+    assert re.fullmatch(r"[A-Za-z0-9_]+", name)
