@@ -37,7 +37,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_conv2d)(const struct uaccel_depthw
                     const UACCEL_ACCUMULATOR acc =
                         inside ? UACCEL_FN(uaccel_depthwise_sum)(p, channel, weights + c, bias[c], top, left, true)
                                : UACCEL_FN(uaccel_depthwise_sum)(p, channel, weights + c, bias[c], top, left, false);
-                    const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[c * p->scale_step], shift[c * p->scale_step]);
+                    const uaccel_index s = c * p->scale_step;
+                    const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[s], shift[s]);
                     const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
                     *output++ = (UACCEL_ELEMENT)uaccel_clamp(value, p->clamp_min, p->clamp_max);
                 }
