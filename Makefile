@@ -30,7 +30,7 @@ $(READY): pyproject.toml constraints.txt python/uaccel/version.py $(PROGRAMS)
 	@touch $@
 
 demo: setup ## Compile a network, run it, and prove it equal to TFLite byte for byte
-	$(BIN)/uaccel run tests/models/gesture.tflite --board host --verify
+	$(BIN)/python scripts/demo.py
 
 test: setup lint test-c ## Lint and all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 -m "not slow"
