@@ -28,6 +28,6 @@ def _call(command: Sequence[str], what: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).splitlines()
-        errors = [line for line in lines if "error" in line.lower()] or lines[-1:]
+        errors = [line for line in lines if "error:" in line.lower()] or lines[-1:]
         first = errors[0].strip() if errors else "no output"
         raise ToolError(f"{what} the firmware failed ({command[0]} exit status {done.returncode}): {first}")
