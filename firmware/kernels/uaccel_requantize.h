@@ -14,9 +14,10 @@ struct uaccel_requantize {
 UACCEL_KERNEL int32_t uaccel_requantize_value(const struct uaccel_requantize *p, int32_t stored)
 {
     const int32_t value = uaccel_add_wrapping(stored, -p->input_zero_point);
-    /* a factor of one needs no arithmetic */
+    /* a factor of one leaves 31 bits as they are */
     const bool same_scale = p->multiplier == 1 << 30 && p->shift == 1;
-    const int32_t scaled = same_scale ? value : uaccel_requantise(value, p->multiplier, p->shift);
+    const int32_t scaled = same_scale ? uaccel_shift_left(value, 1) >> 1
+                                      : uaccel_requantise(value, p->multiplier, p->shift);
     return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
 }
 

@@ -81,9 +81,8 @@ def relu6(context: Context, operator: Operator) -> Expr:
 def leaky_relu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     need(operator.options is not None, "the operator has no options table")
-    scale, output_scale = np.float32(data.scale), np.float32(output.scale)
-    alpha = scale * np.float32(operator.options.Alpha()) / output_scale
-    return _two_slopes(context, data, output, float(scale / output_scale), float(alpha))
+    alpha = float(np.float32(operator.options.Alpha()))
+    return _two_slopes(context, data, output, data.scale / output.scale, data.scale * alpha / output.scale)
 
 
 @converts("ABS")
@@ -204,9 +203,9 @@ def _log2(value: float) -> tuple[int, bool]:
 @converts("HARD_SWISH")
 def hard_swish(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator, ("int8",))
-    fine = np.float32(1 / 128) * np.float32(data.scale)
-    output_multiplier, output_shift = _factor16(fine / np.float32(output.scale))
-    ramp_multiplier, ramp_shift = _factor16(fine / (np.float32(3) / np.float32(32768)))
+    fine = data.scale / 128.0
+    output_multiplier, output_shift = _factor16(fine / output.scale)
+    ramp_multiplier, ramp_shift = _factor16(fine / (3.0 / 32768.0))
     need(
         -15 <= output_shift <= 0,
         f"the input's scale {data.scale:.6g} is not between 1/512 and 128 times the output's {output.scale:.6g}, "
@@ -218,9 +217,9 @@ def hard_swish(context: Context, operator: Operator) -> Expr:
     return _lookup(context, operator, data, values)
 
 
-def _factor16(real: np.float32) -> tuple[int, int]:
+def _factor16(real: float) -> tuple[int, int]:
     """Multiplier and shift with 15 bits instead of 31."""
-    multiplier, shift = quantize_multiplier(float(real))
+    multiplier, shift = quantize_multiplier(real)
     return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), shift
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,34 +62,26 @@ def fraction(real: float, what: str) -> tuple[int, int]:
     return multiplier, shift
 
 
-def _sum_factors(
-    first: Tensor, second: Tensor, output: Tensor, left_shift: int, real: Callable[[Any], Any]
-) -> list[float]:
-    """Factors of input 1, input 2 and output, computed in the precision ``real``."""
-    scale1, scale2, scale = (real(tensor.scale) for tensor in (first, second, output))
-    twice = real(2) * max(scale1, scale2)
-    return [float(scale1 / twice), float(scale2 / twice), float(twice / (real(1 << left_shift) * scale))]
-
-
-def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub], real: Callable[[Any], Any]) -> Expr:
+def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub]) -> Expr:
     tensors = _tensors(operator)
     first, second, output = tensors
     left_shift = SUM_LEFT_SHIFT[output.info.dtype]
-    factors = _sum_factors(first, second, output, left_shift, real)
-    names = ("scale of input 1", "scale of input 2", "scale of the sum")
-    parts = [fraction(factor, f"relative {name}") for factor, name in zip(factors, names, strict=True)]
+    twice = 2.0 * max(first.scale, second.scale)
+    multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
+    multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
+    multiplier, shift = fraction(twice / ((1 << left_shift) * output.scale), "relative scale of the sum")
     low, high = activation_range(operator, output)
     attrs = AddAttrs(
         left_shift=left_shift,
         zero_point1=first.zero_point,
-        multiplier1=parts[0][0],
-        shift1=parts[0][1],
+        multiplier1=multiplier1,
+        shift1=shift1,
         zero_point2=second.zero_point,
-        multiplier2=parts[1][0],
-        shift2=parts[1][1],
+        multiplier2=multiplier2,
+        shift2=shift2,
         output_zero_point=output.zero_point,
-        output_multiplier=parts[2][0],
-        output_shift=parts[2][1],
+        output_multiplier=multiplier,
+        output_shift=shift,
         clamp_min=low,
         clamp_max=high,
     )
@@ -99,13 +90,12 @@ def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub], real: 
 
 @converts("ADD")
 def add(context: Context, operator: Operator) -> Expr:
-    return _sum(context, operator, Add, np.float64)
+    return _sum(context, operator, Add)
 
 
 @converts("SUB")
 def sub(context: Context, operator: Operator) -> Expr:
-    """As ADD, but the reference computes the factors in single precision."""
-    return _sum(context, operator, Sub, np.float32)
+    return _sum(context, operator, Sub)
 
 
 @converts("MUL")
