@@ -13,7 +13,7 @@ import tflite
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
-from uaccel.model import Quantisation, Shape, TensorInfo, TensorSpec
+from uaccel.model import Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -150,7 +150,9 @@ class _Reader:
         subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), 0)
         if subgraph.OperatorsLength() == 0:
             raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
-        tensors = tuple(self._tensor(subgraph, i) for i in range(self._length(subgraph.TensorsLength())))
+        indices = range(self._length(subgraph.TensorsLength()))
+        names = unique_names(self._name(subgraph, i) for i in indices)
+        tensors = tuple(self._tensor(subgraph, i, name) for i, name in zip(indices, names, strict=True))
         operators = tuple(self._operator(subgraph, tensors, i) for i in range(self._length(subgraph.OperatorsLength())))
         inputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Inputs, subgraph.InputsLength()))
         outputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Outputs, subgraph.OutputsLength()))
@@ -174,9 +176,12 @@ class _Reader:
             raise IndexError(f"tensor {index} of {len(tensors)}")
         return tensors[index]
 
-    def _tensor(self, subgraph: Any, index: int) -> Tensor:
+    def _name(self, subgraph: Any, index: int) -> str:
+        """Files may call several tensors alike, or not at all; a reader of our reports needs to tell them apart."""
+        return (subgraph.Tensors(index).Name() or b"").decode() or f"tensor_{index}"
+
+    def _tensor(self, subgraph: Any, index: int, name: str) -> Tensor:
         table = subgraph.Tensors(index)
-        name = (table.Name() or b"").decode() or f"tensor_{index}"
         kind = table.Type()
         shape = _indices(table.Shape, self._length(table.ShapeLength()))
         signature = _indices(table.ShapeSignature, table.ShapeSignatureLength()) or shape
