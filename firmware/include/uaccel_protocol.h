@@ -93,7 +93,7 @@
 #define UACCEL_DATA_OFFSET_AT 0u
 #define UACCEL_DATA_BYTES 4u
 
-/* A request that runs the model has arrived; its answer takes as long as the model does. */
+/* A request that runs the model has arrived; its answer takes as long as the model does. Sent twice. */
 #define UACCEL_TYPE_STARTED 0x91u
 
 /* Something was lost: the packet's sequence is the one that the device waits for. */

@@ -64,6 +64,14 @@ static void acknowledge(const struct request *request, uint8_t type)
     answer(request, type, NULL, 0);
 }
 
+/* Twice, since the host would take a long run for a dead board if it missed this. */
+static void tell_started(const struct request *request)
+{
+    acknowledge(request, UACCEL_TYPE_STARTED);
+    uaccel_frame_begin(UACCEL_TYPE_STARTED, request->sequence, request->token, true);
+    uaccel_frame_end();
+}
+
 static struct answer error_answer(uint8_t code, uint32_t detail)
 {
     struct answer error = {UACCEL_TYPE_ERROR, UACCEL_ERROR_BYTES, {0}};
@@ -220,7 +228,7 @@ static void run(const struct request *request)
         answer_run_again(request);
         return;
     }
-    acknowledge(request, UACCEL_TYPE_STARTED);
+    tell_started(request);
     session.run = 0;
     const uint32_t input_crc = crc_of(model->inputs, model->input_count);
     if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
@@ -251,7 +259,7 @@ static void read_layers(const struct request *request, struct uaccel_stream *str
         answer_run_again(request);
         return;
     }
-    acknowledge(request, UACCEL_TYPE_STARTED);
+    tell_started(request);
     session.run = 0;
     const int32_t status = uaccel_watch_run(stream, request->body[UACCEL_READ_OBJECT_AT],
                                             uaccel_get16(request->body + UACCEL_READ_INDEX_AT));

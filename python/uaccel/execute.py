@@ -18,7 +18,8 @@ from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project
 from uaccel.project.create import create_project
 from uaccel.project.sizes import Sizes, object_sizes
-from uaccel.session.host import HostRun, TensorType, run_host
+from uaccel.session.host import HostRun, run_host
+from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
 

@@ -13,22 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError
+from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
 TIMEOUT_SECONDS = 600
-
-
-@dataclass(frozen=True)
-class TensorType:
-    """What the process reads or writes at one place in its stream."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)

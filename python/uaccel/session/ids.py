@@ -227,7 +227,7 @@ class Data(Message):
 
 @dataclass(frozen=True)
 class Started(Message):
-    """A request that runs the model has arrived; its answer takes as long as the model does."""
+    """A request that runs the model has arrived; its answer takes as long as the model does. Sent twice."""
 
     TYPE: ClassVar[int] = Type.STARTED
     LAYOUT: ClassVar[Struct] = Struct("<")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import InputError
-from uaccel.session.host import TensorType
+from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
 

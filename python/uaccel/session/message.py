@@ -6,6 +6,8 @@ from dataclasses import fields
 from struct import Struct
 from typing import ClassVar, TypeVar
 
+from uaccel.errors import DeviceError
+
 M = TypeVar("M", bound="Message")
 
 
@@ -28,6 +30,11 @@ class Message:
     @classmethod
     def unpack(cls: type[M], body: bytes) -> M:
         """The other way; of a body longer than the layout, what a later device may have appended is left out."""
+        if len(body) < cls.LAYOUT.size:
+            raise DeviceError(
+                f"the device sent a {cls.__name__} of {len(body)} bytes, {cls.LAYOUT.size} were wanted: "
+                "build and flash its firmware with this uaccel"
+            )
         values = cls.LAYOUT.unpack_from(body)
         tail = (body[cls.LAYOUT.size :],) if cls.TAIL else ()
         return cls(*values, *tail)

@@ -1,0 +1,348 @@
+"""A reliable line over one that loses, doubles and damages bytes: requests in order, each served once, each answered.
+
+Several requests are under way at once, as many as the device's receive buffer holds. What is lost is sent again: when
+the device asks for it, when a later answer shows it, or when time is up. Whatever the line does, every wait ends.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from uaccel.errors import DeviceError
+from uaccel.session.frame import OVERHEAD, Decoder, Packet, encode
+from uaccel.session.ids import VERSION, Boot, Data, Error, ErrorCode, Fault, Hello, HelloReply, Log, Reset, Type
+from uaccel.session.message import Message
+from uaccel.session.request import OnData, Request
+from uaccel.session.transport import Transport
+
+FIRST_FROM_DEVICE: Final = 0x80
+SEQUENCES: Final = 1 << 16
+LONGEST_PAUSE: Final = 2.0
+LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0
+SHOWN_BYTES: Final = 12
+LONGEST_HELLO_REPLY: Final = 512
+
+
+class DeviceResetError(DeviceError):
+    """The firmware has started anew."""
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds. ``answer``: until a request is sent again, beside the time that the line takes; ``silence``: without
+    any progress, until the device counts as dead; ``run``: for one inference."""
+
+    answer: float = 0.25
+    silence: float = 5.0
+    run: float = 60.0
+    retries: int = 12
+    """How often one request is sent again, whatever else arrives."""
+
+
+@dataclass
+class Traffic:
+    """What the line has carried; ``repeated`` requests and ``damaged`` frames tell of a bad one."""
+
+    sent: int = 0
+    received: int = 0
+    repeated: int = 0
+    damaged: int = 0
+
+
+class Link:
+    """One session with a device, as far as the line is concerned."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        timeouts: Timeouts,
+        on_log: Callable[[Log, int], None],
+        new_token: Callable[[], int] = lambda: secrets.randbelow((1 << 32) - 1) + 1,
+    ) -> None:
+        self.timeouts = timeouts
+        self.traffic = Traffic()
+        self._transport = transport
+        self._on_log = on_log
+        self._new_token = new_token
+        self._forget()
+
+    def _forget(self) -> None:
+        self._failure: DeviceError | None = None
+        self._decoder = Decoder()
+        self._token = 0
+        self._next = 0
+        self._greeting = False
+        self._waiting: deque[Request] = deque()
+        self._under_way: deque[Request] = deque()
+        self._body_bytes = LONGEST_HELLO_REPLY
+        self._receive_bytes = 0
+        self._tries = 0
+        self._again_at = 0.0
+        self._progress_at = 0.0
+        self._went_back_at: float | None = None
+        self._heard = b""
+        self._understood = 0
+
+    @property
+    def name(self) -> str:
+        """What messages call the device."""
+        return self._transport.name
+
+    @property
+    def body_bytes(self) -> int:
+        """The longest body that the device takes."""
+        return self._body_bytes
+
+    def hello(self) -> HelloReply:
+        """Begin a session, with any device that speaks this version."""
+        self._forget()
+        self._token = self._new_token()
+        self._greeting = True
+        reply = self.wait(self.submit(Hello(VERSION), "hello"))
+        version = int.from_bytes(reply[:2], "little")
+        self._check_version(version)
+        self._greeting = False
+        self._next = 1
+        device = HelloReply.unpack(reply)
+        self._body_bytes, self._receive_bytes = device.body_bytes, device.receive_bytes
+        return device
+
+    def _check_version(self, version: int) -> None:
+        if version != VERSION:
+            raise DeviceError(
+                f"{self.name} speaks version {version} of the session protocol, this uaccel speaks {VERSION}: "
+                "build and flash its firmware with this uaccel"
+            )
+
+    def submit(self, message: Message, label: str, *, limit: float = 0.0, on_data: OnData | None = None) -> Request:
+        """Put a request into the line; it is sent as soon as there is room for it at the other end."""
+        if self._failure is not None:
+            raise self._failure
+        request = Request(message, label, limit, on_data)
+        request.sequence = self._next
+        self._next = (self._next + 1) % SEQUENCES
+        request.frame = encode(Packet(message.TYPE, request.sequence, self._token, message.pack()))
+        self._waiting.append(request)
+        self._send_waiting()
+        return request
+
+    def wait(self, request: Request) -> bytes:
+        """The body of the answer."""
+        while not request.done:
+            self._step()
+        if request.error is not None:
+            raise DeviceError(f"{self.name} refused to {request.label}: {_refusal(request.error)}")
+        assert request.reply is not None
+        return request.reply
+
+    def reset(self) -> HelloReply:
+        """Restart the firmware, and begin a new session."""
+        with suppress(DeviceResetError):
+            self.wait(self.submit(Reset(), "reset"))
+        return self.hello()
+
+    def _step(self) -> None:
+        try:
+            self._wait_and_act()
+        except DeviceError as error:
+            self._failure = error
+            raise
+
+    def _wait_and_act(self) -> None:
+        """Wait for whatever comes first: bytes, or the time to do something about their absence."""
+        data = self._transport.read(self._next_event() - self._transport.clock())
+        if data:
+            self.traffic.received += len(data)
+            self._heard = (self._heard + data)[-1024:] if not self._understood else b""
+            for packet in self._decoder.feed(data):
+                self._take(packet)
+        if self._under_way:
+            self._check_time()
+        self._send_waiting()
+
+    # ------------------------------------------------------------------------------------------------ sending
+
+    def _send_waiting(self) -> None:
+        while self._waiting and self._has_room(self._waiting[0]):
+            request = self._waiting.popleft()
+            first = not self._under_way
+            self._under_way.append(request)
+            self._send(request, alone=self._greeting)
+            if first:
+                self._progress()
+
+    def _has_room(self, request: Request) -> bool:
+        under_way = sum(len(other.frame) for other in self._under_way)
+        return not under_way or under_way + len(request.frame) <= self._receive_bytes
+
+    def _send(self, request: Request, *, alone: bool) -> None:
+        """``alone``: behind a zero, which ends whatever may stand on the line."""
+        frame = b"\0" + request.frame if alone else request.frame
+        self.traffic.sent += len(frame)
+        self._transport.write(frame)
+
+    def _send_again(self, requests: list[Request]) -> None:
+        for number, request in enumerate(requests):
+            self.traffic.repeated += 1
+            self._send(request, alone=number == 0)
+
+    def _go_back(self) -> None:
+        """Send everything again that has no answer: the device takes what it has not had, and answers the rest."""
+        self._went_back_at = self._transport.clock()
+        self._send_again(list(self._under_way))
+
+    # ------------------------------------------------------------------------------------------------ time
+
+    def _line_seconds(self) -> float:
+        """What the line itself needs for all that is under way, and an answer."""
+        rate = self._transport.bytes_per_second
+        if not rate:
+            return 0.0
+        return (sum(len(request.frame) for request in self._under_way) + 2 * (self._body_bytes + OVERHEAD)) / rate
+
+    def _progress(self) -> None:
+        self._tries = 0
+        self._progress_at = self._transport.clock()
+        self._again_at = self._progress_at + self.timeouts.answer + self._line_seconds()
+
+    def _next_event(self) -> float:
+        return self._again_at if self._under_way else self._transport.clock() + self.timeouts.silence
+
+    def _check_time(self) -> None:
+        now, head = self._transport.clock(), self._under_way[0]
+        if head.started is not None:
+            if now - head.started > head.limit:
+                raise DeviceError(
+                    f"{self.name}: {head.label} did not finish within {head.limit:g} s: "
+                    "allow more time, or reset the board if it hangs"
+                )
+        elif now - self._progress_at > self.timeouts.silence + self._line_seconds():
+            raise self._silent(head)
+        if now >= self._again_at:
+            self._time_is_up(now, head)
+
+    def _time_is_up(self, now: float, head: Request) -> None:
+        self._tries += 1
+        longest = LONGEST_PAUSE if head.started is None else LONGEST_PAUSE_WHILE_RUNNING
+        self._again_at = now + min(self.timeouts.answer * 2**self._tries, longest) + self._line_seconds()
+        if head.started is not None:
+            self._send_again([head])
+            return
+        if self._tries > self.timeouts.retries:
+            raise self._silent(head)
+        self._go_back()
+
+    def _silent(self, request: Request) -> DeviceError:
+        waited = f"{self._transport.clock() - self._progress_at:.1f} s"
+        if self._understood:
+            damaged = f", {self.traffic.damaged} damaged frames so far: check the cable" if self.traffic.damaged else ""
+            return DeviceError(f"{self.name} stopped answering: nothing on {request.label} for {waited}{damaged}")
+        if self._heard:
+            return DeviceError(
+                f"{self.name} sends bytes that are no frames of uaccel's ({self._heard[:SHOWN_BYTES].hex(' ')} ...): "
+                "is the baud rate right, and is it uaccel's firmware that runs?"
+            )
+        return DeviceError(
+            f"no answer from {self.name} within {waited}: is it powered, is it the right port, is the firmware flashed?"
+        )
+
+    # ------------------------------------------------------------------------------------------------ receiving
+
+    def _take(self, packet: Packet | None) -> None:
+        if packet is None:
+            self.traffic.damaged += 1
+            return
+        if packet.type < FIRST_FROM_DEVICE:
+            raise DeviceError(f"{self.name} sends back what uaccel sends: is the line wired in a loop, or an echo on?")
+        self._understood += 1
+        if packet.type == Type.FAULT:
+            raise DeviceError(f"{self.name} stopped: {_text(Fault.unpack(packet.body).text)}")
+        if packet.type == Type.BOOT:
+            self._booted(Boot.unpack(packet.body))
+        elif packet.type == Type.LOG:
+            self._on_log(Log.unpack(packet.body), packet.sequence)
+        elif packet.token != self._token:
+            return  # meant for an earlier session
+        elif packet.type == Type.EXPECT:
+            self._lost()
+        else:
+            self._answer(packet)
+
+    def _booted(self, boot: Boot) -> None:
+        if not self._greeting:
+            raise DeviceResetError(f"{self.name} was reset while the session was going on: start again")
+        self._check_version(boot.version)
+        self._go_back()  # it cannot have seen what was sent before
+
+    def _lost(self) -> None:
+        """The device misses something. It says so for each damaged frame: once is enough."""
+        now = self._transport.clock()
+        pause = self.timeouts.answer / 2 + self._line_seconds()
+        if self._under_way and (self._went_back_at is None or now - self._went_back_at > pause):
+            self._go_back()
+
+    def _answer(self, packet: Packet) -> None:
+        request = next((r for r in self._under_way if r.sequence == packet.sequence), None)
+        if request is None:
+            return  # answered already
+        if packet.type == Type.DATA:
+            self._data(request, packet.body)
+        elif packet.type == Type.STARTED:
+            if request.started is None:
+                request.started = self._transport.clock()
+                self._progress()
+        elif packet.type == Type.ERROR:
+            self._refused(request, Error.unpack(packet.body))
+        elif packet.type == request.message.TYPE | FIRST_FROM_DEVICE:
+            request.reply = packet.body
+            self._finish(request)
+        else:
+            raise DeviceError(f"{self.name} answered {request.label} with type 0x{packet.type:02X}: reset the board")
+
+    def _data(self, request: Request, body: bytes) -> None:
+        piece = Data.unpack(body)
+        if request.on_data is not None and request.on_data(piece.offset, piece.data):
+            self._progress()
+            if request.started is not None:
+                request.started = self._progress_at
+
+    def _refused(self, request: Request, error: Error) -> None:
+        if error.code == ErrorCode.STALE:
+            if error.detail == 0:
+                raise DeviceResetError(f"{self.name} was reset while the session was going on: start again")
+            raise DeviceError(f"another client took {self.name} over: one session at a time")
+        request.error = error
+        self._finish(request)
+
+    def _finish(self, request: Request) -> None:
+        head = self._under_way[0]
+        self._under_way.remove(request)
+        if request is not head and not head.repaired:
+            head.repaired = True  # it was served before this one, and its answer lost
+            self._send_again([head])
+        self._progress()
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _refusal(error: Error) -> str:
+    """In words; docs/protocol.md has the table."""
+    words = {
+        ErrorCode.TYPE: f"it knows no request 0x{error.detail:02X}",
+        ErrorCode.LENGTH: f"the request had only {error.detail} bytes",
+        ErrorCode.INDEX: f"there is no number {error.detail}",
+        ErrorCode.RANGE: f"the tensor has {error.detail} bytes",
+        ErrorCode.INPUT: "its inputs are not what was sent; its memory, or a driver, has changed them",
+        ErrorCode.RUN: "the outputs are of another run",
+        ErrorCode.OBSERVE: "its firmware cannot watch layers; build it with -DOBSERVE=ON",
+        ErrorCode.MODEL: f"the model returned {error.detail - (error.detail >> 31 << 32)}",
+        ErrorCode.FORGOTTEN: "it does not remember the answer; start again",
+    }
+    return words.get(ErrorCode(error.code), "") if error.code in set(ErrorCode) else f"error {error.code}"

@@ -1,0 +1,84 @@
+"""Serial ports and URLs: what a user writes behind ``--port``."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+from urllib.parse import urlsplit
+
+import serial
+
+from uaccel.errors import DeviceError
+from uaccel.session.streams import CHUNK, StreamTransport, connect_tcp
+from uaccel.session.transport import Transport
+
+BITS_PER_BYTE: Final = 10
+"""One start bit, eight of data, one stop bit."""
+WRITE_SECONDS: Final = 10.0
+NO_SUCH, IN_USE, FORBIDDEN = 2, 16, 13  # errno
+
+
+def open_port(port: str, baud: int = 115200) -> Transport:
+    """A device path (``/dev/ttyACM0``), ``socket://host:port``, or any other URL that pyserial knows."""
+    if port.startswith("socket://"):
+        return _open_socket(port)
+    try:
+        line = serial.serial_for_url(port, baud, timeout=0, write_timeout=WRITE_SECONDS, do_not_open=True)
+        if os.name == "posix" and isinstance(line, serial.Serial):
+            line.exclusive = True
+        line.open()
+    except (serial.SerialException, OSError, ValueError) as error:
+        raise DeviceError(f"cannot open port {port}: {_reason(error)}") from error
+    rate = baud / BITS_PER_BYTE
+    if os.name == "posix" and isinstance(line, serial.Serial):
+        return StreamTransport(port, line.fileno(), line.fileno(), line.close, rate)
+    return SerialTransport(port, line, rate)
+
+
+def _open_socket(url: str) -> Transport:
+    try:
+        parts = urlsplit(url)
+        host, number = parts.hostname, parts.port
+    except ValueError:
+        host = number = None
+    if not host or number is None:
+        raise DeviceError(f"port {url} is no address; wanted socket://HOST:NUMBER")
+    return connect_tcp(host, number, name=url)
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    if number == NO_SUCH:
+        return "there is none of that name; is the board plugged in?"
+    if number == FORBIDDEN:
+        return "you may not; on Linux add yourself to the group dialout and log in again"
+    if number in (IN_USE, 11) or "exclusively lock" in str(error):
+        return "another program has it open"
+    return " ".join(str(error).split())
+
+
+class SerialTransport(Transport):
+    """What pyserial reaches and the operating system has no descriptor for, such as ``rfc2217://``."""
+
+    def __init__(self, name: str, line: serial.SerialBase, bytes_per_second: float) -> None:
+        self.name = name
+        self.bytes_per_second = bytes_per_second
+        self._line = line
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._line.write(data)
+        except (serial.SerialException, OSError) as error:
+            raise DeviceError(f"{self.name} vanished: {_reason(error)}") from error
+
+    def read(self, timeout: float) -> bytes:
+        try:
+            self._line.timeout = max(0.0, timeout)
+            first = self._line.read(1)
+            self._line.timeout = 0
+            return bytes(first + self._line.read(CHUNK)) if first else b""
+        except (serial.SerialException, OSError) as error:
+            raise DeviceError(f"{self.name} vanished: {_reason(error)}") from error
+
+    def close(self) -> None:
+        self._line.close()

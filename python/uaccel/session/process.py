@@ -1,0 +1,58 @@
+"""Firmware as a process of this computer: its standard input and output are the line."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from typing import Final
+
+from uaccel.errors import DeviceError
+from uaccel.session.streams import StreamTransport
+
+PATIENCE: Final = 2.0
+"""Seconds that a process has to end by itself after its input has."""
+
+
+class ProcessTransport(StreamTransport):
+    """Starts the process, and ends it with the session."""
+
+    def __init__(self, command: Sequence[str], name: str = "the firmware") -> None:
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the transport
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._words)
+        except OSError as error:
+            self._words.close()
+            raise DeviceError(f"cannot start {command[0]}: {error.strerror}") from error
+        assert self._process.stdin is not None  # both are pipes
+        assert self._process.stdout is not None
+        super().__init__(name, self._process.stdout.fileno(), self._process.stdin.fileno(), self._end)
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def vanished(self, reason: str) -> DeviceError:
+        """With the process's own last words."""
+        try:
+            status = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return super().vanished(reason)
+        self._words.seek(0)
+        lines = self._words.read().decode(errors="replace").strip().splitlines()
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return DeviceError(f"{self.name} ended with {how}: {lines[0] if lines else 'it said nothing'}")
+
+    def _end(self) -> None:
+        process = self._process
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._words.close()

@@ -1,0 +1,63 @@
+"""The records that the objects ``layers`` and ``times`` consist of."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from uaccel.errors import DeviceError
+from uaccel.session.description import ModelInfo
+from uaccel.session.tensors import Array
+
+LAYER: Final = struct.Struct("<HHI")
+"""layer, output, bytes; the data follows"""
+TIME: Final = struct.Struct("<HQQ")
+"""layer, ticks, instructions"""
+NO_COUNT: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """What one layer took; None where the device cannot measure it."""
+
+    layer: int
+    name: str
+    seconds: float | None
+    instructions: int | None
+
+
+def layer_outputs(data: bytes, model: ModelInfo) -> dict[tuple[int, int], Array]:
+    """By (layer, output)."""
+    found, position = {}, 0
+    while position < len(data):
+        layer, output, size = _unpack(LAYER, data, position)
+        position += LAYER.size
+        found[layer, output] = _tensor(model, layer, output, data[position : position + size])
+        position += size
+    return found
+
+
+def _tensor(model: ModelInfo, layer: int, output: int, data: bytes) -> Array:
+    if layer >= len(model.layers) or output >= len(model.layers[layer].outputs):
+        raise DeviceError(f"the device speaks of output {output} of layer {layer}, which the model does not have")
+    return model.layers[layer].outputs[output].unpack(data)
+
+
+def layer_times(data: bytes, model: ModelInfo) -> list[LayerTime]:
+    """In order of execution."""
+    times = []
+    for position in range(0, len(data), TIME.size):
+        layer, ticks, instructions = _unpack(TIME, data, position)
+        if layer >= len(model.layers):
+            raise DeviceError(f"the device speaks of layer {layer}, which the model does not have")
+        seconds = ticks / model.ticks_per_second if model.ticks_per_second else None
+        counted = None if instructions == NO_COUNT else instructions
+        times.append(LayerTime(layer, model.layers[layer].name, seconds, counted))
+    return times
+
+
+def _unpack(layout: struct.Struct, data: bytes, position: int) -> tuple[int, ...]:
+    if position + layout.size > len(data):
+        raise DeviceError("the device sent a record that is cut short: build its firmware with this uaccel")
+    return layout.unpack_from(data, position)

@@ -1,0 +1,332 @@
+"""A conversation with running firmware: run its model, time it, look into it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final
+
+from uaccel.errors import DeviceError, InputError
+from uaccel.session.description import Identity, ModelInfo, read_description
+from uaccel.session.ids import HelloReply, Log, LogLevel, ObjectKind, Read, Run, RunReply, Verbosity, Write
+from uaccel.session.inputs import ramp
+from uaccel.session.link import Link, Timeouts, Traffic
+from uaccel.session.ports import open_port
+from uaccel.session.process import ProcessTransport
+from uaccel.session.records import LayerTime, layer_outputs, layer_times
+from uaccel.session.request import Pieces, Request
+from uaccel.session.tensors import Array, TensorType
+from uaccel.session.transport import Transport
+
+EVERY_LAYER: Final = 0xFFFF
+TO_THE_END: Final = 0xFFFFFFFF
+NO_COUNT: Final = (1 << 64) - 1
+ATTEMPTS: Final = 10
+"""How often what is missing of an object is asked for."""
+WRITE_HEAD: Final = Write.LAYOUT.size
+
+Inputs = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one inference. ``seconds`` and ``instructions`` are None where the device cannot measure them."""
+
+    outputs: dict[str, Array]
+    seconds: float | None
+    instructions: int | None
+    stack: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Of several inferences in a row: the mean, the fastest, and the instructions of one."""
+
+    runs: int
+    seconds: float | None
+    least_seconds: float | None
+    instructions: float | None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of the device's log; ``lost`` lines were sent before it and never arrived."""
+
+    level: LogLevel
+    text: str
+    lost: int
+
+
+@dataclass
+class _Sample:
+    """One inference under way."""
+
+    run: int
+    reply: Request
+    outputs: list[tuple[TensorType, Pieces, Request]]
+
+
+class Session:
+    """One session with a device; a context manager.
+
+    >>> with Session.open("/dev/ttyACM0") as device:        # doctest: +SKIP
+    ...     outputs = device.run({"input": array})
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        expect: Identity | None = None,
+        timeouts: Timeouts | None = None,
+        on_log: Callable[[LogLine], None] | None = None,
+        **link_options: Any,
+    ) -> None:
+        """Greets the device. With ``expect`` it must run that very model, else :class:`DeviceError`."""
+        self.log: list[LogLine] = []
+        self._on_log = on_log
+        self._log_lines = 0
+        self._expect = expect
+        self._transport = transport
+        self._link = Link(transport, timeouts or Timeouts(), self._take_log, **link_options)
+        self._runs = 0
+        self._inputs: tuple[bytes, ...] | None = None
+        try:
+            self.model = self._meet(self._link.hello())
+        except BaseException:
+            transport.close()
+            raise
+
+    @classmethod
+    def open(cls, port: str, *, baud: int = 115200, **options: Any) -> Session:
+        """Over a serial port or a URL such as ``socket://localhost:3333``; ``options`` as in the constructor."""
+        return cls(open_port(port, baud), **options)
+
+    @classmethod
+    def start(cls, command: Sequence[str], **options: Any) -> Session:
+        """With firmware of board ``host``, as a process that lives as long as the session."""
+        return cls(ProcessTransport(command), **options)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the line; the device goes on waiting for the next session."""
+        self._transport.close()
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the line has carried so far."""
+        return self._link.traffic
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def run(self, inputs: Inputs) -> dict[str, Array]:
+        """The outputs of one inference, by name."""
+        (result,) = self.stream([inputs])
+        return result.outputs
+
+    def stream(self, samples: Iterable[Inputs]) -> Iterator[Result]:
+        """One inference for each sample; each result comes as soon as it is there.
+
+        While the device computes one sample and sends its outputs, the next one's inputs are already under way.
+        """
+        under_way: _Sample | None = None
+        for inputs in samples:
+            self._write(self._packed(inputs))
+            if under_way is not None:
+                yield self._collect(under_way)
+            under_way = self._begin()
+        if under_way is not None:
+            yield self._collect(under_way)
+
+    def time(self, runs: int = 1, inputs: Inputs | None = None) -> Timing:
+        """Run so many times in a row on the device, without a word on the line between.
+
+        Without ``inputs`` those of the last run serve, or the ramp where there was none.
+        """
+        if runs < 1:
+            raise InputError(f"cannot time {runs} runs; wanted at least 1")
+        self._write_or_keep(inputs)
+        reply = self._run_reply(self._submit_run(runs))
+        counted = reply.instructions != NO_COUNT
+        return Timing(
+            runs=runs,
+            seconds=self._seconds(reply.ticks / runs),
+            least_seconds=self._seconds(reply.least_ticks),
+            instructions=reply.instructions / runs if counted else None,
+        )
+
+    def reset(self) -> None:
+        """Restart the firmware, and greet it again."""
+        self.model = self._meet(self._link.reset())
+        self._inputs = None
+
+    def set_verbosity(self, level: LogLevel) -> None:
+        """Which lines of the device's log are sent from now on: those of this level and graver ones."""
+        self._link.wait(self._link.submit(Verbosity(level), "set the log level"))
+
+    # ------------------------------------------------------------------------------------------------ looking inside
+
+    def layer(self, layer: int | str, inputs: Inputs | None = None) -> list[Array]:
+        """What one layer computed, by its number or its name. Runs the model; firmware with observation only."""
+        index = self._layer_index(layer)
+        self._write_or_keep(inputs)
+        data = self._read_layers(ObjectKind.LAYERS, index, f"read layer {self.model.layers[index].name}")
+        found = layer_outputs(data, self.model)
+        return [found[key] for key in sorted(found)]
+
+    def layers(self, inputs: Inputs | None = None) -> dict[tuple[int, int], Array]:
+        """Every layer's outputs by (layer, output), of one run."""
+        self._write_or_keep(inputs)
+        return layer_outputs(self._read_layers(ObjectKind.LAYERS, EVERY_LAYER, "read the layers"), self.model)
+
+    def layer_times(self, inputs: Inputs | None = None) -> list[LayerTime]:
+        """Time and instructions of each layer that was executed, of one run."""
+        self._write_or_keep(inputs)
+        return layer_times(self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers"), self.model)
+
+    # ------------------------------------------------------------------------------------------------ the parts
+
+    def _meet(self, hello: HelloReply) -> ModelInfo:
+        seen, wanted = Identity(hello.model_hash, hello.build), self._expect
+        name = hello.name.decode(errors="replace")
+        if wanted is not None and seen != wanted:
+            what = "model" if seen.model_hash != wanted.model_hash else "build"
+            ours, theirs = (wanted.model_hash, seen.model_hash) if what == "model" else (wanted.build, seen.build)
+            raise DeviceError(
+                f"{self._link.name} runs another {what}: {name} {theirs.hex()[:12]}, "
+                f"wanted {ours.hex()[:12]}: build and flash its firmware anew"
+            )
+        text = self._read(ObjectKind.DESCRIPTION, 0, hello.description_bytes, "describe the model")
+        return read_description(hello, text, self._link.name)
+
+    def _take_log(self, log: Log, number: int) -> None:
+        level = LogLevel(min(log.level, LogLevel.ERROR))
+        line = LogLine(level, log.text.decode(errors="replace"), max(0, number - self._log_lines))
+        self._log_lines = number + 1
+        self.log.append(line)
+        if self._on_log is not None:
+            self._on_log(line)
+
+    def _seconds(self, ticks: float) -> float | None:
+        return ticks / self.model.ticks_per_second if self.model.ticks_per_second else None
+
+    def _packed(self, inputs: Inputs) -> tuple[bytes, ...]:
+        names = [tensor.name for tensor in self.model.inputs]
+        if set(inputs) != set(names):
+            raise InputError(f"inputs {sorted(inputs)} were given; the model's inputs are {names}")
+        return tuple(tensor.pack(inputs[tensor.name]) for tensor in self.model.inputs)
+
+    def _write(self, inputs: tuple[bytes, ...]) -> None:
+        self._inputs = inputs
+        room = self._link.body_bytes - WRITE_HEAD
+        for index, (tensor, data) in enumerate(zip(self.model.inputs, inputs, strict=True)):
+            for offset in range(0, len(data), room):
+                self._link.submit(Write(index, offset, data[offset : offset + room]), f'write input "{tensor.name}"')
+
+    def _write_or_keep(self, inputs: Inputs | None) -> None:
+        if inputs is None and self._inputs is None:
+            inputs = {tensor.name: ramp(tensor) for tensor in self.model.inputs}
+        if inputs is not None:
+            self._write(self._packed(inputs))
+
+    def _submit_run(self, count: int) -> Request:
+        assert self._inputs is not None  # written just before
+        self._runs = self._runs % 0xFFFFFFFF + 1
+        run = Run(self._runs, count, zlib.crc32(b"".join(self._inputs)))
+        what = "run" if count == 1 else f"run {count} times"
+        return self._link.submit(run, what, limit=self._link.timeouts.run * count)
+
+    def _run_reply(self, request: Request) -> RunReply:
+        reply = RunReply.unpack(self._link.wait(request))
+        if reply.status != 0:
+            raise DeviceError(f"{self._link.name}: the model returned {reply.status} instead of 0")
+        return reply
+
+    def _begin(self) -> _Sample:
+        """Run, and read the outputs: all of it is asked for at once."""
+        reply = self._submit_run(1)
+        outputs = []
+        for index, tensor in enumerate(self.model.outputs):
+            pieces = Pieces(tensor.size)
+            label = f'read output "{tensor.name}"'
+            request = self._submit_read(ObjectKind.OUTPUT, index, pieces, (0, tensor.size), label, run=self._runs)
+            outputs.append((tensor, pieces, request))
+        return _Sample(self._runs, reply, outputs)
+
+    def _collect(self, sample: _Sample) -> Result:
+        reply = self._run_reply(sample.reply)
+        crc, outputs = 0, {}
+        for index, (tensor, pieces, request) in enumerate(sample.outputs):
+            self._link.wait(request)
+            self._fill(ObjectKind.OUTPUT, index, pieces, request.label, run=sample.run)
+            data = pieces.value()
+            crc = zlib.crc32(data, crc)
+            outputs[tensor.name] = tensor.unpack(data)
+        if crc != reply.output_crc:
+            raise DeviceError(f"{self._link.name} sent outputs that are not those it computed: run again")
+        instructions = None if reply.instructions == NO_COUNT else reply.instructions
+        return Result(outputs, self._seconds(reply.ticks), instructions, reply.stack_bytes)
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def _submit_read(
+        self,
+        kind: ObjectKind,
+        index: int,
+        pieces: Pieces,
+        part: tuple[int, int],
+        label: str,
+        *,
+        run: int = 0,
+        limit: float = 0.0,
+    ) -> Request:
+        return self._link.submit(Read(kind, index, run, *part), label, limit=limit, on_data=pieces.add)
+
+    def _read(self, kind: ObjectKind, index: int, size: int, label: str) -> bytes:
+        pieces = Pieces(size)
+        self._fill(kind, index, pieces, label)
+        return pieces.value()
+
+    def _fill(self, kind: ObjectKind, index: int, pieces: Pieces, label: str, *, run: int = 0) -> None:
+        """Ask for what is missing until nothing is."""
+        for _ in range(ATTEMPTS):
+            gaps = pieces.missing()
+            if not gaps:
+                return
+            for request in [self._submit_read(kind, index, pieces, gap, label, run=run) for gap in gaps]:
+                self._link.wait(request)
+        raise self._incomplete(label)
+
+    def _read_layers(self, kind: ObjectKind, index: int, label: str) -> bytes:
+        """Each request runs the model: what is missing is asked for in one."""
+        if not self.model.observable:
+            raise DeviceError(f"{self._link.name} cannot {label}: build its firmware with -DOBSERVE=ON")
+        pieces, part = Pieces(), (0, TO_THE_END)
+        for _ in range(ATTEMPTS):
+            limit = self._link.timeouts.run
+            reply = self._link.wait(self._submit_read(kind, index, pieces, part, label, limit=limit))
+            pieces.size = int.from_bytes(reply[:4], "little")
+            gaps = pieces.missing()
+            if not gaps:
+                return pieces.value()
+            part = (gaps[0][0], gaps[-1][0] + gaps[-1][1] - gaps[0][0])
+        raise self._incomplete(label)
+
+    def _incomplete(self, label: str) -> DeviceError:
+        return DeviceError(f"{self._link.name}: cannot {label} over this line, {ATTEMPTS} attempts lost parts of it")
+
+    def _layer_index(self, layer: int | str) -> int:
+        names = [known.name for known in self.model.layers]
+        index = names.index(layer) if isinstance(layer, str) and layer in names else layer
+        if not isinstance(index, int) or not 0 <= index < len(names):
+            raise InputError(f"the model has no layer {layer!r}; it has {len(names)}, from {names[:1]} to {names[-1:]}")
+        return index

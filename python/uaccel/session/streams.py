@@ -1,0 +1,101 @@
+"""Transports over file descriptors: pipes of a process, sockets, terminals."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from uaccel.errors import DeviceError
+from uaccel.session.transport import Transport
+
+CHUNK: Final = 1 << 16
+STUCK_SECONDS: Final = 10.0
+"""How long a line may refuse to take a byte."""
+
+
+class StreamTransport(Transport):
+    """Reads one descriptor and writes another, or the same; ``release`` closes them."""
+
+    def __init__(
+        self,
+        name: str,
+        reading: int,
+        writing: int,
+        release: Callable[[], None],
+        bytes_per_second: float | None = None,
+    ) -> None:
+        self.name = name
+        self.bytes_per_second = bytes_per_second
+        self._reading = reading
+        self._writing = writing
+        self._release: Callable[[], None] | None = release
+        self._arrived = b""
+        for descriptor in {reading, writing}:
+            os.set_blocking(descriptor, False)
+
+    def write(self, data: bytes) -> None:
+        """Takes in meanwhile what arrives, so that no two ends wait for each other with full buffers."""
+        self._check_open()
+        rest = memoryview(data)
+        while rest:
+            readable, writable, _ = select.select([self._reading], [self._writing], [], STUCK_SECONDS)
+            if not readable and not writable:
+                raise DeviceError(f"{self.name} takes no more bytes since {STUCK_SECONDS:g} s: is its line held?")
+            if readable:
+                self._arrived += self._take()
+            if writable:
+                rest = rest[self._give(rest) :]
+
+    def read(self, timeout: float) -> bytes:
+        self._check_open()
+        if not self._arrived:
+            readable, _, _ = select.select([self._reading], [], [], max(0.0, timeout))
+            return self._take() if readable else b""
+        data, self._arrived = self._arrived, b""
+        return data
+
+    def close(self) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+
+    def vanished(self, reason: str) -> DeviceError:
+        """What to raise when the line ends."""
+        return DeviceError(f"{self.name} vanished: {reason}")
+
+    def _check_open(self) -> None:
+        if self._release is None:
+            raise DeviceError(f"{self.name} is closed")
+
+    def _take(self) -> bytes:
+        try:
+            data = os.read(self._reading, CHUNK)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            raise self.vanished(error.strerror or str(error)) from error
+        if not data:
+            raise self.vanished("the other end has closed the line")
+        return data
+
+    def _give(self, data: memoryview) -> int:
+        try:
+            return os.write(self._writing, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self.vanished(error.strerror or str(error)) from error
+
+
+def connect_tcp(host: str, port: int, *, name: str = "", timeout: float = 5.0) -> StreamTransport:
+    """A device behind a TCP port."""
+    name = name or f"{host}:{port}"
+    try:
+        connection = socket.create_connection((host, port), timeout)
+    except OSError as error:
+        raise DeviceError(f"cannot connect to {name}: {error.strerror or error}; is it running?") from error
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return StreamTransport(name, connection.fileno(), connection.fileno(), connection.close)
