@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,8 +100,8 @@ def move_kernels(moves: Sequence[Move], itemsize: int, *, first: Sequence[Kernel
 def rearranged(move: Move, elements: int, itemsize: int) -> Sequence[Kernel]:
     """A move that is the whole layer: no work where all ``elements`` of an input stay in order."""
     in_order = all(axis.source == axis.target for axis in collapsed(move.axes))
-    whole = move.source_start == 0 and isinstance(move.source, Input)
-    if in_order and whole and np.prod([axis.extent for axis in move.axes], dtype=np.int64) == elements:
+    moved = math.prod(axis.extent for axis in move.axes)
+    if in_order and moved == elements and isinstance(move.source, Input):
         return (VIEW,)
     return move_kernels([move], itemsize)
 
