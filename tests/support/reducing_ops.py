@@ -98,3 +98,76 @@ def arg_extreme(operator: str, shape: Shape, axis: int, *, dtype: str = "int8", 
     out = tuple(extent for number, extent in enumerate(shape) if number != axis % len(shape))
     inputs: Inputs = [activation(shape, dtype, (0.1, 3)), Constant(np.array(axis, np.int32))]
     return Row(operator, inputs, [Activation(out, output_dtype)], {"output_type": output_dtype})
+
+
+def transpose_conv(
+    shape: tuple[int, int, int, int] = (1, 3, 4, 2),
+    kernel: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (2, 2),
+    padding: str = "SAME",
+    *,
+    size: tuple[int, int] | None = None,
+    channels: int = 3,
+    dtype: str = "int8",
+    bias: str | None = "int32",
+    act: str = "NONE",
+    weight_scales: tuple[float, ...] = (0.01,),
+    given: Quantised = (0.1, 3),
+    wanted: Quantised = (0.2, -5),
+) -> Row:
+    """``size``: the output's, where it is not the usual one."""
+    generator = np.random.default_rng(7)
+    if size is None:
+        extents = zip(shape[1:3], kernel, stride, strict=True)
+        height, width = (e * s if padding == "SAME" else (e - 1) * s + k for e, k, s in extents)
+        size = (height, width)
+    weights = generator.integers(-127, 128, (channels, *kernel, shape[3])).astype(np.int8)
+    out = (shape[0], *size, channels)
+    inputs: Inputs = [
+        Constant(np.array(out, np.int32)),
+        Constant(weights, scales=weight_scales),
+        activation(shape, dtype, given),
+    ]
+    if bias:
+        values = generator.integers(-1000, 1000, channels).astype(bias)
+        inputs.append(Constant(values, scales=tuple(given[0] * scale for scale in weight_scales)))
+    options: Options = {"padding": padding, "stride_h": stride[0], "stride_w": stride[1]}
+    options["fused_activation_function"] = act
+    return Row("TRANSPOSE_CONV", inputs, [activation(out, dtype, wanted)], options)
+
+
+def batch_matmul(
+    lhs: Shape,
+    rhs: Shape,
+    *,
+    adj_x: bool = False,
+    adj_y: bool = False,
+    constant: str = "",
+    dtype: str = "int8",
+    given: tuple[Quantised, Quantised] = ((0.1, 3), (0.05, -7)),
+    wanted: Quantised = (0.4, 9),
+) -> Row:
+    """``constant``: lhs, rhs or neither. 16 bits mean products 2**14 times as large."""
+    generator = np.random.default_rng(3)
+    limits = np.iinfo(dtype)
+    inputs: Inputs = []
+    for name, shape, (scale, zero_point) in zip(("lhs", "rhs"), (lhs, rhs), given, strict=True):
+        if name == constant:
+            values = generator.integers(limits.min, limits.max, shape, endpoint=True).astype(dtype)
+            inputs.append(Constant(values, (scale,), (0 if dtype == "int16" else zero_point,)))
+        else:
+            inputs.append(activation(shape, dtype, (scale, zero_point)))
+    batch = np.broadcast_shapes(lhs[:-2], rhs[:-2])
+    out = (*batch, lhs[-1] if adj_x else lhs[-2], rhs[-2] if adj_y else rhs[-1])
+    factor = 1 << 14 if dtype == "int16" else 1
+    output = activation(out, dtype, (wanted[0] * factor, wanted[1]))
+    return Row("BATCH_MATMUL", inputs, [output], {"adj_x": adj_x, "adj_y": adj_y})
+
+
+def log_softmax(shape: Shape, scale: float = 0.1) -> Row:
+    return Row("LOG_SOFTMAX", [activation(shape, "int8", (scale, 4))], [Activation(shape, "int8", 1 / 16, 127)])
+
+
+def l2_normalization(shape: Shape, zero_point: int = 4) -> Row:
+    given = activation(shape, "int8", (0.1, zero_point))
+    return Row("L2_NORMALIZATION", [given], [Activation(shape, "int8", 1 / 128, 0)])

@@ -11,7 +11,7 @@ from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.exact import const
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
-from uaccel.ops.softmax import differences, leading_zeros
+from uaccel.ops.softmax_steps import differences, leading_zeros
 from uaccel.tvm_api import te
 
 

@@ -33,6 +33,13 @@ def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0
     )
 
 
+def need_quantisation(output: Tensor, scale: float, zero_point: int, tolerance: float = 0.0) -> None:
+    """For operators that compute one quantisation alone; ``tolerance`` is a share of the scale."""
+    fits = abs(output.scale - scale) <= tolerance * scale and output.zero_point == zero_point
+    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
+    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
+
+
 def axis_numbers(axes: Tensor, data: Tensor) -> list[int]:
     """The constant axes of ``data``, counted from the front."""
     need_dtype(axes, ("int32", "int64"), "axes")

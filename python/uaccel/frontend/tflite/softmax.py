@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.checks import need_quantisation
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
-from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import constant, get
 from uaccel.ops.softmax import Softmax, SoftmaxAttrs
 from uaccel.ops.softmax16 import Softmax16, Softmax16Attrs
@@ -21,36 +22,35 @@ def _beta(operator: Operator) -> float:
     return float(operator.options.Beta())
 
 
-def _need_unit_range(output: Tensor, zero_point: int, scale: float, tolerance: float) -> None:
-    """The output's quantisation is fixed; the 16-bit forms allow its scale an error of a thousandth."""
-    fits = abs(output.scale - scale) <= tolerance * scale and output.zero_point == zero_point
-    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
-    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
+def scaled_difference(product: float, what: str) -> tuple[int, int]:
+    """Multiplier and shift that bring differences to 26 fraction bits, where a step of them is ``product``."""
+    real = min(product * (1 << DIFF_BITS), LARGEST_MULTIPLIER)
+    need(real > 1.0, f"{what} is {product:.3g}, too small for the reference's fixed-point format")
+    mantissa, shift = math.frexp(real)
+    multiplier, carry = quantize_multiplier(mantissa)
+    return multiplier, shift + carry
 
 
 @converts("SOFTMAX")
 def softmax(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
+    need(len(data.info.shape) > 0, "the input is a scalar")
     if data.info.dtype == "int16":
         return _softmax16(context, operator)
     need_dtype(output, ("int8", "int16"), "output")
     if output.info.dtype == "int8":
-        _need_unit_range(output, -128, 1 / 256, 0.0)
+        need_quantisation(output, 1 / 256, -128)
     else:
-        _need_unit_range(output, -32768, 1 / 65536, 0.001)
-    product = _beta(operator) * data.scale
-    real = min(product * (1 << DIFF_BITS), LARGEST_MULTIPLIER)
-    need(real > 1.0, f"beta * input scale is {product:.3g}, too small for the reference's fixed-point format")
-    mantissa, shift = math.frexp(real)
-    multiplier, carry = quantize_multiplier(mantissa)
-    attrs = SoftmaxAttrs(multiplier, shift + carry, output.info.dtype)
-    return get(Softmax)(context.expr(data), constant(exponentials(multiplier, attrs.shift)), attrs=attrs)
+        need_quantisation(output, 1 / 65536, -32768, tolerance=0.001)
+    multiplier, shift = scaled_difference(_beta(operator) * data.scale, "beta * input scale")
+    table = constant(exponentials(multiplier, shift))
+    return get(Softmax)(context.expr(data), table, attrs=SoftmaxAttrs(multiplier, shift, output.info.dtype))
 
 
 def _softmax16(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, ("int16",), "output")
-    _need_unit_range(output, 0, 1 / 32768, 0.001)
+    need_quantisation(output, 1 / 32768, 0, tolerance=0.001)
     depth, product = data.info.shape[-1], data.scale * _beta(operator)
     need(depth < 1 << 16, f"rows of {depth} elements: their exponentials may overflow the reference's 32-bit sum")
     multiplier, shift = quantize_multiplier(product / LOOKUP_RANGE)
