@@ -132,7 +132,9 @@ def function_name(layer: Layer) -> str:
 
 def layer_comment(layer: Layer) -> str:
     """Layer, shapes, quantisation and engine."""
-    lines = [f"{layer.name}: operator {layer.origin.index} of the model, {layer.origin.op}"]
+    origin = layer.origin
+    source = f"operator {origin.index} of the model, {origin.op}" if origin.index >= 0 else "added by the compiler"
+    lines = [f"{layer.name}: {source}"]
     lines.append(f"  tensor  {quoted(layer.origin.tensor)}")
     lines += [f"  input   {_describe(value)}" for value in layer.inputs]
     lines += [f"  output  {_describe(value)}" for value in layer.outputs]
