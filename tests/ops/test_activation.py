@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,16 +126,52 @@ def test_int16() -> None:
     assert_all(INT16)
 
 
-@pytest.mark.parametrize("operator", ["RELU_N1_TO_1", "RELU_0_TO_1"])
-def test_as_litert_where_tflite_micro_has_no_kernel(operator: str) -> None:
-    cases = {"wide": Unary(operator, (0.05, 4), (0.05, -9)), "narrow": Unary(operator, (0.004, 4), (0.008, -9))}
-    data = many({name: case.row for name, case in cases.items()})
+LITERT = {
+    "relu n1 to 1": Unary("RELU_N1_TO_1", (0.05, 4), (0.05, -9)),
+    "relu n1 to 1, finer": Unary("RELU_N1_TO_1", (0.004, 4), (0.008, -9)),
+    "relu 0 to 1": Unary("RELU_0_TO_1", (0.05, 4), (0.05, -9)),
+    "relu 0 to 1, finer": Unary("RELU_0_TO_1", (0.004, 4), (0.008, -9)),
+    "exp": Unary("EXP", (0.02, -7), (0.03, 4)),
+    "log": Unary("LOG", (0.02, -7), (0.03, 4)),
+    "gelu": Unary("GELU", (0.03, -7), (0.02, -100)),
+    "gelu by tanh": Unary("GELU", (0.03, -7), (0.02, -100), options={"approximate": True}),
+}
+
+
+def test_as_litert_where_tflite_micro_has_no_kernel() -> None:
+    data = many({name: case.row for name, case in LITERT.items()})
     compiled = compile_bytes(data)
     host, executor, reference = HostModel(compiled), Executor(compiled.stages["import"]), LiteRt(data)
-    for values in every_value(cases):
-        for got, meant, wanted in zip(host(*values), executor.run(values), reference.run(values), strict=True):
-            assert_same(got, wanted, f"{operator}: generated C")
-            assert_same(meant, wanted, f"{operator}: exact meaning")
+    for values in every_value(LITERT):
+        for name, got, meant, wanted in zip(
+            LITERT, host(*values), executor.run(values), reference.run(values), strict=True
+        ):
+            assert_same(got, wanted, f"{name}: generated C")
+            assert_same(meant, wanted, f"{name}: exact meaning")
+
+
+REAL: Mapping[str, Callable[[Array], Array]] = {
+    "NEG": lambda x: -x,
+    "SQRT": lambda x: np.sqrt(np.where(x < 0, np.nan, x)),
+    "SQUARE": lambda x: x * x,
+    "SIN": np.sin,
+    "COS": np.cos,
+    "FLOOR": np.floor,
+    "CEIL": np.ceil,
+    "ROUND": np.rint,
+}
+
+
+@pytest.mark.parametrize("operator", REAL)
+def test_other_functions_are_the_nearest_value(operator: str) -> None:
+    """No runtime has these in 8 bits; what is no number becomes the lowest value."""
+    stored = np.arange(-128, 128)
+    compiled = compile_bytes(many({"row": Unary(operator, (0.03125, -7), (0.0625, 4)).row}))
+    (got,) = HostModel(compiled)(stored.astype(np.int8))
+    steps = REAL[operator]((stored + 7) * 0.03125) / 0.0625 + 4
+    wanted = np.clip(np.nan_to_num(steps, nan=-128), -128, 127)
+    assert np.abs(got - wanted).max() <= 0.5
+    assert compiled.model.warnings == ()
 
 
 def prelu(

@@ -1,9 +1,14 @@
-"""Functions of one 8-bit variable as 256 values, for the stored inputs -128 to 127, as the reference computes them."""
+"""Functions of one 8-bit variable as 256 values, for the stored inputs -128 to 127.
+
+What the reference has a kernel for is computed as there; other functions as a float kernel would.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +24,12 @@ from uaccel.ops.exponential import ONE, exp_of_negative, one_minus_over_one_plus
 
 Table = NDArray[np.int8]
 Values = NDArray[np.int64]
+Reals = NDArray[Any]
 
 STORED = np.arange(-128, 128, dtype=np.int64)
 SIGMOID_INTEGER_BITS = 4
 RSQRT_BITS = 20  # of fraction between its two scalings
+BEYOND = 1e6  # steps, more than any 8-bit range
 HALF_SQRT_2 = 1518500250  # sqrt(1/2) * 2**31
 
 
@@ -63,18 +70,34 @@ def _with_ends(values: Values, saturated: Values) -> Table:
     return clipped(np.where(saturated == 0, values, np.where(saturated < 0, -128, 127)))
 
 
-def elu(given: Quantisation, wanted: Quantisation) -> Table:
-    """x where it is positive, exp(x) - 1 where not; in single precision."""
+def of_reals(given: Quantisation, wanted: Quantisation, function: Callable[[Reals], Reals]) -> Table:
+    """What dequantising, the function in single precision and quantising give; what is no number becomes the lowest."""
     real = np.float32(given.scale) * (STORED - given.zero_point).astype(np.float32)
-    negative = np.exp(np.minimum(real, 0).astype(np.float64)).astype(np.float32) - np.float32(1)
-    quotient = np.where(real < 0, negative, real) * (np.float32(1) / np.float32(wanted.scale))
-    return clipped(_rounded(quotient).astype(np.int64) + wanted.zero_point)
+    with np.errstate(all="ignore"):
+        quotient = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / np.float32(wanted.scale))
+    steps = np.nan_to_num(np.clip(quotient, -BEYOND, BEYOND), nan=-BEYOND)
+    return clipped(_rounded(steps).astype(np.int64) + wanted.zero_point)
 
 
 def _rounded(value: NDArray[np.float32]) -> NDArray[np.float32]:
     """Halves away from zero."""
     whole = np.trunc(value)
     return np.asarray(whole + np.trunc(2 * (value - whole)), np.float32)
+
+
+def elu(x: Reals) -> Reals:
+    """x where it is positive, exp(x) - 1 where not, the exponential rounded to single precision."""
+    exponential = np.exp(np.minimum(x, 0)).astype(np.float32)
+    return np.where(x < 0, exponential - np.float32(1), x)
+
+
+def gelu(x: Reals) -> Reals:
+    """x times the probability that a normal variable is less."""
+    return np.asarray(0.5 * x * (1 + np.vectorize(math.erf)(x * math.sqrt(0.5))))
+
+
+def gelu_by_tanh(x: Reals) -> Reals:
+    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact, function_tables
 from uaccel.ops.base import constant, get
 from uaccel.ops.broadcast import broadcast_shape
-from uaccel.ops.function_tables import HardSwishFactors
+from uaccel.ops.function_tables import HardSwishFactors, Reals
 from uaccel.ops.lookup import Lookup, LookupAttrs, by_bits
 from uaccel.ops.prelu import Prelu, PreluAttrs
 from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
@@ -33,6 +34,18 @@ from uaccel.ops.two_slopes import TwoSlopes, TwoSlopesAttrs
 
 BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 SCALE_TOLERANCE = 1e-3
+REAL_FUNCTIONS: Mapping[str, Callable[[Reals], Reals]] = {
+    "NEG": np.negative,
+    "EXP": np.exp,
+    "LOG": np.log,
+    "SQRT": np.sqrt,
+    "SQUARE": np.square,
+    "SIN": np.sin,
+    "COS": np.cos,
+    "FLOOR": np.floor,
+    "CEIL": np.ceil,
+    "ROUND": np.rint,
+}
 
 
 def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGER_ACTIVATIONS) -> tuple[Tensor, Tensor]:
@@ -226,8 +239,7 @@ def _factor16(real: float) -> tuple[int, int]:
 @converts("ELU")
 def elu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator, ("int8",))
-    values = function_tables.elu(data.required_quantisation, output.required_quantisation)
-    return _lookup(context, operator, data, values)
+    return _lookup(context, operator, data, _of_reals(data, output, function_tables.elu))
 
 
 @converts("RSQRT")
@@ -235,3 +247,26 @@ def rsqrt(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator, ("int8",))
     values = function_tables.rsqrt(data.required_quantisation, output.required_quantisation)
     return _lookup(context, operator, data, values)
+
+
+def _of_reals(data: Tensor, output: Tensor, function: Callable[[Reals], Reals]) -> NDArray[np.int8]:
+    return function_tables.of_reals(data.required_quantisation, output.required_quantisation, function)
+
+
+def _is_int8(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype == "int8"
+
+
+@converts(*REAL_FUNCTIONS, when=_is_int8)
+def real_function(context: Context, operator: Operator) -> Expr:
+    """The reference has no integer kernel; a table does what float kernels between two conversions would do."""
+    data, output = _tensors(operator)
+    return _lookup(context, operator, data, _of_reals(data, output, REAL_FUNCTIONS[operator.name]))
+
+
+@converts("GELU", when=_is_int8)
+def gelu(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    approximate = operator.options is not None and operator.options.Approximate()
+    function = function_tables.gelu_by_tanh if approximate else function_tables.gelu
+    return _lookup(context, operator, data, _of_reals(data, output, function))
