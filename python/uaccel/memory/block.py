@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import InternalError
+from uaccel.errors import InternalError
 
 
 @dataclass(frozen=True)

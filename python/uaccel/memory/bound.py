@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .problem import Problem
+from uaccel.memory.problem import Problem
 
 #: Sections with more odd-sized blocks than this get a weaker bound instead of the exact 2^n one.
 MAX_ODD_BLOCKS = 8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import InternalError
-from .block import Block, Plan, validate
+from uaccel.errors import InternalError
+from uaccel.memory.block import Block, Plan, validate
 
 
 def check(blocks: Sequence[Block], plan: Plan) -> None:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .bound import round_up
-from .problem import Problem
+from uaccel.memory.bound import round_up
+from uaccel.memory.problem import Problem
 
 
-class OutOfWork(Exception):
+class OutOfWorkError(Exception):
     """The allowance of a search is spent; nothing is proven."""
 
 
@@ -37,12 +37,17 @@ class Search:
         problem = self.problem
         self.offsets = [0] * len(problem.blocks)
         self._top = [0] * problem.sections
-        self._grain = min(problem.alignments)
-        self._padded = [round_up(size, self._grain) for size in problem.sizes]
-        self._roof = round_up(self.limit, self._grain)
+        self._grains = sorted(set(problem.alignments))
+        self._padded = {
+            grain: [
+                round_up(size, grain) if alignment >= grain else 0
+                for size, alignment in zip(problem.sizes, problem.alignments, strict=True)
+            ]
+            for grain in self._grains
+        }
 
     def run(self) -> bool:
-        """True: ``offsets`` holds a plan. False: there is none below ``next_limit``. Or raise OutOfWork."""
+        """True: ``offsets`` holds a plan. False: there is none below ``next_limit``. Or raise OutOfWorkError."""
         begin, end = self.problem.begin, self.problem.end
         return self._place_all(sorted(range(len(begin)), key=lambda i: (begin[i], end[i])), 0, -1)
 
@@ -87,38 +92,49 @@ class Search:
 
     def _candidates(self, left: list[int], lowest: int) -> list[tuple[int, int, int]]:
         """(offset, order, block) of what could come next, most promising first; empty if this branch is dead."""
-        begin, end, sizes, alignments, top = (
-            self.problem.begin, self.problem.end, self.problem.sizes, self.problem.alignments, self._top,
-        )
-        floor: dict[int, int] = {}
-        load: dict[int, int] = {}
+        begin, end, sizes = self.problem.begin, self.problem.end, self.problem.sizes
+        alignments = self.problem.alignments
+        if self.work < 0:
+            raise OutOfWorkError
+        self.work -= len(left)
         found = []
         ceiling = 1 << 62
         for i in left:
-            begins, ends = begin[i], end[i]
-            self.work -= 1 + ends - begins
-            at = max(top[begins:ends])
+            at = max(self._top[begin[i] : end[i]])
             if at < lowest:
                 at = lowest
             at = (at + alignments[i] - 1) & -alignments[i]
-            ceiling = min(ceiling, at + sizes[i])
-            if at + sizes[i] > self.limit:
-                self.next_limit = min(self.next_limit, at + sizes[i])
+            top = at + sizes[i]
+            if top > self.limit:
+                self.next_limit = min(self.next_limit, top)
                 return []
+            if top < ceiling:
+                ceiling = top
             found.append((at, -sizes[i], i))
-            padded = self._padded[i]
-            for section in range(begins, ends):
+        if any(self._too_full(found, grain) for grain in self._grains):
+            return []
+        return sorted(candidate for candidate in found if candidate[0] < ceiling)
+
+    def _too_full(self, found: list[tuple[int, int, int]], grain: int) -> bool:
+        """Whether the blocks of at least this alignment, each rounded up to it, overfill some section."""
+        begin, end, padded = self.problem.begin, self.problem.end, self._padded[grain]
+        floor: dict[int, int] = {}
+        load: dict[int, int] = {}
+        for at, _, i in found:
+            size = padded[i]
+            if not size:
+                continue
+            self.work -= end[i] - begin[i]
+            for section in range(begin[i], end[i]):
                 if section in load:
-                    load[section] += padded
+                    load[section] += size
                     if at < floor[section]:
                         floor[section] = at
                 else:
-                    load[section] = padded
+                    load[section] = size
                     floor[section] = at
-        if self.work < 0:
-            raise OutOfWork
-        needed = max(floor[section] + load[section] for section in load)
-        if needed > self._roof:
-            self.next_limit = min(self.next_limit, needed - self._grain + 1)
-            return []
-        return sorted(candidate for candidate in found if candidate[0] < ceiling)
+        needed = max((floor[section] + load[section] for section in load), default=0)
+        if needed > round_up(self.limit, grain):
+            self.next_limit = min(self.next_limit, needed - grain + 1)
+            return True
+        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from .problem import Problem
+from uaccel.memory.problem import Problem
 
 
 def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
@@ -25,7 +25,7 @@ def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
 
 
 def arena(problem: Problem, offsets: Sequence[int]) -> int:
-    return max(offset + size for offset, size in zip(offsets, problem.sizes))
+    return max(offset + size for offset, size in zip(offsets, problem.sizes, strict=True))
 
 
 def orders(problem: Problem) -> dict[str, Callable[[], list[int]]]:
@@ -60,5 +60,7 @@ def _by_pressure_area(problem: Problem) -> list[int]:
     """The fullest sections first, and in each the blocks that live longest first."""
     order: dict[int, None] = {}
     for section in sorted(problem.live, key=lambda live: -sum(problem.sizes[i] for i in live)):
-        order.update(dict.fromkeys(sorted(section, key=lambda i: (problem.begin[i] - problem.end[i], -problem.sizes[i]))))
+        order.update(
+            dict.fromkeys(sorted(section, key=lambda i: (problem.begin[i] - problem.end[i], -problem.sizes[i])))
+        )
     return list(order)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from .block import Block
+from uaccel.memory.block import Block
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _telling_steps(blocks: Iterable[Block]) -> list[int]:
     firsts = sorted({block.first for block in blocks})
     lasts = sorted({block.last for block in blocks})
     telling = []
-    for step, following in zip(firsts, [*firsts[1:], None]):
+    for step, following in zip(firsts, [*firsts[1:], None], strict=True):
         index = bisect_left(lasts, step)
         if following is None or lasts[index] < following:
             telling.append(step)

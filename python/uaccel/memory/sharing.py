@@ -1,0 +1,136 @@
+"""Blocks that live in each other's bytes: views, which must, and in-place results, which may.
+
+A share is a pair (child, parent): the child begins at the parent's first byte. A view (reshape) holds the parent's
+values, so it shares at any time. An in-place result overwrites the parent, so it may share only if nothing reads the
+parent's bytes afterwards; and it should share only where that saves memory: a small result in a large block that
+already was near its end keeps the large block occupied for the result's whole life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from uaccel.errors import InternalError
+from uaccel.memory.block import Block, live_bytes, lower_bound, validate
+
+Share = tuple[str, str]
+
+
+def merge_shared(blocks: Sequence[Block], shares: Sequence[Share]) -> tuple[list[Block], Mapping[str, str]]:
+    """One block for each set of blocks that share bytes, and for each name the name of the block it became part of.
+
+    The merged block has the name of the outermost parent, lives while any of its members lives, and has the largest
+    size and alignment among them. The caller guarantees that the shares are legal.
+    """
+    validate(blocks)
+    representative = _roots(blocks, shares)
+    by_name = {block.name: block for block in blocks}
+    merged: dict[str, Block] = {}
+    for block in blocks:
+        name = representative[block.name]
+        merged[name] = _union(merged.get(name, by_name[name]), block)
+    return list(merged.values()), representative
+
+
+def choose_inplace(blocks: Sequence[Block], required: Sequence[Share], optional: Sequence[Share]) -> list[Share]:
+    """All required shares, and those of the optional ones that do not increase the lower bound.
+
+    Give every block the lifetime of its own value alone. An optional share is dropped where another member of the
+    parent's set (say, a view of it) is still needed when the child begins, and where the child already has a place.
+    Equal sizes are tried first, as they never cost anything; otherwise the order given decides.
+    """
+    merged, representative = merge_shared(blocks, required)
+    _refuse_unknown(blocks, optional)
+    groups = _Groups(
+        merged={block.name: block for block in merged},
+        representative=dict(representative),
+        members={block.name: [own for own in blocks if representative[own.name] == block.name] for block in merged},
+    )
+    sizes = {block.name: block.size for block in blocks}
+    bound = lower_bound(merged)
+    chosen = list(required)
+    for child, parent in sorted(optional, key=lambda share: sizes[share[0]] != sizes[share[1]]):
+        if not groups.may_overwrite(child, parent, set(optional)):
+            continue
+        attempt = groups.bound_if_joined(child, parent)
+        if attempt <= bound:
+            groups.join(child, parent)
+            bound = attempt
+            chosen.append((child, parent))
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The sets of blocks that share bytes so far, by the name of their outermost parent."""
+
+    merged: dict[str, Block]
+    representative: dict[str, str]
+    members: dict[str, list[Block]]
+
+    def may_overwrite(self, child: str, parent: str, declared: set[Share]) -> bool:
+        """Whether the child can begin in the parent's bytes without destroying what is still needed."""
+        group = self.representative[parent]
+        if self.representative[child] != child or group == child:
+            return False
+        start = self.merged[child].first
+        if start != next(own for own in self.members[child] if own.name == child).first:
+            return False
+        return all(
+            own.last < start or (own.last == start and (child, own.name) in declared) for own in self.members[group]
+        )
+
+    def bound_if_joined(self, child: str, parent: str) -> int:
+        group = self.representative[parent]
+        union = _union(self.merged[group], self.merged[child])
+        others = [block for name, block in self.merged.items() if name not in (child, group)]
+        return max(live_bytes([union, *others]).values())
+
+    def join(self, child: str, parent: str) -> None:
+        group = self.representative[parent]
+        self.merged[group] = _union(self.merged[group], self.merged.pop(child))
+        for own in self.members[child]:
+            self.representative[own.name] = group
+        self.members[group] += self.members.pop(child)
+
+
+def _union(parent: Block, child: Block) -> Block:
+    return Block(
+        name=parent.name,
+        size=max(parent.size, child.size),
+        first=min(parent.first, child.first),
+        last=max(parent.last, child.last),
+        alignment=max(parent.alignment, child.alignment),
+    )
+
+
+def _refuse_unknown(blocks: Sequence[Block], shares: Sequence[Share]) -> None:
+    names = {block.name for block in blocks}
+    for child, parent in shares:
+        for name in (child, parent):
+            if name not in names:
+                raise InternalError(
+                    f"memory plan: '{child}' shares the bytes of '{parent}', but there is no block '{name}'"
+                )
+
+
+def _roots(blocks: Sequence[Block], shares: Sequence[Share]) -> dict[str, str]:
+    """For each block the outermost parent, which is the block itself where it shares with none."""
+    _refuse_unknown(blocks, shares)
+    parents: dict[str, str] = {}
+    for child, parent in shares:
+        if parents.setdefault(child, parent) != parent:
+            raise InternalError(
+                f"memory plan: '{child}' shares the bytes of both '{parents[child]}' and '{parent}'; choose one"
+            )
+    roots: dict[str, str] = {}
+    for block in blocks:
+        name, path = block.name, {block.name: None}
+        while name in parents and name not in roots:
+            name = parents[name]
+            if name in path:
+                raise InternalError(f"memory plan: '{name}' shares its own bytes; look for a cycle among {list(path)}")
+            path[name] = None
+        roots.update(dict.fromkeys(path, roots.get(name, name)))
+    return roots
