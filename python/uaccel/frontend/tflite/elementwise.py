@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
@@ -62,23 +60,31 @@ def fraction(real: float, what: str) -> tuple[int, int]:
     return multiplier, shift
 
 
+def _on_a_common_scale(first: Tensor, second: Tensor, left_shift: int) -> dict[str, int]:
+    """What AddAttrs says of the inputs: they meet at twice the coarser scale, ``left_shift`` bits finer."""
+    twice = 2.0 * max(first.scale, second.scale)
+    multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
+    multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
+    return {
+        "left_shift": left_shift,
+        "zero_point1": first.zero_point,
+        "multiplier1": multiplier1,
+        "shift1": shift1,
+        "zero_point2": second.zero_point,
+        "multiplier2": multiplier2,
+        "shift2": shift2,
+    }
+
+
 def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub]) -> Expr:
     tensors = _tensors(operator)
     first, second, output = tensors
     left_shift = SUM_LEFT_SHIFT[output.info.dtype]
-    twice = 2.0 * max(first.scale, second.scale)
-    multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
-    multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
-    multiplier, shift = fraction(twice / ((1 << left_shift) * output.scale), "relative scale of the sum")
+    factor = 2.0 * max(first.scale, second.scale) / ((1 << left_shift) * output.scale)
+    multiplier, shift = fraction(factor, "relative scale of the sum")
     low, high = activation_range(operator, output)
     attrs = AddAttrs(
-        left_shift=left_shift,
-        zero_point1=first.zero_point,
-        multiplier1=multiplier1,
-        shift1=shift1,
-        zero_point2=second.zero_point,
-        multiplier2=multiplier2,
-        shift2=shift2,
+        **_on_a_common_scale(first, second, left_shift),
         output_zero_point=output.zero_point,
         output_multiplier=multiplier,
         output_shift=shift,
@@ -135,19 +141,10 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
     first, second, output = tensors
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
     twice = 2.0 * max(first.scale, second.scale)
-    multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
-    multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
-    step = float(np.float32(1 << 2 * left_shift) * np.float32(output.scale))
-    multiplier, shift = quantize_multiplier(twice * twice / step)
+    multiplier, shift = quantize_multiplier(twice * twice / ((1 << 2 * left_shift) * output.scale))
     low, high = exact.limits(output.info.dtype)
     attrs = SquaredDifferenceAttrs(
-        left_shift=left_shift,
-        zero_point1=first.zero_point,
-        multiplier1=multiplier1,
-        shift1=shift1,
-        zero_point2=second.zero_point,
-        multiplier2=multiplier2,
-        shift2=shift2,
+        **_on_a_common_scale(first, second, left_shift),
         output_zero_point=output.zero_point,
         output_multiplier=multiplier,
         output_shift=shift,
