@@ -39,18 +39,18 @@ def clipped(values: Values) -> Table:
 
 def logistic(given: Quantisation) -> Table:
     """1 / (1 + exp(-x)); the output has scale 1/256 and zero point -128."""
-    x, saturated = _sigmoid_argument(given)
+    x, end = _sigmoid_argument(given)
     tail = one_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS))
     q31 = np.where(x > 0, tail, np.where(x < 0, ONE - tail, 1 << 30))
-    return _with_ends(rounding_divide_by_power(q31, 23) - 128, saturated)
+    return _with_ends(rounding_divide_by_power(q31, 23) - 128, end)
 
 
 def tanh(given: Quantisation) -> Table:
     """The output has scale 1/128 and zero point 0."""
-    x, saturated = _sigmoid_argument(given)
+    x, end = _sigmoid_argument(given)
     # -|x| with one integer bit more is -2|x|
     tail = one_minus_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS + 1))
-    return _with_ends(rounding_divide_by_power(np.sign(x) * tail, 24), saturated)
+    return _with_ends(rounding_divide_by_power(np.sign(x) * tail, 24), end)
 
 
 def _sigmoid_argument(given: Quantisation) -> tuple[Values, Values]:
@@ -60,14 +60,14 @@ def _sigmoid_argument(given: Quantisation) -> tuple[Values, Values]:
     largest = float((1 << SIGMOID_INTEGER_BITS) - 1) * (1 << (31 - SIGMOID_INTEGER_BITS))
     radius = math.floor(math.ldexp(largest, -shift))
     value = STORED - given.zero_point
-    saturated = np.where(value <= -radius, -1, np.where(value >= radius, 1, 0))
-    inside = np.where(saturated == 0, value, 0)
-    return multiply_by_quantized_multiplier(inside, multiplier, shift), saturated
+    end = np.where(value <= -radius, -1, np.where(value >= radius, 1, 0))
+    inside = np.where(end == 0, value, 0)
+    return multiply_by_quantized_multiplier(inside, multiplier, shift), end
 
 
-def _with_ends(values: Values, saturated: Values) -> Table:
+def _with_ends(values: Values, end: Values) -> Table:
     """-128 and 127 where the input is beyond range."""
-    return clipped(np.where(saturated == 0, values, np.where(saturated < 0, -128, 127)))
+    return clipped(np.where(end == 0, values, np.where(end < 0, -128, 127)))
 
 
 def of_reals(given: Quantisation, wanted: Quantisation, function: Callable[[Reals], Reals]) -> Table:
