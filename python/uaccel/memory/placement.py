@@ -103,14 +103,16 @@ def _views(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]
 
 
 def _inplace(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:
-    """Output over input where the kernel allows it, the input dies here, and both lie in the arena."""
+    """Output over input where the kernel allows it, the input dies here, and both lie in the arena.
+
+    ``choose_inplace`` leaves out what a view of the input still needs.
+    """
     last = {value.name: layer.index for layer in program.layers for value in layer.inputs}
-    aliased = {name for pair in _views(program, fixed) for name in pair}
     return [
         (layer.outputs[0].name, layer.inputs[index].name)
         for layer in program.layers
         for index in layer.kernel.inplace
-        if _may_share(layer, index, last, fixed) and layer.inputs[index].name not in aliased
+        if _may_share(layer, index, last, fixed)
     ]
 
 

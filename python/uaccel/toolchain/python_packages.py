@@ -42,7 +42,6 @@ class PythonPackage:
 
 PYTHON_PACKAGES: Final = (
     PythonPackage("apache-tvm>=0.27,<0.28", "tvm", "compiling models", required=True),
-    PythonPackage("highspy>=1.7", "highspy", "planning memory", required=True),
     PythonPackage("numpy>=1.26", "numpy", "compiling models", required=True),
     PythonPackage("tflite>=2.18", "tflite", "reading TFLite models", required=True),
     PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", required=False),
