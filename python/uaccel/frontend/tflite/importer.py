@@ -34,7 +34,7 @@ from uaccel.frontend.tflite import (
     transpose,
     transpose_conv2d,
 )
-from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr
+from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, need
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
 from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
@@ -160,12 +160,14 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
     """Convert one operator and bind its outputs; a failure is noted and the walk goes on."""
     name = layer_name(operator)
     try:
+        _check_operator(operator)
         exprs = _expressions(graph, operator, state, block)
+        need(len(exprs) == len(operator.outputs), f"it has {len(operator.outputs)} outputs, wanted {len(exprs)}")
         bound = [
             expr if is_constant(expr) else block.emit(expr, f"{name}_{i}" if len(exprs) > 1 else name)
             for i, expr in enumerate(exprs)
         ]
-    except (ModelError, TypeError) as error:
+    except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
         _note_problem(operator, str(error), state, block)
         return
     for var, tensor in zip(bound, operator.outputs, strict=True):
@@ -176,12 +178,21 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
         state.origins[var.name] = Origin(operator.index, operator.name, tensor.name)
 
 
+def _check_operator(operator: Operator) -> None:
+    """What every converter relies on."""
+    need(len(operator.outputs) > 0, "it has no outputs; nothing to compute")
+    for tensor in (*operator.inputs, *operator.outputs):
+        if tensor is not None and tensor.info.dtype not in DTYPES.values():
+            raise ModelError(f'tensor "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled')
+
+
 def _note_problem(operator: Operator, reason: str, state: _State, block: Any) -> None:
     """Remember it, and give the outputs stand-ins so that later operators are checked as well."""
     output = operator.outputs[0].name if operator.outputs else "no output"
     state.problems.append(f'operator {operator.index} {operator.name} ("{output}"): {reason}')
     for tensor in operator.outputs:
-        state.context.exprs[tensor.index] = block.stand_in(tensor.info.shape, tensor.info.dtype)
+        dtype = tensor.info.dtype if tensor.info.dtype in DTYPES.values() else "int8"
+        state.context.exprs[tensor.index] = block.stand_in(tensor.info.shape, dtype)
 
 
 def _expressions(graph: Graph, operator: Operator, state: _State, block: Any) -> list[Expr]:

@@ -28,15 +28,52 @@ DTYPES = {
 }
 
 
-def _names(enum: type) -> dict[int, str]:
-    return {value: name for name, value in vars(enum).items() if isinstance(value, int)}
+class _Names(dict[int, str]):
+    """The names of an enumeration's values; asking for another value is asking too much of the file."""
+
+    def __init__(self, enum: type) -> None:
+        super().__init__((value, name) for name, value in vars(enum).items() if isinstance(value, int))
+        self._enum = enum.__name__
+
+    def __missing__(self, value: int) -> str:
+        raise ModelError(f"its options name {self._enum} {value}, which does not exist; the file is damaged or newer")
 
 
-OPERATOR_NAMES = _names(tflite.BuiltinOperator)
-OPTION_NAMES = _names(tflite.BuiltinOptions)
-TYPE_NAMES = _names(tflite.TensorType)
-ACTIVATIONS = _names(tflite.ActivationFunctionType)
-PADDINGS = _names(tflite.Padding)
+OPERATOR_NAMES = _Names(tflite.BuiltinOperator)
+OPTION_NAMES = _Names(tflite.BuiltinOptions)
+TYPE_NAMES = _Names(tflite.TensorType)
+ACTIVATIONS = _Names(tflite.ActivationFunctionType)
+PADDINGS = _Names(tflite.Padding)
+
+DAMAGE = (
+    struct.error,
+    IndexError,
+    ValueError,  # UnicodeDecodeError too
+    TypeError,
+    OverflowError,
+    AssertionError,
+)
+"""What the flatbuffer reader raises where the bytes make no sense."""
+
+
+class Options:
+    """An operator's option table, read when asked for: ``options.StrideH()``."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        getter = getattr(self._table, name, None)
+        if getter is None:
+            raise ModelError(f"its options are {type(self._table).__name__}, which hold no {name}; the file is damaged")
+
+        def read(*arguments: int) -> Any:
+            try:
+                return getter(*arguments)
+            except DAMAGE as error:
+                raise ModelError(f"its option {name} lies outside the file: {error}; the file is damaged") from error
+
+        return read
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +112,7 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """``options`` is the flatbuffer's own option table, None where the operator has none."""
+    """``options`` are ``Options``, None where the operator has none; ``table`` is the flatbuffer's own, for TVM."""
 
     index: int
     name: str
@@ -124,15 +161,7 @@ def parse(data: bytes, where: str) -> Graph:
         )
     try:
         return _Reader(data, where).graph()
-    except (
-        struct.error,
-        IndexError,
-        ValueError,
-        TypeError,
-        OverflowError,
-        UnicodeDecodeError,
-        AssertionError,
-    ) as error:
+    except DAMAGE as error:
         raise ModelError(
             f"{where} is damaged or truncated ({len(data)} bytes): {error}; copy or convert the model again"
         ) from error
@@ -231,7 +260,7 @@ def _indices(getter: Callable[[int], int], count: int) -> tuple[int, ...]:
     return tuple(int(getter(i)) for i in range(count))
 
 
-def _options(table: Any) -> Any:
+def _options(table: Any) -> Options | None:
     kind = OPTION_NAMES.get(table.BuiltinOptionsType(), "NONE")
     raw = table.BuiltinOptions()
     cls = getattr(tflite, kind, None)
@@ -239,4 +268,4 @@ def _options(table: Any) -> Any:
         return None
     options = cls()
     options.Init(raw.Bytes, raw.Pos)
-    return options
+    return Options(options)
