@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random
+from support.exactness import assert_exact, assert_exact_random
 from support.hostlib import compile_bytes
 from support.single_op import Activation, Constant, single_op
 from support.windows import spread_scales
@@ -78,6 +78,8 @@ CASES = {
     "huge bias": Dense(bias_range=2**30),
     "deep": Dense(input=(1, 700), depth=700),
     "int16, int64 bias": Dense(dtype="int16", bias="int64", output_scale=4.0),
+    "int16, int32 bias": Dense((20, 300), 16, 300, dtype="int16", output_scale=0.5),
+    "int16, int32 bias, another seed": Dense((20, 300), 16, 300, dtype="int16", output_scale=0.5, seed=4),
     "int16, no bias": Dense(dtype="int16", bias=None, output_scale=4.0),
 }
 
@@ -128,9 +130,10 @@ def test_asymmetric_weights_are_refused() -> None:
     )
 
 
-def test_narrow_bias_of_wide_activations_is_refused() -> None:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(dense(Dense(dtype="int16", bias="int32")))
-    assert str(caught.value).partition("unsupported: ")[2] == (
-        'operator 0 FULLY_CONNECTED ("output_0"): bias "input_2" is int32, supported is int64'
-    )
+def test_scales_are_multiplied_in_double_precision() -> None:
+    """Scales and a bias at which a product in single precision would give 101."""
+    scales = (0.2600212097167969, 0.2653520107269287, 438527.6875)
+    bias = Constant(np.array([638751473], np.int32), scales=(scales[0] * scales[1],))
+    arguments = [Activation((1, 1), "int8", scales[0]), Constant(np.array([[1]], np.int8), scales=(scales[1],)), bias]
+    data = single_op("FULLY_CONNECTED", arguments, [Activation((1, 1), "int8", scales[2])], {})
+    assert_exact(data, [[np.zeros((1, 1), np.int8)]])

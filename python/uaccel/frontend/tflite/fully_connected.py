@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from uaccel.fixedpoint import Int32s, quantize_multipliers
 from uaccel.frontend.tflite.convert import (
     Context,
     Expr,
@@ -16,18 +13,10 @@ from uaccel.frontend.tflite.convert import (
     need_constant,
     need_dtype,
 )
-from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.shapes import reshaped
 from uaccel.ops.base import constant, get
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-
-
-def _multipliers(data: Tensor, weights: Tensor, output: Tensor, units: int) -> tuple[Int32s, Int32s]:
-    """Per tensor the reference multiplies the two scales in single precision, per channel in double."""
-    if weights.required_quantisation.per_channel:
-        return channel_multipliers(data, weights, output, units)
-    product = np.float64(np.float32(data.scale) * np.float32(weights.scale))
-    return quantize_multipliers(np.full(units, product / np.float64(np.float32(output.scale))))
 
 
 @converts("FULLY_CONNECTED")
@@ -43,11 +32,8 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     values = need_constant(weights, "weights")
-    multiplier, shift = _multipliers(data, weights, output, units)
-    wide = data.info.dtype == "int16"
-    if wide and (given := operator.optional_input(2)) is not None:
-        need_dtype(given, ("int64",), "bias")
-    bias = bias_values(operator.optional_input(2), units, wide)
+    multiplier, shift = channel_multipliers(data, weights, output, units)
+    bias = bias_values(operator.optional_input(2), units, data.info.dtype == "int16")
     low, high = activation_range(operator, output)
     attrs = FullyConnectedAttrs(data.zero_point, output.zero_point, low, high)
     rows = data.info.elements // depth
