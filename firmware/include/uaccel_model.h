@@ -1,27 +1,36 @@
 /* A compiled model as data: what a generic application needs to run any model.
  *
- * The generated file tvmgen_<name>_describe.c defines one of these; a product that calls tvmgen_<name>_run itself
- * needs neither. */
+ * The generated file tvmgen_<name>_describe.c defines one of these, and the tensors' memory; a product that calls
+ * tvmgen_<name>_run itself needs neither. */
 #ifndef UACCEL_MODEL_H
 #define UACCEL_MODEL_H
 
 #include <stdint.h>
 
+/* Where the tensors of the description lie; define it to place them, for example __attribute__((section(".sdram"))). */
+#ifndef UACCEL_IO
+#define UACCEL_IO
+#endif
+
 struct uaccel_tensor {
     const char *name; /* as in the model file */
     uint32_t bytes;
+    void *data; /* aligned to 16 */
 };
 
 struct uaccel_model {
     const char *name;
-    uint32_t input_count;
+    uint8_t hash[32]; /* SHA-256 of the model file */
+    uint8_t build[8]; /* changes whenever the generated code does */
+    uint16_t input_count;
+    uint16_t output_count;
+    uint16_t layer_count;
     const struct uaccel_tensor *inputs;
-    uint32_t output_count;
     const struct uaccel_tensor *outputs;
-    uint32_t io_bytes; /* all inputs and outputs, each rounded up to 16 bytes */
-    uint32_t layer_count;
-    /* One inference over tensors in the order above; 0 or the model's error. */
-    int32_t (*run)(void *const *inputs, void *const *outputs);
+    /* The description as JSON, for the host, in pieces; the last is followed by NULL. */
+    const char *const *description;
+    /* One inference over the tensors' data; 0 or the model's error. */
+    int32_t (*run)(void);
 };
 
 /* The model of this firmware. */

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.board import Board
 from uaccel.emit.archive import archive_files
+from uaccel.emit.describe import tensor_memory
 from uaccel.errors import BoardError
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project
 from uaccel.project.create import create_project
 from uaccel.project.sizes import Sizes, object_sizes
-from uaccel.session.host import HostRun, run_host
+from uaccel.session.batch import BatchRun, run_batch
+from uaccel.session.description import Identity
+from uaccel.session.link import Timeouts
+from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
+HOST_TIMEOUTS: Final = Timeouts(run=600)
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Measured:
     """``samples``: the inputs of every run; ``code`` and ``static`` without weights and arena."""
 
     samples: list[list[Array]]
-    run: HostRun
+    run: BatchRun
     code: int
     static: int
     session: Sizes
@@ -59,6 +64,11 @@ def tensor_types(specs: Sequence[TensorSpec]) -> list[TensorType]:
     return [TensorType(spec.name, spec.info.shape, spec.info.dtype) for spec in specs]
 
 
+def identity(compiled: Compiled) -> Identity:
+    """What firmware that was built from this says it is."""
+    return Identity(bytes.fromhex(compiled.model.digest), compiled.generated.build)
+
+
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
     """The files of the model's archive."""
     relax = compiled.model.module.script(show_meta=False)
@@ -73,8 +83,9 @@ def run_on_host(
     progress: Progress,
     *,
     observe: bool,
+    count: Callable[[int, int], None] = lambda done, total: None,
 ) -> Measured:
-    """Build the firmware in ``folder`` and run it once for each sample."""
+    """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done."""
     if not any(run.kind == "host" for run in board.runs):
         kinds = ", ".join(run.kind for run in board.runs) or "nothing"
         raise BoardError(
@@ -87,7 +98,8 @@ def run_on_host(
     sizes = _measure(build, compiled)
     firmware = build_project(folder, observe=True) / "firmware" if observe else build / "firmware"
     progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
-    run = run_host(firmware, samples, tensor_types(compiled.model.signature.outputs), observe=observe)
+    with Session.start([str(firmware)], expect=identity(compiled), timeouts=HOST_TIMEOUTS) as session:
+        run = run_batch(session, samples, observe=observe, count=count)
     return Measured(samples, run, *sizes)
 
 
@@ -97,8 +109,10 @@ def _measure(build: Path, compiled: Compiled) -> tuple[int, int, Sizes]:
     objects = sorted(build.glob("CMakeFiles/model.dir/**/*.o"))
     code = object_sizes([path for path in objects if path.name != f"{weights_name}.o"])
     arena = 0 if compiled.options.workspace_pool else compiled.placement.arena
-    session = object_sizes(sorted(build.glob("CMakeFiles/firmware.dir/**/*.o")))
-    return code.flash, code.ram - arena, session
+    application = object_sizes(sorted(build.glob("CMakeFiles/firmware.dir/**/*.o")))
+    signature = compiled.model.signature
+    io = tensor_memory((*signature.inputs, *signature.outputs))
+    return code.flash, code.ram - arena, Sizes(application.flash, application.ram - io)
 
 
 def first_difference(compiled: Compiled, measured: Measured) -> Difference | None:

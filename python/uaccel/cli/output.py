@@ -21,6 +21,7 @@ from uaccel.errors import UaccelError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout, and nothing else.")]
 """The parameter that every command has: ``as_json: JsonFlag = False``."""
@@ -109,31 +110,81 @@ def discard_stdout() -> None:
     os.close(nowhere)
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """Show what a long command is at: call the function with each step as it begins.
+class Steps:
+    """Shows what a long command is at: call it with each step as it begins.
 
-    A terminal shows a spinner and leaves a line with the time of each finished step; a file gets a plain line
-    as each step begins.
+    A terminal shows a spinner, a bar where a step is counted, and leaves a line with the time of each finished
+    step; a file gets a plain line as each step begins.
     """
+
+    def __call__(self, description: str) -> None:
+        """The next step begins."""
+        say(description)
+
+    def count(self, done: int, total: int) -> None:
+        """So many parts of the step are done, of how many."""
+
+
+class _ShownSteps(Steps):
+    def __init__(self, screen: Console) -> None:
+        self._screen = screen
+        self._description = ""
+        self._begun = 0.0
+        self._live: Progress | None = None
+
+    def __call__(self, description: str) -> None:
+        self.finish()
+        self._begun, self._description = time.monotonic(), description
+        self._live = _bar(self._screen)
+        self._live.add_task(description, total=None)
+        self._live.start()
+
+    def count(self, done: int, total: int) -> None:
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], completed=done, total=total)
+
+    def stop(self) -> None:
+        """Take away what moves."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def finish(self) -> None:
+        """Leave a line with the step's time."""
+        if self._live is not None:
+            self.stop()
+            self._screen.print(f"  {self._description:<60} {time.monotonic() - self._begun:7.2f} s", style="dim")
+
+
+def _bar(screen: Console) -> Progress:
+    """A spinner and the step's name; behind them, where the step is counted, how far it is."""
+    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+    from rich.text import Text
+
+    class Counted(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            if task.total is None:
+                return Text()
+            left = f", {task.time_remaining:.0f} s left" if task.time_remaining else ""
+            return Text(f"{task.completed:,.0f} of {task.total:,.0f}{left}")
+
+    class Bar(BarColumn):
+        def render(self, task: Task) -> Any:
+            return Text() if task.total is None else super().render(task)
+
+    name = TextColumn("{task.description}", markup=False)
+    return Progress(SpinnerColumn(), name, Bar(), Counted(), console=screen, transient=True)
+
+
+@contextmanager
+def progress() -> Iterator[Steps]:
+    """The steps of a command, on stderr."""
     if not sys.stderr.isatty():
-        yield say
+        yield Steps()
         return
-    screen = console(sys.stderr)
-    begun = time.monotonic()
-    current = ""
-
-    def finish() -> None:
-        if current:
-            screen.print(f"  {current:<60} {time.monotonic() - begun:7.2f} s", style="dim")
-
-    with screen.status("") as status:
-
-        def step(description: str) -> None:
-            nonlocal begun, current
-            finish()
-            begun, current = time.monotonic(), description
-            status.update(description)
-
-        yield step
-        finish()
+    steps = _ShownSteps(console(sys.stderr))
+    try:
+        yield steps
+        steps.finish()
+    finally:
+        steps.stop()

@@ -16,14 +16,14 @@ from uaccel.cli.model_options import (
     NameOption,
     require_accelerators,
 )
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.output import JsonFlag, Steps, emit, progress
 from uaccel.errors import UaccelError, VerificationError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.execute import Difference, Measured
-    from uaccel.pipeline import Compiled, Progress
+    from uaccel.pipeline import Compiled
 
 InputsOption = Annotated[
     Path | None,
@@ -82,14 +82,14 @@ def run_command(
         raise VerificationError(_words(difference))
 
 
-def _run(compiled: Compiled, board: Board, inputs: Path | None, repeat: int, folder: Path, step: Progress) -> Measured:
+def _run(compiled: Compiled, board: Board, inputs: Path | None, repeat: int, folder: Path, step: Steps) -> Measured:
     from uaccel.execute import run_on_host, tensor_types
     from uaccel.session.inputs import load_inputs, ramp
 
     types = tensor_types(compiled.model.signature.inputs)
     samples = load_inputs(inputs, types) if inputs else [[ramp(tensor) for tensor in types]]
     runs = [sample for sample in samples for _ in range(repeat)]
-    return run_on_host(compiled, board, runs, folder, step, observe=False)
+    return run_on_host(compiled, board, runs, folder, step, observe=False, count=step.count)
 
 
 def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
     return compile_report(compiled) | {
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
         "runs": runs,
-        "instructions": None,
+        "instructions": measured.run.instructions,
         "accelerator_cycles": None,
         "layers": [layer_report(layer, runs) for layer in compiled.program.layers],
         "ram": ram_report(compiled, static=measured.static, stack=measured.run.stack, session=measured.session.ram),

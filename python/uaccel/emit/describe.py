@@ -1,41 +1,113 @@
-"""The model as data, for generic applications: tensors' names and sizes, and a run function over arrays."""
+"""The model as data, for generic applications: tensors and their memory, a text for the host, a run function."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
 from uaccel.emit.options import EmitOptions, Names
-from uaccel.lower.program import Program
+from uaccel.lower.program import Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
+from uaccel.version import __version__
+
+ALIGNMENT = 16
+BUILD_BYTES = 8
+PIECE = 1000
+"""Characters of a string literal; C99 promises 4095, escapes included."""
 
 
-def describe(program: Program, placement: Placement, names: Names, options: EmitOptions, provenance: str) -> str:
+def build_id(texts: Iterable[str]) -> bytes:
+    """Changes whenever one of the files does that a model is compiled from."""
+    return hashlib.sha256("\0".join(texts).encode()).digest()[:BUILD_BYTES]
+
+
+def describe(
+    program: Program, placement: Placement, names: Names, options: EmitOptions, build: bytes, provenance: str
+) -> str:
     signature = program.signature
-    io_bytes = sum(-(-spec.info.size // 16) * 16 for spec in (*signature.inputs, *signature.outputs))
     parts = [
         provenance,
-        f'#include "{names.header}"\n#include "uaccel_model.h"\n',
-        _tensors("inputs", signature.inputs),
-        _tensors("outputs", signature.outputs),
+        f'#include "{names.header}"\n#include "uaccel_kernel.h"\n#include "uaccel_model.h"\n',
+        _memory((*signature.inputs, *signature.outputs)),
+        _tensors("inputs", signature.inputs, 0),
+        _tensors("outputs", signature.outputs, tensor_memory(signature.inputs)),
+        _description(program),
         _workspace(placement, names, options),
         _run(names, placement, options),
-        "const struct uaccel_model uaccel_model = {\n"
-        f'    .name = "{program.name}",\n'
-        f"    .input_count = {len(signature.inputs)},\n    .inputs = inputs,\n"
-        f"    .output_count = {len(signature.outputs)},\n    .outputs = outputs,\n"
-        f"    .io_bytes = {io_bytes},\n    .layer_count = {len(program.layers)},\n    .run = run,\n}};\n",
+        _model(program, build),
     ]
     return "\n".join(part for part in parts if part)
 
 
 def c_string(text: str) -> str:
-    """A C string literal; octal escapes end by themselves."""
-    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
-    return f'"{plain}"'
+    """A C string literal; octal escapes end by themselves, and no question mark can begin a trigraph."""
+    return '"' + "".join(map(_c_character, text.encode())) + '"'
 
 
-def _tensors(name: str, specs: tuple[TensorSpec, ...]) -> str:
-    rows = "".join(f"    {{{c_string(spec.name)}, {spec.info.size}}},\n" for spec in specs)
-    return f"static const struct uaccel_tensor {name}[] = {{\n{rows or '    {0, 0},' + chr(10)}}};\n"
+def _c_character(byte: int) -> str:
+    short = {ord('"'): '\\"', ord("\\"): "\\\\", ord("\n"): "\\n"}
+    plain = 32 <= byte < 127 and byte != ord("?")
+    return short.get(byte) or (chr(byte) if plain else f"\\{byte:03o}")
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def tensor_memory(specs: Iterable[TensorSpec]) -> int:
+    """What the tensors take, each rounded up."""
+    return sum(_rounded(spec.info.size) for spec in specs)
+
+
+def _memory(specs: Iterable[TensorSpec]) -> str:
+    return (
+        "/* Inputs and outputs, one after the other; UACCEL_IO may place them in a memory of your choice. */\n"
+        f"static UACCEL_IO uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}] UACCEL_ALIGNED({ALIGNMENT});\n"
+    )
+
+
+def _tensors(name: str, specs: tuple[TensorSpec, ...], offset: int) -> str:
+    rows = []
+    for spec in specs:
+        rows.append(f"    {{{c_string(spec.name)}, {spec.info.size}, tensors + {offset}}},\n")
+        offset += _rounded(spec.info.size)
+    return f"static const struct uaccel_tensor {name}[] = {{\n{''.join(rows) or '    {0, 0, 0},' + chr(10)}}};\n"
+
+
+def _description(program: Program) -> str:
+    """JSON, an entry a line; what a host shows and cannot know otherwise."""
+    model, signature = program.model, program.signature
+    head = {"model": program.name, "uaccel": __version__, "file": model.name, "format": model.source_format}
+    lines = [_json(head)[:-1] + ","]
+    for key, rows in (
+        ("inputs", [_tensor(spec) for spec in signature.inputs]),
+        ("outputs", [_tensor(spec) for spec in signature.outputs]),
+        ("layers", [_layer(layer) for layer in program.layers]),
+    ):
+        last = "]}" if key == "layers" else "],"
+        ends = [","] * (len(rows) - 1) + [last]
+        lines.append(f'"{key}":[' if rows else f'"{key}":[{last}')
+        lines += [_json(row) + end for row, end in zip(rows, ends, strict=False)]
+    pieces = [line[i : i + PIECE] for line in lines for i in range(0, len(line), PIECE)]
+    rows_of_c = "".join(f"    {c_string(piece)},\n" for piece in pieces)
+    return f"static const char *const description[] = {{\n{rows_of_c}    0,\n}};\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _tensor(spec: TensorSpec) -> dict[str, Any]:
+    return {"name": spec.name, **spec.to_json()}
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    outputs = [{"dtype": value.info.dtype, "shape": list(value.info.shape)} for value in layer.outputs]
+    row = {"name": layer.name, "op": layer.op, "engine": layer.engine, "outputs": outputs}
+    return row | {"view": True} if layer.is_view else row
 
 
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
@@ -45,19 +117,41 @@ def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
 
 
 def _run(names: Names, placement: Placement, options: EmitOptions) -> str:
-    lines = ["static int32_t run(void *const *in, void *const *out)", "{"]
-    lines.append(f"    struct {names.prefix}_inputs given = {{{_members('in', len(names.inputs))}}};")
-    lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('out', len(names.outputs))}}};")
+    lines = ["static int32_t run(void)", "{"]
+    lines.append(f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs))}}};")
+    lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
     arguments = "&given, &wanted"
     if options.workspace_pool:
         lines.append(
             f"    struct {names.prefix}_workspace_pools pools = {{{'workspace' if placement.arena else '0'}}};"
         )
         arguments += ", &pools"
-    if not names.inputs:
-        lines.append("    (void)in;")
     return "\n".join([*lines, f"    return {names.prefix}_run({arguments});", "}", ""])
 
 
 def _members(array: str, count: int) -> str:
-    return ", ".join(f"{array}[{i}]" for i in range(count)) or "0"
+    return ", ".join(f"{array}[{i}].data" for i in range(count)) or "0"
+
+
+def _model(program: Program, build: bytes) -> str:
+    signature = program.signature
+    return (
+        "const struct uaccel_model uaccel_model = {\n"
+        f'    .name = "{program.name}",\n'
+        f"    .hash = {{{_bytes(bytes.fromhex(program.model.digest))}}},\n"
+        f"    .build = {{{_bytes(build)}}},\n"
+        f"    .input_count = {len(signature.inputs)},\n"
+        f"    .output_count = {len(signature.outputs)},\n"
+        f"    .layer_count = {len(program.layers)},\n"
+        "    .inputs = inputs,\n"
+        "    .outputs = outputs,\n"
+        "    .description = description,\n"
+        "    .run = run,\n"
+        "};\n"
+    )
+
+
+def _bytes(data: bytes) -> str:
+    words = [f"0x{byte:02X}" for byte in data]
+    rows = [", ".join(words[i : i + 16]) for i in range(0, len(words), 16)]
+    return ",\n              ".join(rows)

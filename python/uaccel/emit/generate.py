@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uaccel.emit.describe import describe
+from uaccel.emit.describe import build_id, describe
 from uaccel.emit.header import header
+from uaccel.emit.headers import kernel_files
 from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
 from uaccel.emit.source import source
@@ -16,7 +17,10 @@ from uaccel.memory.placement import Placement
 
 @dataclass(frozen=True)
 class Generated:
-    """``sources`` and ``headers`` map file names to text; ``kernels`` are the kernel headers they include."""
+    """``sources`` and ``headers`` map file names to text; ``kernels`` are the kernel headers they include.
+
+    ``build`` tells this code from any other: running firmware says it.
+    """
 
     names: Names
     sources: dict[str, str]
@@ -26,6 +30,7 @@ class Generated:
     kernels: tuple[str, ...]
     arrays: tuple[Array, ...]
     weight_bytes: int
+    build: bytes
 
 
 def generate(program: Program, placement: Placement, options: EmitOptions, command: str) -> Generated:
@@ -39,8 +44,9 @@ def generate(program: Program, placement: Placement, options: EmitOptions, comma
     weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
     declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
     public = header(program, placement, names, options, about(f"The interface of {program.name}."))
-    description = describe(program, placement, names, options, about(f"{program.name} as data."))
     kernels = sorted({call.header for layer in program.layers for call in layer.kernel.calls if call.header})
+    build = build_id((code, weights, declarations, public, *kernel_files(kernels).values()))
+    description = describe(program, placement, names, options, build, about(f"{program.name} as data."))
     return Generated(
         names=names,
         sources={f"{names.prefix}.c": code, f"{names.prefix}_weights.c": weights},
@@ -50,4 +56,5 @@ def generate(program: Program, placement: Placement, options: EmitOptions, comma
         kernels=tuple(kernels),
         arrays=tuple(pool.arrays),
         weight_bytes=pool.size,
+        build=build,
     )

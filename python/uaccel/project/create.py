@@ -17,7 +17,7 @@ def create_project(files: Mapping[str, bytes], board: Board, folder: Path) -> No
     if not port.is_dir():
         raise BoardError(f"{board.file}: there is no port '{board.port}' in {port.parent}; use one that is there")
     shutil.copytree(data_dir("project_template"), folder, dirs_exist_ok=True)
-    for part in ("include", f"ports/{board.port}"):
+    for part in ("include", "runtime", f"ports/{board.port}"):
         shutil.copytree(data_dir("firmware") / part, folder / "firmware" / part, dirs_exist_ok=True)
     for name, content in files.items():
         target = folder / "model" / name

@@ -74,4 +74,6 @@ def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorType, ...]:
 
 
 def _layer(row: dict[str, Any]) -> LayerInfo:
-    return LayerInfo(row["name"], row["op"], row["engine"], bool(row.get("view")), _tensors(row["outputs"]))
+    name = row["name"]
+    outputs = tuple(TensorType(name, tuple(output["shape"]), output["dtype"]) for output in row["outputs"])
+    return LayerInfo(name, row["op"], row["engine"], bool(row.get("view")), outputs)

@@ -67,7 +67,7 @@ PROGRAMS: Final = (
         minimum=(8,),
         needed_for="tests with a second compiler",
         required=False,
-        apt=("clang",),
+        apt=("clang", "libclang-rt-dev"),  # with the sanitizers and libFuzzer
     ),
 )
 

@@ -1,0 +1,48 @@
+"""Many inferences over one session, and what they measured together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from uaccel.session.session import Session
+from uaccel.session.tensors import Array
+
+
+@dataclass(frozen=True)
+class BatchRun:
+    """``outputs`` of every run, in the model's order; the rest is the most, or the first run's, as each says."""
+
+    outputs: list[list[Array]]
+    stack: int
+    """The most bytes that a run took."""
+    instructions: int | None = None
+    """Of the first run; None where the device cannot count."""
+    seconds: float | None = None
+    """Of the fastest run."""
+    layers: dict[tuple[int, int], Array] = field(default_factory=dict)
+    """Of the last run, by (layer, output), where they were asked for."""
+
+
+def run_batch(
+    session: Session,
+    samples: Sequence[Sequence[Array]],
+    *,
+    observe: bool = False,
+    count: Callable[[int, int], None] = lambda done, total: None,
+) -> BatchRun:
+    """One inference for each sample (an array for each input); ``count`` is told how many are done, of how many."""
+    inputs = [tensor.name for tensor in session.model.inputs]
+    outputs = [tensor.name for tensor in session.model.outputs]
+    results = []
+    count(0, len(samples))
+    for result in session.stream(dict(zip(inputs, values, strict=True)) for values in samples):
+        results.append(result)
+        count(len(results), len(samples))
+    return BatchRun(
+        outputs=[[result.outputs[name] for name in outputs] for result in results],
+        stack=max((result.stack for result in results), default=0),
+        instructions=results[0].instructions if results else None,
+        seconds=min((result.seconds for result in results if result.seconds is not None), default=None),
+        layers=session.layers() if observe else {},
+    )
