@@ -64,6 +64,7 @@ CONVERTER_MODULES = (
     transpose,
     transpose_conv2d,
 )
+LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
@@ -110,6 +111,11 @@ def _check_tensors(graph: Graph, path: Path) -> None:
             _refuse_dynamic(path, tensor, tensor.info.shape)
         if tensor.info.elements == 0 and tensor.index in values:
             raise ModelError(f'{path}: tensor "{tensor.name}" ({tensor.info}) holds no elements; nothing to compute')
+        if tensor.info.size >= LARGEST_TENSOR:
+            raise ModelError(
+                f'{path}: tensor "{tensor.name}" ({tensor.info}) has {tensor.info.size} bytes; '
+                f"at most {LARGEST_TENSOR - 1} can be compiled"
+            )
 
 
 def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:

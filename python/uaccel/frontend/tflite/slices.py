@@ -122,6 +122,7 @@ def _dense(context: Context, operator: Operator) -> list[Entry | None]:
     ends = need_numbers(context, operator.required_input(2), "end", count)
     steps = need_numbers(context, operator.required_input(3), "strides", count)
     named = sum(not (options.EllipsisMask() | options.NewAxisMask()) >> i & 1 for i in range(count))
+    need((options.EllipsisMask() & (1 << count) - 1).bit_count() <= 1, "the mask has more than one ellipsis")
     need(named <= rank, f"begin names {named} axes of an input of rank {rank}")
     whole = Entry(None, None, 1, False)
     entries: list[Entry | None] = []
