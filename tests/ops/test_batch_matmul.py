@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random
-from support.hostlib import compile_bytes
+from support.exactness import assert_exact, assert_exact_random
+from support.hostlib import HostModel, compile_bytes
 from support.many import Row, many
 from support.reducing_ops import activation, batch_matmul
 from support.refusal import refusal
@@ -82,6 +83,19 @@ def products(draw: st.DrawFn) -> Row:
 @settings(max_examples=4, deadline=None, derandomize=True)
 def test_any_product(rows: list[Row]) -> None:
     assert_exact_random(many({f"row {i}": row for i, row in enumerate(rows)}), runs=6, meaning=False)
+
+
+def test_scales_are_multiplied_in_double_precision() -> None:
+    """Scales and a sum of products at which a product of scales in single precision would give 79."""
+    left, right, wanted = 0.6732655167579651, 0.3428080379962921, 1554396.5
+    row = batch_matmul((1, 40000), (40000, 1), given=((left, 0), (right, 0)), wanted=(wanted, 0))
+    lhs, rhs = np.zeros((1, 40000), np.int8), np.zeros((40000, 1), np.int8)
+    full, rest = divmod(528681467, 127 * 127)
+    lhs[0, :full], rhs[:full] = 127, 127
+    lhs[0, full : full + 2], rhs[full : full + 2, 0] = divmod(rest, 127), (127, 1)
+    assert (lhs.astype(np.int64) @ rhs.astype(np.int64)).item() == 528681467
+    host = HostModel(assert_exact(many({"row": row}), [[lhs, rhs]]))
+    assert host(lhs, rhs)[0].item() == 78
 
 
 def test_it_counts_multiplications() -> None:

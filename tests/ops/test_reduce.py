@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random, assert_same
+from support.exactness import assert_exact, assert_exact_random, assert_same
 from support.hostlib import HostModel, compile_bytes
 from support.many import Row, many
 from support.oracle import LiteRt, random_inputs
@@ -130,6 +130,16 @@ def test_any_reduction(rows: list[Row]) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_many_reductions(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9)
+
+
+def test_scales_are_divided_in_double_precision() -> None:
+    """Scales and a sum at which a quotient in single precision would give 91."""
+    row = reduce("SUM", (1, 600000), 1, given=(0.6732655167579651, 0), wanted=(566786.9375, 0))
+    full, rest = divmod(76187204, 127)
+    values = np.zeros((1, 600000), np.int8)
+    values[0, :full], values[0, full] = 127, rest
+    host = HostModel(assert_exact(many({"row": row}), [[values]]))
+    assert host(values)[0].item() == 90
 
 
 @pytest.mark.parametrize(

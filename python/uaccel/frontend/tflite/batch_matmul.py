@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.checks import need_possible_shift
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
@@ -20,8 +18,7 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
     need(operator.options is not None, "the operator has no options table")
     points = (lhs.zero_point, rhs.zero_point, output.zero_point)
     need(lhs.info.dtype == "int8" or not any(points), f"16-bit zero points {points} must be 0")
-    product = np.float64(np.float32(lhs.scale) * np.float32(rhs.scale))  # the reference multiplies in single precision
-    multiplier, shift = quantize_multiplier(float(product / np.float64(output.scale)))
+    multiplier, shift = quantize_multiplier(lhs.scale * rhs.scale / output.scale)
     need_possible_shift(lhs, shift)
     adjoint = (bool(operator.options.AdjX()), bool(operator.options.AdjY()))
     attrs = BatchMatmulAttrs(*adjoint, *points, multiplier, shift)
