@@ -156,3 +156,24 @@ def test_weights_that_do_not_fit_are_refused() -> None:
     assert refused(data) == (
         'operator 0 CONV_2D ("output_0"): input int8 [1,4,4,3] does not fit weights int8 [2,1,1,2]'
     )
+
+
+def test_outputs_that_the_file_declares_otherwise_are_refused() -> None:
+    data = single_op(
+        "MAX_POOL_2D",
+        [Activation((1, 4, 4, 2), "int8", 0.1, 0)],
+        [Activation((1, 3, 3, 2), "int8", 0.1, 0)],
+        {"padding": "VALID", "stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2},
+    )
+    assert refused(data) == (
+        'operator 0 MAX_POOL_2D ("output_0"): the file declares "output_0" as int8 [1,3,3,2], '
+        "the operator computes int8 [1,2,2,2]"
+    )
+
+
+def test_scales_beyond_16_bit_activations_are_refused() -> None:
+    case = Window(dtype="int16", bias="int64", output_scale=1e-6, weight_scales=(0.5,))
+    assert refused(conv_2d(case)) == (
+        'operator 0 CONV_2D ("output_0"): the output\'s scale is finer than the products\' by 2**15; '
+        "16-bit activations allow 2**7"
+    )

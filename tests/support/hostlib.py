@@ -88,9 +88,7 @@ class HostModel:
         observer = folder / "observer.c"
         observer.write_text(OBSERVER)
         library = folder / "model.so"
-        compile_c(
-            folder, [*sources, observer], library, flags=("-shared", "-fPIC", optimise, "-DUACCEL_OBSERVE")
-        )
+        compile_c(folder, [*sources, observer], library, flags=("-shared", "-fPIC", optimise, "-DUACCEL_OBSERVE"))
         self._library = ctypes.CDLL(str(library))
         self._run = self._library[f"{compiled.generated.names.prefix}_run"]
 

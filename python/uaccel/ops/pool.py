@@ -29,23 +29,16 @@ def infer_pool(data: TensorInfo, attrs: PoolAttrs, what: str) -> TensorInfo:
     top, left, bottom, right = attrs.padding
     height = window_count(data.shape[1], attrs.window[0], attrs.strides[0], 1, top, bottom)
     width = window_count(data.shape[2], attrs.window[1], attrs.strides[1], 1, left, right)
-    require(
-        height > 0 and width > 0, f"{what}: the window {attrs.window} is larger than the padded input {data}"
-    )
+    require(height > 0 and width > 0, f"{what}: the window {attrs.window} is larger than the padded input {data}")
     largest = (max(attrs.padding[0::2]) < attrs.window[0], max(attrs.padding[1::2]) < attrs.window[1])
-    require(
-        all(largest), f"{what}: padding {attrs.padding} leaves windows {attrs.window} without any element"
-    )
+    require(all(largest), f"{what}: padding {attrs.padding} leaves windows {attrs.window} without any element")
     return TensorInfo((data.shape[0], height, width, data.shape[3]), data.dtype)
 
 
 def _taps(data: Any, attrs: PoolAttrs, padded: int) -> tuple[Any, list[Any]]:
     """The element under tap ky, kx of the window at y, x as int32, ``padded`` outside; and the taps' axes."""
     info = exact.info(data)
-    taps = [
-        te.reduce_axis((0, extent), name=name)
-        for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)
-    ]
+    taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
 
     def element(n: Any, y: Any, x: Any, c: Any) -> Any:
         row = y * attrs.strides[0] + taps[0] - attrs.padding[0]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from uaccel.fixedpoint import quantize_multiplier
-from uaccel.frontend.tflite.checks import need_possible_shift
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype, need_possible_shift
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs

@@ -17,12 +17,6 @@ def need_sum_in_32_bits(data: Tensor, count: int) -> None:
     )
 
 
-def need_possible_shift(data: Tensor, shift: int) -> None:
-    """The form for 64-bit sums of 16-bit activations shifts right by 15 - shift bits, at least 8 of them."""
-    possible = data.info.dtype != "int16" or shift <= 7
-    need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
-
-
 def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0) -> None:
     """For operators that pass elements on as they are stored."""
     equal = abs(data.scale - output.scale) <= tolerance and data.zero_point == output.zero_point

@@ -132,7 +132,15 @@ def channel_multipliers(
     scales = np.asarray(weights.required_quantisation.scales, np.float64)
     need(len(scales) in (1, channels), f"{len(scales)} weight scales for {channels} output channels")
     effective = np.float64(data.scale) * scales / np.float64(output.scale)
-    return quantize_multipliers(np.broadcast_to(effective, (channels,)))
+    multiplier, shift = quantize_multipliers(np.broadcast_to(effective, (channels,)))
+    need_possible_shift(data, int(shift.max(initial=0)))
+    return multiplier, shift
+
+
+def need_possible_shift(data: Tensor, shift: int) -> None:
+    """The form for 64-bit sums of 16-bit activations shifts right by 15 - shift bits, at least 8 of them."""
+    possible = data.info.dtype != "int16" or shift <= 7
+    need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
 
 
 def bias_values(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:

@@ -37,6 +37,7 @@ from uaccel.frontend.tflite import (
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, need
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
+from uaccel.ops.base import info_of
 from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 
 CONVERTER_MODULES = (
@@ -111,7 +112,7 @@ def _check_tensors(graph: Graph, path: Path) -> None:
             _refuse_dynamic(path, tensor, tensor.info.shape)
         if tensor.info.elements == 0 and tensor.index in values:
             raise ModelError(f'{path}: tensor "{tensor.name}" ({tensor.info}) holds no elements; nothing to compute')
-        if tensor.info.size >= LARGEST_TENSOR:
+        if tensor.info.dtype in DTYPES.values() and tensor.info.size >= LARGEST_TENSOR:
             raise ModelError(
                 f'{path}: tensor "{tensor.name}" ({tensor.info}) has {tensor.info.size} bytes; '
                 f"at most {LARGEST_TENSOR - 1} can be compiled"
@@ -173,6 +174,7 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
             expr if is_constant(expr) else block.emit(expr, f"{name}_{i}" if len(exprs) > 1 else name)
             for i, expr in enumerate(exprs)
         ]
+        _check_declared(operator, bound)
     except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
         _note_problem(operator, str(error), state, block)
         return
@@ -190,6 +192,14 @@ def _check_operator(operator: Operator) -> None:
     for tensor in (*operator.inputs, *operator.outputs):
         if tensor is not None and tensor.info.dtype not in DTYPES.values():
             raise ModelError(f'tensor "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled')
+
+
+def _check_declared(operator: Operator, bound: list[Expr]) -> None:
+    """The file's word on an output is what callers allocate, so it must be what the operator computes."""
+    for var, tensor in zip(bound, operator.outputs, strict=True):
+        computed = info_of(var)
+        same = computed.dtype == tensor.info.dtype and computed.shape == tensor.info.shape
+        need(same, f'the file declares "{tensor.name}" as {tensor.info}, the operator computes {computed}')
 
 
 def _note_problem(operator: Operator, reason: str, state: _State, block: Any) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.frontend.tflite.checks import need_possible_shift
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -71,7 +70,6 @@ def transpose_conv(context: Context, operator: Operator) -> Expr:
     values = need_constant(weights, "weights")
     channels, height, width, _ = values.shape
     multiplier, shift = channel_multipliers(data, weights, output, channels)
-    need_possible_shift(data, int(shift.max()))
     bias = _bias(operator.optional_input(3), channels, data.info.dtype == "int16")
     attrs = _attrs(operator, data, output, (height, width))
     constants = (constant(array) for array in (values, bias, multiplier, shift))
