@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from uaccel.errors import ModelError
+
 Int32s = NDArray[np.int32]
 
 
@@ -14,6 +16,8 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     """A real multiplier as a 31-bit fraction and a power of two: ``real = fraction / 2**31 * 2**shift``."""
     if real == 0.0:
         return 0, 0
+    if not math.isfinite(real):
+        raise ModelError(f"its quantisation scales give the factor {real}; quantise the model again")
     mantissa, shift = math.frexp(real)
     fraction = math.floor(mantissa * (1 << 31) + 0.5) if mantissa >= 0 else math.ceil(mantissa * (1 << 31) - 0.5)
     if fraction == 1 << 31:

@@ -1,0 +1,24 @@
+"""Fixtures of the command line's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.command import Call, call_in
+from support.windows import Window, conv_2d
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    """A command in this process."""
+    return call_in(capfd)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of one convolution: int8 [1,4,3,2] to int8 [1,4,3,3]."""
+    path = tmp_path_factory.mktemp("model") / "small.tflite"
+    path.write_bytes(conv_2d(Window(input=(1, 4, 3, 2), channels=3)))
+    return path
