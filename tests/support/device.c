@@ -22,6 +22,7 @@ static uint32_t taken; /* of `arrived` */
 static bool overrun;
 static bool closed;
 static uint32_t resets;
+static uint32_t runs;
 static uint64_t ticks;
 static uint32_t computed_at = UINT32_MAX; /* bytes sent when the model last began; UINT32_MAX: it did not */
 static jmp_buf after_reset;
@@ -93,6 +94,7 @@ void device_computes(void)
 {
     computed_at = sent.used;
     ticks += 7;
+    runs++;
 }
 
 void device_power_on(void);
@@ -102,6 +104,7 @@ int32_t device_step(const uint8_t *from, uint32_t bytes);
 uint32_t device_take(uint8_t *to);
 uint32_t device_computed_at(void);
 uint32_t device_resets(void);
+uint32_t device_runs(void);
 
 void device_power_on(void)
 {
@@ -164,4 +167,10 @@ uint32_t device_computed_at(void)
 uint32_t device_resets(void)
 {
     return resets;
+}
+
+/* How often the model has run. */
+uint32_t device_runs(void)
+{
+    return runs;
 }

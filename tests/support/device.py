@@ -41,12 +41,12 @@ def include_flags() -> list[str]:
     return [f"-I{firmware / 'include'}", f"-I{firmware / 'runtime'}", f"-I{HERE}"]
 
 
-def build_device(folder: Path, *definitions: str) -> Path:
+def build_device(folder: Path, *definitions: str, observe: bool = True) -> Path:
     """The test's firmware as a shared library; ``definitions`` such as ``WAVE=1000``."""
     library = folder / "device.so"
     strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror", "-O1"]
     undefined = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
-    flags = [f"-D{name}" for name in ("UACCEL_OBSERVE", *definitions)]
+    flags = [f"-D{name}" for name in (*definitions, *(["UACCEL_OBSERVE"] if observe else []))]
     sources = [str(path) for path in (*runtime_sources(), HERE / "device.c")]
     command = ["gcc", *strict, *undefined, "-shared", "-fPIC", *flags, *include_flags(), *sources, "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -57,9 +57,9 @@ def build_device(folder: Path, *definitions: str) -> Path:
 class Device:
     """One device, off until ``power_on``."""
 
-    def __init__(self, *definitions: str) -> None:
+    def __init__(self, *definitions: str, observe: bool = True) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-device-")
-        self.library = ctypes.CDLL(str(build_device(Path(self._folder.name), *definitions)))
+        self.library = ctypes.CDLL(str(build_device(Path(self._folder.name), *definitions, observe=observe)))
         self._sent = ctypes.create_string_buffer(QUEUE_BYTES)
 
     def power_on(self) -> bytes:
@@ -92,6 +92,10 @@ class Device:
     @property
     def resets(self) -> int:
         return int(self.library.device_resets())
+
+    @property
+    def runs(self) -> int:
+        return int(self.library.device_runs())
 
     def take(self) -> bytes:
         bytes_sent = self.library.device_take(self._sent)
@@ -156,6 +160,12 @@ class VirtualLine(Transport):
 
     def clock(self) -> float:
         return self.now
+
+    def power_cycle(self) -> None:
+        """The device starts anew, and what was on its way to it is gone."""
+        self._under_way.clear()
+        self._buffer = b""
+        self._say(max(self.now, self._device_free), self.device.power_on())
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -103,7 +103,7 @@ class Link:
         self._forget()
         self._token = self._new_token()
         self._greeting = True
-        reply = self.wait(self.submit(Hello(VERSION), "hello"))
+        reply = self.wait(self.submit(Hello(VERSION), "begin a session"))
         version = int.from_bytes(reply[:2], "little")
         self._check_version(version)
         self._greeting = False
@@ -218,7 +218,7 @@ class Link:
         if head.started is not None:
             if now - head.started > head.limit:
                 raise DeviceError(
-                    f"{self.name}: {head.label} did not finish within {head.limit:g} s: "
+                    f'{self.name}: "{head.label}" did not finish within {head.limit:g} s: '
                     "allow more time, or reset the board if it hangs"
                 )
         elif now - self._progress_at > self.timeouts.silence + self._line_seconds():
@@ -239,9 +239,9 @@ class Link:
 
     def _silent(self, request: Request) -> DeviceError:
         waited = f"{self._transport.clock() - self._progress_at:.1f} s"
+        damaged = f"; {self.traffic.damaged} frames came damaged: check the cable" if self.traffic.damaged else ""
         if self._understood:
-            damaged = f", {self.traffic.damaged} damaged frames so far: check the cable" if self.traffic.damaged else ""
-            return DeviceError(f"{self.name} stopped answering: nothing on {request.label} for {waited}{damaged}")
+            return DeviceError(f'{self.name} stopped answering: nothing on "{request.label}" for {waited}{damaged}')
         if self._heard:
             return DeviceError(
                 f"{self.name} sends bytes that are no frames of uaccel's ({self._heard[:SHOWN_BYTES].hex(' ')} ...): "
@@ -302,7 +302,7 @@ class Link:
             request.reply = packet.body
             self._finish(request)
         else:
-            raise DeviceError(f"{self.name} answered {request.label} with type 0x{packet.type:02X}: reset the board")
+            raise DeviceError(f'{self.name} answered "{request.label}" with type 0x{packet.type:02X}: reset the board')
 
     def _data(self, request: Request, body: bytes) -> None:
         piece = Data.unpack(body)

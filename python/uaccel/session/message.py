@@ -32,7 +32,7 @@ class Message:
         """The other way; of a body longer than the layout, what a later device may have appended is left out."""
         if len(body) < cls.LAYOUT.size:
             raise DeviceError(
-                f"the device sent a {cls.__name__} of {len(body)} bytes, {cls.LAYOUT.size} were wanted: "
+                f"the device sent {cls.__name__} with {len(body)} bytes, {cls.LAYOUT.size} were wanted: "
                 "build and flash its firmware with this uaccel"
             )
         values = cls.LAYOUT.unpack_from(body)

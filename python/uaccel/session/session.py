@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
@@ -133,7 +133,7 @@ class Session:
         (result,) = self.stream([inputs])
         return result.outputs
 
-    def stream(self, samples: Iterable[Inputs]) -> Iterator[Result]:
+    def stream(self, samples: Iterable[Inputs]) -> Generator[Result, None, None]:
         """One inference for each sample; each result comes as soon as it is there.
 
         While the device computes one sample and sends its outputs, the next one's inputs are already under way.
@@ -230,7 +230,7 @@ class Session:
         room = self._link.body_bytes - WRITE_HEAD
         for index, (tensor, data) in enumerate(zip(self.model.inputs, inputs, strict=True)):
             for offset in range(0, len(data), room):
-                self._link.submit(Write(index, offset, data[offset : offset + room]), f'write input "{tensor.name}"')
+                self._link.submit(Write(index, offset, data[offset : offset + room]), f"write input {tensor.name}")
 
     def _write_or_keep(self, inputs: Inputs | None) -> None:
         if inputs is None and self._inputs is None:
@@ -257,7 +257,7 @@ class Session:
         outputs = []
         for index, tensor in enumerate(self.model.outputs):
             pieces = Pieces(tensor.size)
-            label = f'read output "{tensor.name}"'
+            label = f"read output {tensor.name}"
             request = self._submit_read(ObjectKind.OUTPUT, index, pieces, (0, tensor.size), label, run=self._runs)
             outputs.append((tensor, pieces, request))
         return _Sample(self._runs, reply, outputs)

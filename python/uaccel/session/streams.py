@@ -12,12 +12,15 @@ from uaccel.errors import DeviceError
 from uaccel.session.transport import Transport
 
 CHUNK: Final = 1 << 16
-STUCK_SECONDS: Final = 10.0
-"""How long a line may refuse to take a byte."""
 
 
 class StreamTransport(Transport):
-    """Reads one descriptor and writes another, or the same; ``release`` closes them."""
+    """Reads one descriptor and writes another, or the same; ``release`` closes them.
+
+    ``stuck_seconds``: how long the line may refuse to take a byte.
+    """
+
+    stuck_seconds = 10.0
 
     def __init__(
         self,
@@ -41,9 +44,9 @@ class StreamTransport(Transport):
         self._check_open()
         rest = memoryview(data)
         while rest:
-            readable, writable, _ = select.select([self._reading], [self._writing], [], STUCK_SECONDS)
+            readable, writable, _ = select.select([self._reading], [self._writing], [], self.stuck_seconds)
             if not readable and not writable:
-                raise DeviceError(f"{self.name} takes no more bytes since {STUCK_SECONDS:g} s: is its line held?")
+                raise DeviceError(f"{self.name} takes no more bytes since {self.stuck_seconds:g} s: is its line held?")
             if readable:
                 self._arrived += self._take()
             if writable:

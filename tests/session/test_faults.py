@@ -1,0 +1,136 @@
+"""Whatever the line does, a session ends in the right tensor or in a clear error, and in time.
+
+Every fault is tried at every single byte of a session, in both directions, on a simulated line whose clock is the
+session's own. What is random comes from a seed that the message of a failure names.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from uaccel.errors import DeviceError
+from uaccel.session.session import Session
+
+INPUTS = known_inputs(1)
+OUTPUTS = known_outputs(INPUTS)
+LONGEST = 30.0
+"""Seconds of the line's time that a session may take, whatever happens: a retry here and there, or giving up."""
+
+Fault = Callable[[int], bytes]
+
+FAULTS: dict[str, Fault] = {
+    "dropped": lambda byte: b"",
+    "doubled": lambda byte: bytes([byte, byte]),
+    "inverted": lambda byte: bytes([byte ^ 0xFF]),
+    "bit 0 flipped": lambda byte: bytes([byte ^ 0x01]),
+    "bit 4 flipped": lambda byte: bytes([byte ^ 0x10]),
+    "bit 7 flipped": lambda byte: bytes([byte ^ 0x80]),
+    "zeroed": lambda byte: bytes([0 if byte else 0x55]),
+    "broken in two": lambda byte: bytes([byte, 0, byte]),
+}
+
+
+def whole_session(line: VirtualLine) -> int:
+    """Everything that a session can do, checked; returns how often the model had to run."""
+    fresh = tokens()
+    with Session(line, new_token=lambda: next(fresh)) as session:
+        for name, got in session.run(INPUTS).items():
+            np.testing.assert_array_equal(got, OUTPUTS[name])
+        np.testing.assert_array_equal(session.layer("dot")[0], OUTPUTS["sums"])
+        assert [time.name for time in session.layer_times()] == ["xor", "dot"]
+        np.testing.assert_array_equal(session.run(INPUTS)["sums"], OUTPUTS["sums"])
+    return 4
+
+
+def at(position: int, fault: Fault) -> Callable[[int, bytes], bytes]:
+    """The fault at this one byte of the session."""
+
+    def mangle(begin: int, data: bytes) -> bytes:
+        where = position - begin
+        if not 0 <= where < len(data):
+            return data
+        return data[:where] + fault(data[where]) + data[where + 1 :]
+
+    return mangle
+
+
+def bytes_of_a_session(device: Device) -> dict[str, int]:
+    line = VirtualLine(device)
+    whole_session(line)
+    return {"to_device": line.sent, "to_host": line.received}
+
+
+@pytest.mark.parametrize("direction", ["to_device", "to_host"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_byte_at_every_position(device: Device, direction: str, fault: str) -> None:
+    """A single fault is always survived, and costs a retry, not a second run of the same request."""
+    for position in range(bytes_of_a_session(device)[direction]):
+        line = VirtualLine(device)
+        setattr(line, direction, at(position, FAULTS[fault]))
+        before = device.runs
+        try:
+            wanted = whole_session(line)
+        except (DeviceError, AssertionError) as error:
+            raise AssertionError(f"byte {position} {direction} {fault}: {error}") from error
+        # Reading what layers computed runs the model again where a part was lost.
+        assert wanted <= device.runs - before <= wanted + 2, f"byte {position} {direction} {fault}"
+        assert line.now < LONGEST, f"byte {position} {direction} {fault}: took {line.now:.1f} s"
+
+
+def outcome(line: VirtualLine) -> str:
+    """``right``, or the error's text; anything else fails the test."""
+    try:
+        whole_session(line)
+    except DeviceError as error:
+        text = str(error)
+        assert "\n" not in text
+        assert len(text) < 250, text
+        return text
+    return "right"
+
+
+def random_noise(seed: int, per_byte: float, longest: int) -> Callable[[int, bytes], bytes]:
+    """Bursts of damage: bytes lost, invented, changed."""
+    rng = random.Random(seed)
+
+    def burst(data: bytes) -> bytes:
+        kind, length = rng.randrange(3), rng.randint(1, longest)
+        begin = rng.randrange(len(data))
+        noise = rng.randbytes(length)
+        if kind == 0:
+            return data[:begin] + data[begin + length :]
+        if kind == 1:
+            return data[:begin] + noise + data[begin:]
+        return data[:begin] + noise[: len(data) - begin] + data[begin + length :]
+
+    def mangle(begin: int, data: bytes) -> bytes:
+        return burst(data) if data and rng.random() < per_byte * len(data) else data
+
+    return mangle
+
+
+@pytest.mark.parametrize(
+    ("per_byte", "longest", "least_right"), [(0.001, 20, 0.95), (0.005, 200, 0.5), (0.05, 50, 0.0)]
+)
+def test_bursts_of_noise(device: Device, per_byte: float, longest: int, least_right: float) -> None:
+    outcomes = []
+    for seed in range(150):
+        line = VirtualLine(device)
+        line.to_device = random_noise(seed, per_byte, longest)
+        line.to_host = random_noise(seed + 10_000, per_byte, longest)
+        outcomes.append(outcome(line))
+        assert line.now < 4 * LONGEST, f"seed {seed}: took {line.now:.1f} s"
+    wrong = [text for text in outcomes if text != "right"]
+    assert len(wrong) <= len(outcomes) * (1 - least_right), wrong[:3]
+
+
+def test_noise_before_everything_is_overlooked(device: Device) -> None:
+    for seed in range(50):
+        line = VirtualLine(device)
+        line._arriving.appendleft((0.0, random.Random(seed).randbytes(300)))
+        assert outcome(line) == "right", f"seed {seed}"
