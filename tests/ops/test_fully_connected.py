@@ -134,6 +134,7 @@ def test_scales_are_multiplied_in_double_precision() -> None:
     """Scales and a bias at which a product in single precision would give 101."""
     scales = (0.2600212097167969, 0.2653520107269287, 438527.6875)
     bias = Constant(np.array([638751473], np.int32), scales=(scales[0] * scales[1],))
-    arguments = [Activation((1, 1), "int8", scales[0]), Constant(np.array([[1]], np.int8), scales=(scales[1],)), bias]
+    one = Constant(np.array([[1]], np.int8), scales=(scales[1],))
+    arguments: list[Activation | Constant | None] = [Activation((1, 1), "int8", scales[0]), one, bias]
     data = single_op("FULLY_CONNECTED", arguments, [Activation((1, 1), "int8", scales[2])], {})
     assert_exact(data, [[np.zeros((1, 1), np.int8)]])

@@ -7,13 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import rounding_divide_by_power, rounding_doubling_high_mul
+from uaccel.fixedpoint import rounding_doubling_high_mul
+from uaccel.ops.exponential import exp_of_negative
 
 DIFF_BITS = 26  # differences are scaled to 5 integer and 26 fraction bits
-BIT_EXPONENTS = (-2, -1, 0, 1, 2, 3, 4)
-BIT_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**e) * 2**31
-EIGHTH = 1895147668  # exp(-1/8) * 2**31
-THIRD = 715827883  # 2**31 / 3
 NEGLIGIBLE = 1 << 11  # an exponential below 2**-20 rounds to zero in the sum and in every output
 
 LOOKUP_STEPS = 512
@@ -30,30 +27,8 @@ def exponentials(multiplier: int, shift: int) -> NDArray[np.int32]:
     """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255; zero where it is negligible."""
     difference = np.arange(256, dtype=np.int64)
     scaled = rounding_doubling_high_mul(-difference << shift, multiplier)
-    values = np.where(difference <= input_radius(shift), _exp_of_negative(scaled), 0)
+    values = np.where(difference <= input_radius(shift), exp_of_negative(scaled, 31 - DIFF_BITS), 0)
     return np.where(values < NEGLIGIBLE, 0, values).astype(np.int32)
-
-
-def _exp_of_negative(a: NDArray[np.int64]) -> NDArray[np.int64]:
-    """exp(a / 2**26) * 2**31 for a <= 0: a polynomial on [-1/4, 0) times a factor for each higher bit of a."""
-    quarter = 1 << (DIFF_BITS - 2)
-    rest = (a & (quarter - 1)) - quarter
-    result = _exp_on_quarter(rest << (31 - DIFF_BITS))
-    for exponent, factor in zip(BIT_EXPONENTS, BIT_FACTORS, strict=True):
-        is_set = (rest - a) & (1 << (DIFF_BITS + exponent))
-        result = np.where(is_set != 0, rounding_doubling_high_mul(result, factor), result)
-    return np.asarray(np.where(a == 0, (1 << 31) - 1, result), np.int64)
-
-
-def _exp_on_quarter(a: NDArray[np.int64]) -> NDArray[np.int64]:
-    """exp(a / 2**31) * 2**31 for -1/4 <= a / 2**31 < 0: Taylor's series around -1/8, to the fourth power."""
-    x = a + (1 << 28)
-    x2 = rounding_doubling_high_mul(x, x)
-    x3 = rounding_doubling_high_mul(x2, x)
-    x4 = rounding_doubling_high_mul(x2, x2)
-    thirds = rounding_doubling_high_mul(rounding_divide_by_power(x4, 2) + x3, THIRD)
-    series = x + rounding_divide_by_power(thirds + x2, 1)
-    return EIGHTH + rounding_doubling_high_mul(EIGHTH, series)
 
 
 def exponential_lookup() -> NDArray[np.int16]:

@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, output_stage, scale_step
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable
 from uaccel.tvm_api import te, tirx
 
 
@@ -90,7 +90,7 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
             "scale_step": scale_step(site),
         }
         function, header = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}", "uaccel_transpose_conv2d.h"
-        arguments = (Input(0), *_constants(site), Output(0))
+        arguments: tuple[Argument, ...] = (Input(0), *_constants(site), Output(0))
         return [portable(function, header, parameters, arguments, struct="uaccel_transpose_conv2d")]
 
     def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
