@@ -21,9 +21,7 @@ def padding_before(size: int, kernel: int, stride: int, dilation: int, padding: 
     return out, total // 2, total - total // 2
 
 
-def windows(
-    x: Array, kernel: Pair, stride: Pair, dilation: Pair, padding: str, fill: float = 0.0
-) -> list[list[Array]]:
+def windows(x: Array, kernel: Pair, stride: Pair, dilation: Pair, padding: str, fill: float = 0.0) -> list[list[Array]]:
     """For each kernel position the strided view of the padded input that the position sees."""
     rows, top, bottom = padding_before(x.shape[1], kernel[0], stride[0], dilation[0], padding)
     columns, left, right = padding_before(x.shape[2], kernel[1], stride[1], dilation[1], padding)
@@ -55,9 +53,7 @@ def conv2d(x: Array, weights: Array, bias: Array, stride: Pair, dilation: Pair, 
     return np.concatenate(parts, axis=3) + bias
 
 
-def depthwise_conv2d(
-    x: Array, weights: Array, bias: Array, stride: Pair, dilation: Pair, padding: str
-) -> Array:
+def depthwise_conv2d(x: Array, weights: Array, bias: Array, stride: Pair, dilation: Pair, padding: str) -> Array:
     """Weights are [1, rows, columns, in * multiplier]."""
     multiplier = weights.shape[3] // x.shape[3]
     seen = windows(np.repeat(x, multiplier, axis=3), weights.shape[1:3], stride, dilation, padding)

@@ -130,9 +130,7 @@ def dequantise(net: Network, x: Value) -> Value:
 
 def pad(net: Network, x: Value, rows: Pair, columns: Pair) -> Value:
     amounts = [(0, 0), rows, columns, (0, 0)]
-    return net.layer(
-        "PAD", [x.tensor, net.integers("paddings", amounts)], np.pad(x.samples, amounts), x.known
-    )
+    return net.layer("PAD", [x.tensor, net.integers("paddings", amounts)], np.pad(x.samples, amounts), x.known)
 
 
 def max_pool(net: Network, x: Value, size: Pair, stride: Pair, padding: str = "VALID") -> Value:
@@ -152,20 +150,14 @@ def mean(net: Network, x: Value, axes: Sequence[int], *, keep_dims: bool) -> Val
 
 def reshape(net: Network, x: Value, shape: Sequence[int]) -> Value:
     samples = x.samples.reshape(-1, *shape[1:])
-    return net.layer(
-        "RESHAPE", [x.tensor, net.integers("shape", shape)], samples, x.known, {"new_shape": shape}
-    )
+    return net.layer("RESHAPE", [x.tensor, net.integers("shape", shape)], samples, x.known, {"new_shape": shape})
 
 
 def transpose(net: Network, x: Value, order: Sequence[int]) -> Value:
-    return net.layer(
-        "TRANSPOSE", [x.tensor, net.integers("order", order)], x.samples.transpose(order), x.known
-    )
+    return net.layer("TRANSPOSE", [x.tensor, net.integers("order", order)], x.samples.transpose(order), x.known)
 
 
-def strided_slice(
-    net: Network, x: Value, begin: Sequence[int], end: Sequence[int], stride: Sequence[int]
-) -> Value:
+def strided_slice(net: Network, x: Value, begin: Sequence[int], end: Sequence[int], stride: Sequence[int]) -> Value:
     """The batch is taken whole."""
     ranges = tuple(slice(*bounds) for bounds in zip(begin[1:], end[1:], stride[1:], strict=True))
     bounds = [net.integers("begin", begin), net.integers("end", end), net.integers("stride", stride)]

@@ -84,9 +84,7 @@ class Network:
         options: Options | None = None,
     ) -> list[Value]:
         """Append an operator with several results that share their quantisation."""
-        known = quantisation or activation_range(
-            np.concatenate([part.ravel() for part in samples]), self.dtype
-        )
+        known = quantisation or activation_range(np.concatenate([part.ravel() for part in samples]), self.dtype)
         results = [
             Value(
                 self.builder.tensor(

@@ -33,9 +33,7 @@ class Seeded:
 
     def depthwise(self, kernel: tuple[int, int], channels: int) -> tuple[Array, Array]:
         """Weights [1, rows, columns, channels] and a bias."""
-        return self.weights((1, *kernel, channels), kernel[0] * kernel[1], channel_axis=3), self.bias(
-            channels
-        )
+        return self.weights((1, *kernel, channels), kernel[0] * kernel[1], channel_axis=3), self.bias(channels)
 
     def dense(self, out: int, channels: int) -> tuple[Array, Array]:
         """Weights [out, in] and a bias."""

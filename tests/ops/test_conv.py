@@ -174,6 +174,6 @@ def test_outputs_that_the_file_declares_otherwise_are_refused() -> None:
 def test_scales_beyond_16_bit_activations_are_refused() -> None:
     case = Window(dtype="int16", bias="int64", output_scale=1e-6, weight_scales=(0.5,))
     assert refused(conv_2d(case)) == (
-        'operator 0 CONV_2D ("output_0"): the output\'s scale is finer than the products\' by 2**15; '
+        "operator 0 CONV_2D (\"output_0\"): the output's scale is finer than the products' by 2**15; "
         "16-bit activations allow 2**7"
     )

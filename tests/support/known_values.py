@@ -393,9 +393,7 @@ CASES = {
         [int8([-2, -4]).reshape(1, 1, 1, 2)],
         [np.reshape([-6, -20], (1, 1, 1, 2))],
     ),
-    "leaky relu": Case(
-        "LEAKY_RELU", [plain((2,))], [plain((2,))], [int8([-40, 40])], [[-10, 40]], {"alpha": 0.25}
-    ),
+    "leaky relu": Case("LEAKY_RELU", [plain((2,))], [plain((2,))], [int8([-40, 40])], [[-10, 40]], {"alpha": 0.25}),
     "elu": Case("ELU", [plain((3,))], [plain((3,))], [int8([-90, 0, 9])], [[-1, 0, 9]]),
     "hard swish": Case("HARD_SWISH", [plain((3,))], [plain((3,))], [int8([-9, 3, 9])], [[0, 3, 9]]),
     "logistic": Case(
@@ -405,9 +403,7 @@ CASES = {
         [int8([-90, 0, 90])],
         [[-128, 0, 127]],
     ),
-    "tanh": Case(
-        "TANH", [plain((3,))], [Activation((3,), "int8", 1 / 128)], [int8([-90, 0, 90])], [[-128, 0, 127]]
-    ),
+    "tanh": Case("TANH", [plain((3,))], [Activation((3,), "int8", 1 / 128)], [int8([-90, 0, 90])], [[-128, 0, 127]]),
     "quantise": Case(
         "QUANTIZE",
         [Activation((3,), "float32")],
@@ -429,12 +425,8 @@ CASES = {
         [np.array([0, 255], np.uint8)],
         [[-128, 127]],
     ),
-    "minimum": Case(
-        "MINIMUM", [plain((2,)), plain((2,))], [plain((2,))], [int8([1, -2]), int8([-1, 2])], [[-1, -2]]
-    ),
-    "maximum": Case(
-        "MAXIMUM", [plain((2,)), plain((2,))], [plain((2,))], [int8([1, -2]), int8([-1, 2])], [[1, 2]]
-    ),
+    "minimum": Case("MINIMUM", [plain((2,)), plain((2,))], [plain((2,))], [int8([1, -2]), int8([-1, 2])], [[-1, -2]]),
+    "maximum": Case("MAXIMUM", [plain((2,)), plain((2,))], [plain((2,))], [int8([1, -2]), int8([-1, 2])], [[1, 2]]),
     "argmax": Case(
         "ARG_MAX",
         [plain((2, 3)), Constant(int32([1]))],
@@ -468,14 +460,8 @@ CASES = {
         [[True, False]],
     ),
     "exp": Case("EXP", [Activation((1,), "float32")], [Activation((1,), "float32")], [float32([0])], [[1]]),
-    "abs": Case(
-        "ABS", [Activation((2,), "float32")], [Activation((2,), "float32")], [float32([-2, 3])], [[2, 3]]
-    ),
-    "neg": Case(
-        "NEG", [Activation((2,), "float32")], [Activation((2,), "float32")], [float32([-2, 3])], [[2, -3]]
-    ),
+    "abs": Case("ABS", [Activation((2,), "float32")], [Activation((2,), "float32")], [float32([-2, 3])], [[2, 3]]),
+    "neg": Case("NEG", [Activation((2,), "float32")], [Activation((2,), "float32")], [float32([-2, 3])], [[2, -3]]),
     "sqrt": Case("SQRT", [Activation((1,), "float32")], [Activation((1,), "float32")], [float32([9])], [[3]]),
-    "rsqrt": Case(
-        "RSQRT", [Activation((1,), "float32")], [Activation((1,), "float32")], [float32([16])], [[0.25]]
-    ),
+    "rsqrt": Case("RSQRT", [Activation((1,), "float32")], [Activation((1,), "float32")], [float32([16])], [[0.25]]),
 }

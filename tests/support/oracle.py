@@ -106,9 +106,7 @@ class LiteRt:
 
 
 @overload
-def run_tflm(
-    data: bytes, inputs: Sequence[npt.ArrayLike], *, intermediates: Literal[False] = False
-) -> list[Array]: ...
+def run_tflm(data: bytes, inputs: Sequence[npt.ArrayLike], *, intermediates: Literal[False] = False) -> list[Array]: ...
 @overload
 def run_tflm(
     data: bytes, inputs: Sequence[npt.ArrayLike], *, intermediates: Literal[True]

@@ -55,9 +55,7 @@ def _type_range(dtype: str) -> Range:
     return (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
 
 
-def _structured(
-    count: int, low: float, high: float, zero: float, is_float: bool
-) -> list[Callable[[], Array]]:
+def _structured(count: int, low: float, high: float, zero: float, is_float: bool) -> list[Callable[[], Array]]:
     index = np.arange(count)
     step = (high - low) / 256 if is_float else 1
     period = 256 if is_float else min(high - low + 1, 65536)
@@ -81,9 +79,7 @@ def _near_zero(generator: np.random.RandomState, count: int, low: float, high: f
 
 def _spiky(generator: np.random.RandomState, count: int, low: float, high: float, zero: float) -> Array:
     choice = generator.randint(0, 4, count)
-    return np.choose(
-        choice, [generator.uniform(low, high, count), np.full(count, low), np.full(count, high), zero]
-    )
+    return np.choose(choice, [generator.uniform(low, high, count), np.full(count, low), np.full(count, high), zero])
 
 
 def _cast(values: Array, dtype: str) -> Array:

@@ -56,7 +56,5 @@ def _argument(model: ModelBuilder, name: str, given: Activation | Constant | Non
     if given is None:
         return None
     if isinstance(given, Constant):
-        return model.constant(
-            name, given.values, scales=given.scales, zero_points=given.zero_points, axis=given.axis
-        )
+        return model.constant(name, given.values, scales=given.scales, zero_points=given.zero_points, axis=given.axis)
     return model.input(name, given.shape, given.dtype, scale=given.scale, zero_point=given.zero_point)

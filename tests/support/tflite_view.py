@@ -12,9 +12,7 @@ from tflite.utils import opcode2name
 
 Array = npt.NDArray[Any]
 
-_DTYPE_NAMES = {
-    value: name.lower() for name, value in vars(tflite.TensorType).items() if isinstance(value, int)
-}
+_DTYPE_NAMES = {value: name.lower() for name, value in vars(tflite.TensorType).items() if isinstance(value, int)}
 
 
 @dataclass(frozen=True)

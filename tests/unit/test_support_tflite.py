@@ -213,9 +213,7 @@ def test_random_inputs_span_each_type(dtype: str) -> None:
     assert drawn.min() == low
     # The highest int64 that a float64 can hold is short of the highest int64.
     assert drawn.max() == (high - 1023 if dtype == "int64" else high)
-    limited = np.stack(
-        [x for (x,) in random_inputs([TensorInfo(0, "x", (64,), dtype)], 3, 12, limits=(0, 1))]
-    )
+    limited = np.stack([x for (x,) in random_inputs([TensorInfo(0, "x", (64,), dtype)], 3, 12, limits=(0, 1))])
     assert (limited.min(), limited.max()) == (0, 1)
 
 

@@ -1,0 +1,112 @@
+"""Board ports: folders of C, and a ``port.toml`` that says for which processors and what it must know of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from uaccel.board.source import read_toml
+from uaccel.board.table import Table
+from uaccel.resources import data_dir
+from uaccel.suggest import did_you_mean
+
+MANIFEST: Final = "port.toml"
+SettingType = Literal["integer", "string", "boolean"]
+SettingValue = int | str | bool
+
+_KINDS: Final[dict[SettingType, type[SettingValue]]] = {"integer": int, "string": str, "boolean": bool}
+_WANTED: Final[dict[SettingType, str]] = {"integer": "an integer", "string": "a string", "boolean": "true or false"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something that a port must know about a board; a board may leave it out where it has a default."""
+
+    name: str
+    type: SettingType
+    help: str
+    default: SettingValue | None = None
+
+
+@dataclass(frozen=True)
+class Port:
+    """One port: ``name`` is its folder's."""
+
+    name: str
+    folder: Path
+    description: str
+    arch: tuple[str, ...]
+    shared: tuple[str, ...]
+    """Further folders of ``firmware/ports`` whose sources belong to it."""
+    settings: tuple[Setting, ...]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The folders that a project needs, its own one first."""
+        return (self.folder, *(ports_folder() / name for name in self.shared))
+
+
+def ports_folder() -> Path:
+    """Where the ports lie that come with uaccel."""
+    return data_dir("firmware") / "ports"
+
+
+def available_ports() -> dict[str, Path]:
+    """Their folders, by name."""
+    return {manifest.parent.name: manifest.parent for manifest in sorted(ports_folder().glob(f"*/{MANIFEST}"))}
+
+
+def read_port(folder: Path) -> Port:
+    """The port in a folder; its ``port.toml`` is checked like a board file."""
+    source = read_toml(folder / MANIFEST)
+    table = Table(source, (), source.data, ("description", "arch", "shared", "settings"))
+    settings = table.table("settings", tuple(source.data["settings"])) if "settings" in table else None
+    port = Port(
+        name=folder.name,
+        folder=folder,
+        description=table.string("description"),
+        arch=table.strings("arch"),
+        shared=table.strings("shared"),
+        settings=() if settings is None else tuple(_setting(settings, name) for name in settings.keys()),  # noqa: SIM118
+    )
+    for name in port.shared:
+        if not (ports_folder() / name).is_dir():
+            raise table.error(
+                f"'shared' in {table} has '{name}'; there is no such folder in {ports_folder()}", "shared"
+            )
+    return port
+
+
+def _setting(parent: Table, name: str) -> Setting:
+    table = parent.table(name, ("type", "help", "default"))
+    kind: SettingType = table.choice("type", tuple(_KINDS))
+    default = table.value("default", _KINDS[kind], _WANTED[kind]) if "default" in table else None
+    return Setting(name, kind, table.string("help"), default)
+
+
+def settings_of(file: Table, port: Port) -> Mapping[str, SettingValue]:
+    """What a board file gives for each of the port's settings."""
+    table = file.table("settings", [setting.name for setting in port.settings]) if "settings" in file else None
+    values: dict[str, SettingValue] = {}
+    for setting in port.settings:
+        if table is not None and setting.name in table:
+            values[setting.name] = table.value(
+                setting.name, _KINDS[setting.type], f"{_WANTED[setting.type]}: {setting.help}"
+            )
+        elif setting.default is not None:
+            values[setting.name] = setting.default
+        else:
+            where = table or file
+            raise where.error(f"port '{port.name}' wants '{setting.name}' in [settings]: {setting.help}")
+    return values
+
+
+def unknown_port(name: str) -> str:
+    """What to say of a port that is not there."""
+    known = available_ports()
+    return (
+        f"there is no port {name!r}{did_you_mean(name, known)} (known: {', '.join(known)}; "
+        "a port of your own is given as a path that begins with './')"
+    )
