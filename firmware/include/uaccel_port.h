@@ -27,14 +27,12 @@
  * before that, and the stack is painted. */
 void uaccel_port_init(void);
 
-/* Take up to `room` bytes that have arrived, without waiting. Returns how many (0: none), UACCEL_PORT_CLOSED or
- * UACCEL_PORT_OVERRUN. */
-int32_t uaccel_port_read(uint8_t *to, uint32_t room);
-
-/* Return when uaccel_port_read has something to give, or a little earlier for no reason: call it when there is nothing
- * else to do. The CPU sleeps meanwhile. Under an emulator this decides the speed of the console: who polls instead
+/* Take up to `room` bytes that have arrived. Returns how many (0: none), UACCEL_PORT_CLOSED or UACCEL_PORT_OVERRUN.
+ *
+ * Call it when there is nothing else to do: where nothing has arrived the CPU sleeps, until the next byte or any other
+ * interrupt, before 0 is returned. Under an emulator this decides the speed of the console: who polls without sleeping
  * takes the emulator's time away from the line. */
-void uaccel_port_wait(void);
+int32_t uaccel_port_read(uint8_t *to, uint32_t room);
 
 /* Send `count` bytes; returns when the last one is on its way. */
 void uaccel_port_write(const uint8_t *from, uint32_t count);

@@ -24,10 +24,13 @@ from uaccel.board import (
 )
 from uaccel.board.source import key_lines
 from uaccel.errors import BoardError
+from uaccel.resources import data_dir
+
+PORTS = data_dir("firmware") / "ports"
 
 EMULATED = """\
 description = "Arm MPS2 with a Cortex-M4, under QEMU"
-port = "mps2"
+port = "mps"
 
 [cpu]
 name = "cortex-m4"
@@ -59,6 +62,7 @@ accelerator = true
 kind = "uart"
 base = 0x4000_4000
 baud = 115200
+irq = 0
 
 [timer]
 kind = "systick"
@@ -75,6 +79,13 @@ args = ["-semihosting"]
 REAL = """\
 description = "ST Nucleo with an STM32F746"
 port = "stm32"
+stack = "16K"
+
+[settings]
+family = 7
+hse_hz = 8_000_000
+tx = "PD8"
+rx = "PD9"
 
 [cpu]
 name = "cortex-m7"
@@ -103,7 +114,7 @@ irq = 39
 clock_hz = 54_000_000
 
 [timer]
-kind = "dwt"
+kind = "systick"
 hz = 216_000_000
 
 [run.serial]
@@ -181,7 +192,7 @@ def test_an_emulated_board(tmp_path: Path) -> None:
         Memory("ssram23", "ram", 0x20000000, 4 << 20),
         Memory("psram", "external", 0x21000000, 16 << 20, accelerator=True),
     )
-    assert board.console == UartConsole(base=0x40004000, baud=115200)
+    assert board.console == UartConsole(base=0x40004000, baud=115200, irq=0)
     assert board.timer == Timer("systick", 25_000_000)
     assert board.runs == (
         QemuRun("arm", "mps2-an386", ram_origin=0x21000000, ram_length=16 << 20, args=("-semihosting",)),
@@ -194,6 +205,52 @@ def test_a_real_board(tmp_path: Path) -> None:
     assert board.console == UartConsole(base=0x40004800, baud=921600, irq=39, clock_hz=54_000_000)
     assert board.runs == (SerialRun(port="auto", usb="0483:374b"),)
     assert board.flash == OpenOcdFlash(config=("board/st_nucleo_f7.cfg",))
+
+
+def test_what_a_port_asks_for_and_the_stack(tmp_path: Path) -> None:
+    board = load(tmp_path, REAL)
+    assert board.stack == 16 << 10
+    assert board.port.name == "stm32"
+    assert board.settings == {"family": 7, "hse_hz": 8_000_000, "hse_bypass": False, "tx": "PD8", "rx": "PD9"}
+    assert load(tmp_path, EMULATED).stack == 8 << 10
+    assert load(tmp_path, EMULATED).settings == {}
+
+
+def test_a_port_of_ones_own_lies_beside_the_board_file(tmp_path: Path) -> None:
+    folder = tmp_path / "my_port"
+    folder.mkdir()
+    manifest = 'description = "Mine"\narch = ["armv7em"]\nshared = ["cortex_m", "common"]\n'
+    (folder / "port.toml").write_text(manifest)
+    board = load(tmp_path, changed(EMULATED, 'port = "mps"', 'port = "./my_port"'))
+    assert board.port.folder == folder
+    assert [source.name for source in board.port.sources] == ["my_port", "cortex_m", "common"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        (None, "cannot read board file my_port/port.toml: there is no such file"),
+        (
+            'description = "Mine"\narch = ["armv7em"]\nshared = ["cortex_n"]\n',
+            f"my_port/port.toml:3: 'shared' in the file has 'cortex_n'; there is no such folder in {PORTS}",
+        ),
+        (
+            'description = "Mine"\narch = ["armv7em"]\n[settings.pin]\ntype = "text"\nhelp = "it"\n',
+            "my_port/port.toml:4: 'type' in [settings.pin] is 'text'; wanted one of integer, string, boolean",
+        ),
+    ],
+)
+def test_a_wrong_port_is_named_with_its_line(tmp_path: Path, manifest: str | None, message: str) -> None:
+    folder = tmp_path / "my_port"
+    folder.mkdir()
+    if manifest is not None:
+        (folder / "port.toml").write_text(manifest)
+    assert complaint(tmp_path, changed(EMULATED, 'port = "mps"', 'port = "./my_port"')) == message
+
+
+def test_a_timer_in_memory_has_an_address(tmp_path: Path) -> None:
+    board = load_board("qemu_riscv32")
+    assert board.timer == Timer("mtime", 10_000_000, 0x0200BFF8)
 
 
 def test_a_board_may_run_in_two_ways_the_usual_one_first(tmp_path: Path) -> None:
@@ -230,14 +287,14 @@ WRONG_EMULATED = [
     (
         'machine = "mps2-an386"',
         'machin = "mps2-an386"',
-        "bench.toml:41: unknown key 'machin' in [run.qemu]; did you mean 'machine'? "
-        "(known: system, machine, cpu, ram_origin, ram_length, args)",
+        "bench.toml:42: unknown key 'machin' in [run.qemu]; did you mean 'machine'? "
+        "(known: system, machine, cpu, ram_origin, ram_length, serial, args)",
     ),
     (
         "[timer]",
         "[tmier]",
-        "bench.toml:35: unknown key 'tmier' in the file; did you mean 'timer'? "
-        "(known: description, port, cpu, memory, console, timer, run, flash)",
+        "bench.toml:36: unknown key 'tmier' in the file; did you mean 'timer'? "
+        "(known: description, port, stack, settings, cpu, memory, console, timer, run, flash)",
     ),
     (
         'name = "psram"',
@@ -247,17 +304,17 @@ WRONG_EMULATED = [
     (
         'machine = "mps2-an386"',
         "",
-        "bench.toml:39: [run.qemu] lacks 'machine': wanted a string",
+        "bench.toml:40: [run.qemu] lacks 'machine': wanted a string",
     ),
     (
-        'port = "mps2"',
+        'port = "mps"',
         "",
         "bench.toml:1: the file lacks 'port': wanted a string",
     ),
     (
         'kind = "systick"\nhz = 25_000_000',
         'kind = "systick"',
-        "bench.toml:35: [timer] lacks 'hz': wanted an integer",
+        "bench.toml:36: [timer] lacks 'hz': wanted an integer",
     ),
     (
         'arch = "armv7em"',
@@ -329,8 +386,8 @@ WRONG_EMULATED = [
     ),
     (
         'kind = "systick"',
-        'kind = "csr"',
-        "bench.toml:36: 'kind' in [timer] is 'csr'; armv7em has: systick, dwt",
+        'kind = "mtime"',
+        "bench.toml:37: 'kind' in [timer] is 'mtime'; armv7em has: systick",
     ),
     (
         'length = "4M"',
@@ -395,22 +452,22 @@ WRONG_EMULATED = [
     (
         'ram_length = "16M"',
         "",
-        "bench.toml:42: [run.qemu] has 'ram_origin' alone; wanted both ram_origin and ram_length",
+        "bench.toml:43: [run.qemu] has 'ram_origin' alone; wanted both ram_origin and ram_length",
     ),
     (
         "[run.qemu]",
         "[run.host]\n[run.qemu]",
-        "bench.toml:39: [run.host] is not for armv7em; wanted [run.qemu] or [run.serial]",
+        "bench.toml:40: [run.host] is not for armv7em; wanted [run.qemu] or [run.serial]",
     ),
     (
         '[run.qemu]\nsystem = "arm"',
         "[run]",
-        "bench.toml:40: unknown key 'machine' in [run] (known: host, qemu, serial)",
+        "bench.toml:41: unknown key 'machine' in [run] (known: host, qemu, serial)",
     ),
     (
         'system = "arm"',
         'system = ""',
-        "bench.toml:40: 'system' in [run.qemu] is empty; wanted a string",
+        "bench.toml:41: 'system' in [run.qemu] is empty; wanted a string",
     ),
     (
         'description = "Arm MPS2 with a Cortex-M4, under QEMU"',
@@ -426,29 +483,65 @@ WRONG_EMULATED = [
 
 WRONG_REAL = [
     (
+        'port = "stm32"',
+        'port = "stm23"',
+        "bench.toml:2: there is no port 'stm23'; did you mean 'stm32'? (known: host, mps, riscv_virt, stm32; "
+        "a port of your own is given as a path that begins with './')",
+    ),
+    (
+        'port = "stm32"',
+        'port = "riscv_virt"',
+        "bench.toml:2: port 'riscv_virt' is for rv32; this board is armv7em",
+    ),
+    (
+        'stack = "16K"',
+        "stack = 1001",
+        "bench.toml:3: 'stack' is 1001 bytes; wanted a multiple of 16, at least 1024",
+    ),
+    (
+        "family = 7",
+        'family = "F7"',
+        "bench.toml:6: 'family' in [settings] is 'F7' (a string); wanted an integer: 4 for STM32F4, 7 for STM32F7",
+    ),
+    (
+        'tx = "PD8"',
+        "",
+        "bench.toml:5: port 'stm32' wants 'tx' in [settings]: the pin that sends, such as \"PD8\"",
+    ),
+    (
+        'tx = "PD8"',
+        'txd = "PD8"',
+        "bench.toml:8: unknown key 'txd' in [settings]; did you mean 'tx'? (known: family, hse_hz, hse_bypass, tx, rx)",
+    ),
+    (
+        "hz = 216_000_000",
+        "hz = 216_000_000\nbase = 0xE000_E010",
+        "bench.toml:40: 'base' in [timer] is not for a timer of kind 'systick'; leave it out",
+    ),
+    (
         'usb = "0483:374b"',
         'usb = "0483"',
-        "bench.toml:35: 'usb' in [run.serial] is '0483'; wanted vendor:product as in '0483:374b'",
+        "bench.toml:42: 'usb' in [run.serial] is '0483'; wanted vendor:product as in '0483:374b'",
     ),
     (
         'tool = "openocd"',
         'tool = "opencd"',
-        "bench.toml:38: 'tool' in [flash] is 'opencd'; wanted one of openocd, pyocd, command; did you mean 'openocd'?",
+        "bench.toml:45: 'tool' in [flash] is 'opencd'; wanted one of openocd, pyocd, command; did you mean 'openocd'?",
     ),
     (
         'tool = "openocd"',
         'tool = "pyocd"',
-        "bench.toml:39: unknown key 'config' in [flash] (known: tool, target, options)",
+        "bench.toml:46: unknown key 'config' in [flash] (known: tool, target, options)",
     ),
     (
         'config = ["board/st_nucleo_f7.cfg"]',
         "config = []",
-        "bench.toml:37: [flash] lacks 'config': wanted an array of strings, not empty",
+        "bench.toml:44: [flash] lacks 'config': wanted an array of strings, not empty",
     ),
     (
         '[run.serial]\nusb = "0483:374b"',
         '[run.qemu]\nsystem = "arm"\nmachine = "netduinoplus2"',
-        "bench.toml:38: [flash] without [run.serial]: wanted both, since a flashed board runs by itself",
+        "bench.toml:45: [flash] without [run.serial]: wanted both, since a flashed board runs by itself",
     ),
 ]
 
@@ -515,7 +608,7 @@ def test_a_file_that_is_no_toml(tmp_path: Path, text: str | bytes, message: str)
 
 
 def test_byte_order_mark_and_dos_line_ends_do_no_harm(tmp_path: Path) -> None:
-    assert load(tmp_path, b"\xef\xbb\xbf" + HOST.replace("\n", "\r\n").encode()).port == "host"
+    assert load(tmp_path, b"\xef\xbb\xbf" + HOST.replace("\n", "\r\n").encode()).port.name == "host"
 
 
 def test_the_name_of_the_file_must_be_fit_for_a_board(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Board files: what a board is, where its memories lie, how firmware gets there and runs."""
 
 from uaccel.board.load import available_boards, load_board
+from uaccel.board.port import Port, Setting, available_ports
 from uaccel.board.types import (
     Board,
     CommandFlash,
@@ -28,13 +29,16 @@ __all__ = [
     "HostRun",
     "Memory",
     "OpenOcdFlash",
+    "Port",
     "PyOcdFlash",
     "QemuRun",
     "Run",
     "SerialRun",
+    "Setting",
     "StdioConsole",
     "Timer",
     "UartConsole",
     "available_boards",
+    "available_ports",
     "load_board",
 ]

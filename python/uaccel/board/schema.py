@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, Final, get_args
 
+from uaccel.board.port import Port, available_ports, read_port, settings_of, unknown_port
 from uaccel.board.source import TomlSource
 from uaccel.board.table import Table
 from uaccel.board.types import (
+    DEFAULT_STACK,
     Arch,
     Board,
     CommandFlash,
@@ -33,7 +35,19 @@ from uaccel.board.types import (
 )
 from uaccel.errors import BoardError
 
-_SECTIONS: Final = ("description", "port", "cpu", "memory", "console", "timer", "run", "flash")
+_SECTIONS: Final = (
+    "description",
+    "port",
+    "stack",
+    "settings",
+    "cpu",
+    "memory",
+    "console",
+    "timer",
+    "run",
+    "flash",
+)
+_SMALLEST_STACK: Final = 1024
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NANOSECONDS: Final = 1_000_000_000
 
@@ -47,11 +61,11 @@ class _ArchRules:
 _RULES: Final[dict[Arch, _ArchRules]] = {
     "native": _ArchRules((), ("host",)),
     "armv6m": _ArchRules((), ("systick",)),
-    "armv7m": _ArchRules((), ("systick", "dwt")),
-    "armv7em": _ArchRules(("fpu", "dsp"), ("systick", "dwt")),
-    "armv8m": _ArchRules(("fpu", "dsp"), ("systick", "dwt")),
-    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick", "dwt")),
-    "rv32": _ArchRules(("fpu", "rvv"), ("csr",)),
+    "armv7m": _ArchRules((), ("systick",)),
+    "armv7em": _ArchRules(("fpu", "dsp"), ("systick",)),
+    "armv8m": _ArchRules(("fpu", "dsp"), ("systick",)),
+    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick",)),
+    "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle")),
 }
 
 
@@ -66,16 +80,19 @@ def board_from_source(source: TomlSource) -> Board:
     file = Table(source, (), source.data, _SECTIONS)
     cpu = _cpu(file.table("cpu", _keys(Cpu)))
     runs = _runs(file, cpu)
+    port = _port(file, cpu)
     board = Board(
         name=name,
         description=file.string("description"),
-        port=_identifier(file, "port"),
+        port=port,
         cpu=cpu,
         memories=_memories(file, cpu),
         console=_console(file, cpu),
         timer=_timer(file.table("timer", _keys(Timer)), cpu),
         runs=runs,
         flash=_flash(file, runs),
+        stack=_stack(file),
+        settings=settings_of(file, port),
         source=source,
     )
     _check_accelerator_memories(board)
@@ -92,6 +109,25 @@ def _identifier(table: Table, key: str) -> str:
     if not _NAME.fullmatch(value):
         raise table.error(f"'{key}' in {table} is {value!r}; wanted lower-case letters, digits and underscores", key)
     return value
+
+
+def _port(file: Table, cpu: Cpu) -> Port:
+    """A port that comes with uaccel, or the user's: a folder beside the board file."""
+    name = file.string("port")
+    folder = file.source.path.parent / name if name.startswith((".", "/")) else available_ports().get(name)
+    if folder is None:
+        raise file.error(unknown_port(name), "port")
+    port = read_port(folder.resolve())
+    if cpu.arch not in port.arch:
+        raise file.error(f"port '{port.name}' is for {', '.join(port.arch)}; this board is {cpu.arch}", "port")
+    return port
+
+
+def _stack(file: Table) -> int:
+    stack = file.size("stack") if "stack" in file else DEFAULT_STACK
+    if stack < _SMALLEST_STACK or stack % 16:
+        raise file.error(f"'stack' is {stack} bytes; wanted a multiple of 16, at least {_SMALLEST_STACK}", "stack")
+    return stack
 
 
 def _cpu(table: Table) -> Cpu:
@@ -170,7 +206,7 @@ def _console(file: Table, cpu: Cpu) -> Console:
     return UartConsole(
         base=table.address("base"),
         baud=table.integer("baud", 1200, 20_000_000),
-        irq=table.integer("irq", 0, 1023) if "irq" in table else None,
+        irq=table.integer("irq", 0, 1023),
         clock_hz=table.integer("clock_hz", 1, 4_000_000_000) if "clock_hz" in table else None,
     )
 
@@ -180,11 +216,12 @@ def _timer(table: Table, cpu: Cpu) -> Timer:
     allowed = _RULES[cpu.arch].timers
     if kind not in allowed:
         raise table.error(f"'kind' in {table} is '{kind}'; {cpu.arch} has: {', '.join(allowed)}", "kind")
-    if kind != "host":
-        return Timer(kind, table.integer("hz", 1, 4_000_000_000))
-    if "hz" in table:
-        raise table.error(f"'hz' in {table} is not for a timer of kind 'host'; leave it out", "hz")
-    return Timer(kind, _NANOSECONDS)
+    for key, kinds in (("hz", ("systick", "mtime", "mcycle")), ("base", ("mtime",))):
+        if key in table and kind not in kinds:
+            raise table.error(f"'{key}' in {table} is not for a timer of kind '{kind}'; leave it out", key)
+    if kind == "host":
+        return Timer(kind, _NANOSECONDS)
+    return Timer(kind, table.integer("hz", 1, 4_000_000_000), table.address("base") if kind == "mtime" else None)
 
 
 def _runs(file: Table, cpu: Cpu) -> tuple[Run, ...]:
@@ -217,6 +254,7 @@ def _qemu_run(parent: Table) -> QemuRun:
         cpu=table.string("cpu") if "cpu" in table else None,
         ram_origin=table.address("ram_origin") if has_ram else None,
         ram_length=table.size("ram_length") if has_ram else None,
+        serial=table.integer("serial", 0, 15) if "serial" in table else 0,
         args=table.strings("args"),
     )
 

@@ -60,14 +60,14 @@ class Table:
 
     def string(self, key: str) -> str:
         """A text that is not empty."""
-        value = self._value(key, str, "a string")
+        value = self.value(key, str, "a string")
         if not value:
             raise self.error(f"'{key}' in {self} is empty; wanted a string", key)
         return str(value)
 
     def choice(self, key: str, options: Sequence[_Choice]) -> _Choice:
         """One of a few words."""
-        return self._one_of(key, self._value(key, str, f"one of {', '.join(options)}"), options)
+        return self._one_of(key, self.value(key, str, f"one of {', '.join(options)}"), options)
 
     def choices(self, key: str, options: Sequence[_Choice]) -> tuple[_Choice, ...]:
         """Some of a few words, none twice; the key may be left out."""
@@ -81,7 +81,7 @@ class Table:
         """An array of texts; the key may be left out."""
         if key not in self:
             return ()
-        values = self._value(key, list, "an array of strings")
+        values = self.value(key, list, "an array of strings")
         for value in values:
             if not isinstance(value, str):
                 raise self.error(f"'{key}' in {self} holds {_seen(value)}; wanted an array of strings", key)
@@ -89,18 +89,18 @@ class Table:
 
     def boolean(self, key: str) -> bool:
         """True or false; false where the key is left out."""
-        return key in self and bool(self._value(key, bool, "true or false"))
+        return key in self and bool(self.value(key, bool, "true or false"))
 
     def integer(self, key: str, low: int, high: int) -> int:
         """An integer within limits."""
-        value = int(self._value(key, int, "an integer"))
+        value = int(self.value(key, int, "an integer"))
         if not low <= value <= high:
             raise self.error(f"'{key}' in {self} is {value}; wanted {low} to {high}", key)
         return value
 
     def address(self, key: str) -> int:
         """A 32-bit address."""
-        value = int(self._value(key, int, "an address such as 0x2000_0000"))
+        value = int(self.value(key, int, "an address such as 0x2000_0000"))
         if not 0 <= value < _ADDRESS_LIMIT:
             raise self.error(f"'{key}' in {self} is {value:#x}; wanted an address of 32 bits", key)
         return value
@@ -115,21 +115,21 @@ class Table:
                 raise self.error(f"'{key}' in {self} is {_seen(value)}; wanted {wanted}", key)
             value = int(match[1]) * _UNITS[match[2]]
         else:
-            value = int(self._value(key, int, wanted))
+            value = int(self.value(key, int, wanted))
         if not 0 < value <= _ADDRESS_LIMIT:
             raise self.error(f"'{key}' in {self} is {value} bytes; wanted 1 to {_ADDRESS_LIMIT}", key)
         return value
 
     def table(self, key: str, keys: Sequence[str]) -> Table:
         """A table within this one."""
-        return Table(self.source, (*self.path, key), self._value(key, dict, f"a table [{key}]"), keys)
+        return Table(self.source, (*self.path, key), self.value(key, dict, f"a table [{key}]"), keys)
 
     def tables(self, key: str, keys: Sequence[str]) -> list[Table]:
         """An array of tables; the key may be left out."""
         if key not in self:
             return []
         wanted = f"tables [[{key}]]"
-        rows = self._value(key, list, wanted)
+        rows = self.value(key, list, wanted)
         for row in rows:
             if not isinstance(row, dict):
                 raise self.error(f"'{key}' in {self} holds {_seen(row)}; wanted {wanted}", key)
@@ -142,7 +142,8 @@ class Table:
         near = did_you_mean(value, options)
         raise self.error(f"'{key}' in {self} is {value!r}; wanted one of {', '.join(options)}{near}", key)
 
-    def _value(self, key: str, kind: type, wanted: str) -> Any:
+    def value(self, key: str, kind: type, wanted: str) -> Any:
+        """A value of exactly this type."""
         if key not in self._data:
             raise self.error(f"{self} lacks '{key}': wanted {wanted}")
         value = self._data[key]

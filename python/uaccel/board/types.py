@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from uaccel.board.port import Port, SettingValue
 from uaccel.board.source import KeyPath, TomlSource
 
 Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
 Feature = Literal["fpu", "dsp", "helium", "rvv"]
 MemoryKind = Literal["flash", "ram", "tcm", "external"]
-TimerKind = Literal["host", "systick", "dwt", "csr"]
+TimerKind = Literal["host", "systick", "mtime", "mcycle"]
+
+DEFAULT_STACK = 8192
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,10 @@ class UartConsole:
     kind: ClassVar[Literal["uart"]] = "uart"
     base: int
     baud: int
-    irq: int | None = None
+    irq: int
+    """The number of its interrupt at the CPU's interrupt controller."""
     clock_hz: int | None = None
-    """What the baud rate is divided from, where that is not the CPU's clock."""
+    """What the baud rate is divided from, where that is not the timer's clock."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class Timer:
 
     kind: TimerKind
     hz: int
+    base: int | None = None
+    """Where the registers of ``mtime`` lie; the other kinds are part of the CPU."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ class QemuRun:
     ram_origin: int | None = None
     """Where the machine's main RAM lies: what a shared memory file can stand behind."""
     ram_length: int | None = None
+    serial: int = 0
+    """Which of the machine's serial lines the console is."""
     args: tuple[str, ...] = ()
 
 
@@ -145,8 +154,8 @@ class Board:
 
     name: str
     description: str
-    port: str
-    """The folder of ``firmware/ports`` with its start-up and console."""
+    port: Port
+    """Its start-up code and drivers."""
     cpu: Cpu
     memories: tuple[Memory, ...]
     console: Console
@@ -154,6 +163,10 @@ class Board:
     runs: tuple[Run, ...]
     """Ways to run firmware on it, the usual one first."""
     flash: Flash | None
+    stack: int
+    """Bytes of stack for the firmware."""
+    settings: Mapping[str, SettingValue]
+    """What its port asks for beyond the rest: every setting of the port, by name."""
     source: TomlSource = field(repr=False, compare=False)
 
     @property

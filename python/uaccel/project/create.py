@@ -7,19 +7,27 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from uaccel.board import Board
-from uaccel.errors import BoardError
+from uaccel.board.port import MANIFEST
+from uaccel.project.boardfiles import board_files
+from uaccel.project.layout import needs_of
 from uaccel.resources import data_dir
 
 
 def create_project(files: Mapping[str, bytes], board: Board, folder: Path) -> None:
     """``files``: the archive's, by path. The folder is made and filled; it must not hold anything yet."""
-    port = data_dir("firmware") / "ports" / board.port
-    if not port.is_dir():
-        raise BoardError(f"{board.file}: there is no port '{board.port}' in {port.parent}; use one that is there")
+    texts = board_files(board, needs_of(files))
     shutil.copytree(data_dir("project_template"), folder, dirs_exist_ok=True)
-    for part in ("include", "runtime", f"ports/{board.port}"):
+    for part in ("include", "runtime"):
         shutil.copytree(data_dir("firmware") / part, folder / "firmware" / part, dirs_exist_ok=True)
+    for port in board.port.sources:
+        target = folder / "firmware" / "ports" / port.name
+        shutil.copytree(port, target, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
+    for name, text in texts.items():
+        _write(folder / name, text.encode())
     for name, content in files.items():
-        target = folder / "model" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        _write(folder / "model" / name, content)
+
+
+def _write(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)

@@ -1,0 +1,43 @@
+/* What every Cortex-M has: its system registers, and how ports use them. */
+#ifndef UACCEL_CORTEX_M_CORE_H
+#define UACCEL_CORTEX_M_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UACCEL_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+
+/* Called by startup.S before main(): vectors, separate fault handlers, a guard below the stack. */
+void uaccel_core_init(void);
+
+/* Let external interrupt `irq` come: the console's, which common/console.c serves. */
+void uaccel_core_enable_interrupt(uint32_t irq);
+
+/* Start SysTick at `hz`, the clock of the CPU. */
+void uaccel_core_start_timer(uint32_t hz);
+
+/* Sleep until an interrupt is pending. With interrupts off it is not served, so that nothing is missed between looking
+ * and sleeping. */
+static inline void uaccel_core_sleep(void)
+{
+    __asm volatile("dsb\n\twfi" ::: "memory");
+}
+
+static inline uintptr_t uaccel_core_stack_pointer(void)
+{
+    uintptr_t value;
+    __asm volatile("mov %0, sp" : "=r"(value));
+    return value;
+}
+
+static inline void uaccel_core_interrupts_off(void)
+{
+    __asm volatile("cpsid i" ::: "memory");
+}
+
+static inline void uaccel_core_interrupts_on(void)
+{
+    __asm volatile("cpsie i\n\tisb" ::: "memory");
+}
+
+#endif

@@ -1,0 +1,68 @@
+#include "core.h"
+
+#include <stdbool.h>
+
+#include "report.h"
+#include "uaccel_port.h"
+
+enum { GUARD_BYTES = 128, PMP_NAPOT = 3 << 3, PMP_LOCKED = 1 << 7 };
+enum { RA, A0, A1, A2, A3 }; /* of the frame that startup.S leaves */
+
+extern uint32_t uaccel_stack_guard[]; /* just below the stack */
+extern uint32_t uaccel_stack_bottom[];
+extern uint32_t uaccel_stack_top[];
+
+/* A store just below the stack is a fault, not a silently changed variable: no access, not even for machine mode. */
+void uaccel_core_init(void)
+{
+    const uint32_t address = (uint32_t)(uintptr_t)uaccel_stack_guard >> 2 | (GUARD_BYTES / 8u - 1u);
+    __asm volatile("csrw pmpaddr0, %0" ::"r"(address));
+    __asm volatile("csrw pmpcfg0, %0" ::"r"(PMP_LOCKED | PMP_NAPOT));
+    uaccel_core_interrupts_on();
+}
+
+static const char *cause_name(uint32_t cause)
+{
+    static const char *const names[] = {
+        "jump to an odd address",        "no code at that address",
+        "undefined instruction",         "breakpoint",
+        "unaligned load",                "load from an address where there is nothing",
+        "unaligned store",               "store to an address where there is nothing",
+    };
+    return cause < sizeof names / sizeof names[0] ? names[cause] : "unexpected exception";
+}
+
+static void report_fault(uint32_t cause, const uint32_t *frame)
+{
+    static struct uaccel_report report;
+    uint32_t pc;
+    uint32_t value;
+    uint32_t sp;
+    __asm volatile("csrr %0, mepc" : "=r"(pc));
+    __asm volatile("csrr %0, mtval" : "=r"(value));
+    __asm volatile("csrr %0, mscratch" : "=r"(sp));
+    const bool overflow = sp < (uint32_t)(uintptr_t)uaccel_stack_bottom || sp > (uint32_t)(uintptr_t)uaccel_stack_top;
+    report.used = 0;
+    uaccel_report_text(&report, "fault: ");
+    uaccel_report_text(&report, overflow ? "stack overflow" : cause_name(cause));
+    uaccel_report_hex(&report, "pc", pc);
+    uaccel_report_hex(&report, "ra", frame[RA]);
+    uaccel_report_hex(&report, "sp", sp);
+    uaccel_report_hex(&report, "a0", frame[A0]);
+    uaccel_report_hex(&report, "a1", frame[A1]);
+    uaccel_report_hex(&report, "a2", frame[A2]);
+    uaccel_report_hex(&report, "a3", frame[A3]);
+    uaccel_report_hex(&report, "mcause", cause);
+    uaccel_report_hex(&report, "mtval", value);
+    uaccel_port_fault(report.text);
+}
+
+void uaccel_handle_trap(uint32_t cause, const uint32_t *frame);
+UACCEL_PORT_UNCOUNTED void uaccel_handle_trap(uint32_t cause, const uint32_t *frame)
+{
+    if (cause == (0x80000000u | 11u)) {
+        uaccel_external_interrupt();
+    } else {
+        report_fault(cause, frame);
+    }
+}

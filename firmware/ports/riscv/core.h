@@ -1,0 +1,46 @@
+/* What every RV32 core in machine mode has, and how ports use it. */
+#ifndef UACCEL_RISCV_CORE_H
+#define UACCEL_RISCV_CORE_H
+
+#include <stdint.h>
+
+#define UACCEL_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+
+/* Called by startup.S before main(): the guard below the stack. */
+void uaccel_core_init(void);
+
+/* The machine's external interrupt: a port serves its controller here, and calls uaccel_console_receive.
+ * UACCEL_PORT_UNCOUNTED. */
+void uaccel_external_interrupt(void);
+
+/* Let the external interrupt come. */
+static inline void uaccel_core_enable_interrupt(void)
+{
+    __asm volatile("csrs mie, %0" ::"r"(1u << 11) : "memory");
+}
+
+/* Sleep until an interrupt is pending. With interrupts off it is not served, so that nothing is missed between looking
+ * and sleeping. */
+static inline void uaccel_core_sleep(void)
+{
+    __asm volatile("wfi" ::: "memory");
+}
+
+static inline uintptr_t uaccel_core_stack_pointer(void)
+{
+    uintptr_t value;
+    __asm volatile("mv %0, sp" : "=r"(value));
+    return value;
+}
+
+static inline void uaccel_core_interrupts_off(void)
+{
+    __asm volatile("csrci mstatus, 8" ::: "memory");
+}
+
+static inline void uaccel_core_interrupts_on(void)
+{
+    __asm volatile("csrsi mstatus, 8" ::: "memory");
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* From reset to main() on RV32 in machine mode, and the way into and out of traps.
+ *
+ * main() runs on its own stack, traps on another (mscratch holds whichever is not in use), so that a fault can be
+ * reported when the stack is what failed. */
+#include "uaccel_board.h"
+
+#ifdef __riscv_flen
+#define FPU_ON 0x2000           /* mstatus.FS */
+#define FRAME_BYTES (64 + 20 * 8)
+#if __riscv_flen == 64
+#define STORE_F fsd
+#define LOAD_F fld
+#else
+#define STORE_F fsw
+#define LOAD_F flw
+#endif
+/* Every FPU register that a C function may change. */
+    .macro for_each_float operation
+    .set offset, 64
+    .irp register, ft0, ft1, ft2, ft3, ft4, ft5, ft6, ft7, ft8, ft9, ft10, ft11, fa0, fa1, fa2, fa3, fa4, fa5, fa6, fa7
+    \operation \register, offset(sp)
+    .set offset, offset + 8
+    .endr
+    .endm
+#else
+#define FPU_ON 0
+#define FRAME_BYTES 64
+#endif
+#ifdef UACCEL_BOARD_HAS_RVV
+#define VECTOR_ON 0x600         /* mstatus.VS */
+#else
+#define VECTOR_ON 0
+#endif
+
+    .section .uaccel_vectors, "ax", @progbits
+    .global uaccel_reset
+    .type uaccel_reset, @function
+uaccel_reset:
+    csrw    mie, zero
+    csrci   mstatus, 8
+#if FPU_ON + VECTOR_ON
+    li      t0, FPU_ON + VECTOR_ON
+    csrs    mstatus, t0
+#endif
+    .option push
+    .option norelax
+    la      gp, __global_pointer$
+    .option pop
+    la      t0, uaccel_trap
+    csrw    mtvec, t0
+    la      t0, uaccel_interrupt_stack_top
+    csrw    mscratch, t0
+    la      sp, uaccel_stack_top
+
+    la      t0, uaccel_data_start
+    la      t1, uaccel_data_end
+    la      t2, uaccel_data_load
+    j       2f
+1:  lw      t3, 0(t2)
+    sw      t3, 0(t0)
+    addi    t0, t0, 4
+    addi    t2, t2, 4
+2:  bltu    t0, t1, 1b
+
+    la      t0, uaccel_bss_start
+    la      t1, uaccel_bss_end
+    j       4f
+3:  sw      zero, 0(t0)
+    addi    t0, t0, 4
+4:  bltu    t0, t1, 3b
+
+    call    uaccel_core_init
+    call    main
+    la      a0, uaccel_returned
+    call    uaccel_port_fault
+    .size uaccel_reset, . - uaccel_reset
+
+    .section .text.uaccel_uncounted, "ax", @progbits
+    .balign 4
+    .type uaccel_trap, @function
+uaccel_trap:
+    csrrw   sp, mscratch, sp
+    addi    sp, sp, -FRAME_BYTES
+    sw      ra, 0(sp)
+    sw      a0, 4(sp)
+    sw      a1, 8(sp)
+    sw      a2, 12(sp)
+    sw      a3, 16(sp)
+    sw      a4, 20(sp)
+    sw      a5, 24(sp)
+    sw      a6, 28(sp)
+    sw      a7, 32(sp)
+    sw      t0, 36(sp)
+    sw      t1, 40(sp)
+    sw      t2, 44(sp)
+    sw      t3, 48(sp)
+    sw      t4, 52(sp)
+    sw      t5, 56(sp)
+    sw      t6, 60(sp)
+#if FPU_ON
+    for_each_float STORE_F
+#endif
+    csrr    a0, mcause
+    mv      a1, sp
+    call    uaccel_handle_trap
+#if FPU_ON
+    for_each_float LOAD_F
+#endif
+    lw      ra, 0(sp)
+    lw      a0, 4(sp)
+    lw      a1, 8(sp)
+    lw      a2, 12(sp)
+    lw      a3, 16(sp)
+    lw      a4, 20(sp)
+    lw      a5, 24(sp)
+    lw      a6, 28(sp)
+    lw      a7, 32(sp)
+    lw      t0, 36(sp)
+    lw      t1, 40(sp)
+    lw      t2, 44(sp)
+    lw      t3, 48(sp)
+    lw      t4, 52(sp)
+    lw      t5, 56(sp)
+    lw      t6, 60(sp)
+    addi    sp, sp, FRAME_BYTES
+    csrrw   sp, mscratch, sp
+    mret
+    .size uaccel_trap, . - uaccel_trap
+
+    .section .rodata.uaccel_returned, "a", @progbits
+uaccel_returned:
+    .asciz "main() returned"

@@ -1,0 +1,27 @@
+# The firmware for a board without an operating system: start-up code from the port, memory from board/memory.ld.
+enable_language(ASM)
+
+set(SIZE_OPTIONS -ffunction-sections -fdata-sections -fno-common)
+target_compile_options(model PRIVATE ${SIZE_OPTIONS})
+target_compile_options(firmware PRIVATE ${SIZE_OPTIONS} -fno-asynchronous-unwind-tables)
+target_include_directories(firmware PRIVATE board)
+foreach(NAME IN LISTS BOARD_PORTS)
+  target_include_directories(firmware PRIVATE firmware/ports/${NAME})
+endforeach()
+
+# What board/memory.ld puts in a memory of its own.
+target_compile_definitions(
+  model
+  PUBLIC "UACCEL_CONSTANT=__attribute__((section(\".rodata.uaccel_weights\"), aligned(4)))"
+         "UACCEL_WORKSPACE=__attribute__((section(\".bss.uaccel_arena\")))"
+         "UACCEL_IO=__attribute__((section(\".bss.uaccel_io\")))")
+
+set(MEMORY ${CMAKE_CURRENT_SOURCE_DIR}/board/memory.ld)
+set_target_properties(firmware PROPERTIES SUFFIX .elf LINK_DEPENDS ${MEMORY})
+target_link_options(firmware PRIVATE ${BOARD_LINK_FLAGS} -nostartfiles -T${MEMORY} -Wl,--gc-sections
+                    -Wl,-Map=${CMAKE_CURRENT_BINARY_DIR}/firmware.map)
+
+if(BOARD_OBJCOPY)
+  add_custom_command(TARGET firmware POST_BUILD
+                     COMMAND ${BOARD_OBJCOPY} -O binary $<TARGET_FILE:firmware> firmware.bin)
+endif()

@@ -1,0 +1,7 @@
+# The firmware as a process of this computer, which has memory enough for large packets.
+find_package(Threads REQUIRED)
+get_target_property(SOURCES firmware SOURCES)
+list(FILTER SOURCES EXCLUDE REGEX uaccel_main) # the port has a main function of its own
+set_property(TARGET firmware PROPERTY SOURCES ${SOURCES})
+target_compile_definitions(firmware PRIVATE UACCEL_BODY_BYTES=4096 UACCEL_PORT_RECEIVE_BYTES=16384)
+target_link_libraries(firmware PRIVATE Threads::Threads)

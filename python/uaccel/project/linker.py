@@ -1,0 +1,116 @@
+"""The linker script of a project, from the memories of its board."""
+
+from __future__ import annotations
+
+from uaccel.board import Board, Memory
+from uaccel.project.layout import GUARD, INTERRUPT_STACK, Layout, Needs, regions
+
+
+def linker_script(board: Board, needs: Needs, layout: Layout) -> str:
+    """For GNU ld; what its symbols mean is told in docs/boards.md."""
+    places = "\n".join(f" *   {what}: {memory.name}" for what, memory in regions(layout))
+    memories = "\n".join(_region(memory) for memory in board.memories)
+    return _SCRIPT.format(
+        board=board.name,
+        file=board.file.name,
+        model=needs.model,
+        places=places,
+        memories=memories,
+        code=layout.code.name,
+        weights=layout.weights.name,
+        data=layout.data.name,
+        arena=layout.arena.name,
+        io=layout.io.name,
+        shared="" if layout.shared is None else _SHARED.format(shared=layout.shared.name),
+        guard=GUARD,
+        stack=board.stack,
+        interrupt_stack=INTERRUPT_STACK,
+    )
+
+
+def _region(memory: Memory) -> str:
+    access = "rx" if memory.kind == "flash" else "rwx"
+    return f"  {memory.name} ({access}) : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length:#x}"
+
+
+_SHARED = """  /* What an accelerator reads and writes by itself. */
+  .uaccel_shared (NOLOAD) :
+  {{
+    . = ALIGN(4096);
+    uaccel_shared_start = .;
+    KEEP(*(.bss.uaccel_window))
+    *(.bss.uaccel_shared)
+    uaccel_shared_end = .;
+  }} > {shared}
+
+"""
+
+_SCRIPT = """\
+/* Board {board}, model {model}: made from {file}; make a new project instead of editing it.
+{places} */
+ENTRY(uaccel_reset)
+
+MEMORY
+{{
+{memories}
+}}
+
+SECTIONS
+{{
+  .uaccel_vectors : {{ KEEP(*(.uaccel_vectors)) }} > {code}
+
+  .uaccel_weights : {{ . = ALIGN(16); *(.rodata.uaccel_weights) . = ALIGN(8); }} > {weights}
+
+  .text :
+  {{
+    uaccel_uncounted_start = .;
+    *(.text.uaccel_uncounted)
+    uaccel_uncounted_end = .;
+    *(.text .text.*)
+    . = ALIGN(8);
+    *(.rodata .rodata.* .srodata .srodata.*)
+    . = ALIGN(8);
+  }} > {code}
+
+  /* The stack is at the bottom, with a guard below it: what runs over it is a fault, and not another variable. */
+  .uaccel_stacks (NOLOAD) :
+  {{
+    . = ALIGN({guard});
+    uaccel_stack_guard = .;
+    . += {guard};
+    uaccel_stack_bottom = .;
+    . += {stack};
+    uaccel_stack_top = .;
+    uaccel_interrupt_stack_bottom = .;
+    . += {interrupt_stack};
+    uaccel_interrupt_stack_top = .;
+  }} > {data}
+
+  .data :
+  {{
+    . = ALIGN(8);
+    uaccel_data_start = .;
+    *(.data .data.*)
+    PROVIDE(__global_pointer$ = . + 0x800);
+    *(.sdata .sdata.*)
+    . = ALIGN(8);
+    uaccel_data_end = .;
+  }} > {data} AT> {code}
+  uaccel_data_load = LOADADDR(.data);
+
+  /* Left as they are at start-up: their contents do not matter then. */
+  .uaccel_arena (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_arena) }} > {arena}
+  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
+
+{shared}  .bss (NOLOAD) :
+  {{
+    . = ALIGN(8);
+    uaccel_bss_start = .;
+    *(.bss .bss.* .sbss .sbss.* COMMON)
+    . = ALIGN(8);
+    uaccel_bss_end = .;
+  }} > {data}
+
+  /DISCARD/ : {{ *(.ARM.exidx* .ARM.extab* .eh_frame* .init_array* .fini_array* .preinit_array*) }}
+}}
+"""
