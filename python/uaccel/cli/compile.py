@@ -16,6 +16,7 @@ from uaccel.cli.model_options import (
     require_accelerators,
 )
 from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +46,7 @@ def compile_command(
     target = load_board(board)
     require_accelerators(accelerator)
     archive = output or Path(f"{model.stem}.tar")
+    require_writable(archive, "-o")
     with progress() as step:
         from uaccel.cli.model_options import emit_options
         from uaccel.emit.archive import write_archive

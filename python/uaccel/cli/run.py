@@ -18,6 +18,7 @@ from uaccel.cli.model_options import (
 )
 from uaccel.cli.output import JsonFlag, Steps, emit, progress
 from uaccel.errors import UaccelError, VerificationError
+from uaccel.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,6 +59,8 @@ def run_command(
     """Compile a model, build its firmware, run it, and show what came out."""
     target = load_board(board)
     require_accelerators(accelerator)
+    if outputs is not None:
+        require_writable(outputs, "--outputs")
     if project is not None and project.exists() and (not project.is_dir() or any(project.iterdir())):
         raise UaccelError(f"--project {project} exists already; name a folder that does not")
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
@@ -101,13 +104,10 @@ def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, A
 
 
 def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: int) -> None:
-    import numpy as np
+    from uaccel.npz import write_npz
 
-    try:
-        with path.open("wb") as stream:
-            np.savez(stream, **_batches(compiled, measured, repeat))
-    except OSError as error:
-        raise UaccelError(f"cannot write outputs {path}: {error.strerror or error}") from error
+    arrays = _batches(compiled, measured, repeat)
+    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:

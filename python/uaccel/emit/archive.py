@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tarfile
-import tempfile
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import kernel_files
 from uaccel.emit.metadata import metadata
-from uaccel.errors import UaccelError
+from uaccel.files import write_atomically
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
+from uaccel.npz import write_npz
 
 CODE = "codegen/host"
 FOLDERS = (
@@ -52,37 +49,19 @@ def archive_files(
 
 
 def _parameters(generated: Generated) -> bytes:
-    """The constants as numpy reads them; a fixed date in every entry, as numpy writes it."""
+    """The constants as numpy reads them."""
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {array.symbol: array.data for array in generated.arrays}
-    np.savez(buffer, **arrays)
+    write_npz(buffer, {array.symbol: array.data for array in generated.arrays})
     return buffer.getvalue()
 
 
-def write_archive(path: Path, files: dict[str, bytes]) -> None:
-    """Write beside the target and move over it, so that a failure leaves nothing half-written."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                _write_tar(stream, files)
-            Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise UaccelError(f"cannot write {path}: {error.strerror or error}; choose another place with -o") from error
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def write_archive(path: Path, files: dict[str, bytes], option: str = "-o") -> None:
+    """The archive as a file; ``option`` is where a user chooses its place."""
+    write_atomically(path, lambda stream: _write_tar(stream, files), option)
 
 
 def _write_tar(stream: Any, files: dict[str, bytes]) -> None:
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for folder in FOLDERS:
             entry = tarfile.TarInfo(f"./{folder}")
             entry.type, entry.mode = tarfile.DIRTYPE, 0o755
