@@ -21,6 +21,7 @@ def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     values = [int(extent) for extent in need_constant(operator.required_input(1), "size").reshape(-1)]
     need(len(values) == 2 and min(values) > 0, f"size {values} is not a height and a width")
+    need(max(values) <= LARGEST_EXTENT, f"size {values} is larger than {LARGEST_EXTENT} pixels")
     return values[0], values[1]
 
 
