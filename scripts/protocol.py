@@ -23,7 +23,6 @@ HEADER = ROOT / "firmware" / "include" / "uaccel_protocol.h"
 MODULE = ROOT / "python" / "uaccel" / "session" / "ids.py"
 DOCUMENT = ROOT / "docs" / "protocol.md"
 
-FIRST_FROM_DEVICE = 0x80
 BEGIN, END = "<!-- {}: from firmware/protocol.toml -->\n", "<!-- end -->\n"
 
 # Bytes, and how Python's struct calls it.
@@ -96,6 +95,7 @@ class Table:
 @dataclass(frozen=True)
 class Protocol:
     version: int
+    from_device: int
     packet: Message
     messages: tuple[Message, ...]
     tables: tuple[Table, ...]
@@ -110,7 +110,7 @@ def load(text: str) -> Protocol:
     for what, ids in [("message", [m.id for m in messages]), *((t.name, [v.id for v in t.values]) for t in tables)]:
         if len(set(ids)) != len(ids):
             raise SystemExit(f"{SOURCE}: two entries of {what} have the same id")
-    return Protocol(document["version"], packet, messages, tables)
+    return Protocol(document["version"], document["from_device"], packet, messages, tables)
 
 
 def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:
@@ -136,6 +136,7 @@ def c_header(protocol: Protocol) -> str:
         "#define UACCEL_PROTOCOL_H",
         "",
         f"#define UACCEL_PROTOCOL_VERSION {protocol.version}u",
+        f"#define UACCEL_FROM_DEVICE 0x{protocol.from_device:02X}u",
         "",
         "/* A packet: header, body, CRC-32. */",
         *_c_layout(protocol.packet, "PACKET"),
@@ -169,6 +170,7 @@ def python_module(protocol: Protocol) -> str:
         "from typing import ClassVar, Final\n\n"
         "from uaccel.session.message import Message\n\n"
         f"VERSION: Final = {protocol.version}\n"
+        f"FROM_DEVICE: Final = 0x{protocol.from_device:02X}\n"
         f'HEADER: Final = Struct("{_format(protocol.packet)}")\n'
         '"""' + ", ".join(field.name for field in protocol.packet.fields) + '"""\n',
         _enum("Type", "What a packet is.", [Named(m.name, m.id, m.about) for m in protocol.messages], hexadecimal=True),
@@ -207,8 +209,8 @@ def _dataclass(message: Message) -> str:
 def document_sections(protocol: Protocol) -> dict[str, str]:
     """The generated parts of the document, by the name in their markers."""
     packet = _rows(("offset", "field", "type", "meaning"), _layout_rows(protocol.packet))
-    from_host = [m for m in protocol.messages if m.id < FIRST_FROM_DEVICE]
-    from_device = [m for m in protocol.messages if m.id >= FIRST_FROM_DEVICE]
+    from_host = [m for m in protocol.messages if m.id < protocol.from_device]
+    from_device = [m for m in protocol.messages if m.id >= protocol.from_device]
     return {
         "packet": packet,
         "requests": "\n".join(_section(message) for message in from_host),

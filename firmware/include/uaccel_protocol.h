@@ -5,6 +5,7 @@
 #define UACCEL_PROTOCOL_H
 
 #define UACCEL_PROTOCOL_VERSION 1u
+#define UACCEL_FROM_DEVICE 0x80u
 
 /* A packet: header, body, CRC-32. */
 #define UACCEL_PACKET_TYPE_AT 0u

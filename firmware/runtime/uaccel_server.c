@@ -401,7 +401,7 @@ static void take(const uint8_t *packet, uint32_t bytes)
         bytes - UACCEL_PACKET_BYTES,
         false,
     };
-    if (request.type >= UACCEL_TYPE_HELLO_REPLY || request.token == 0) {
+    if (request.type >= UACCEL_FROM_DEVICE || request.token == 0) {
         return; /* our own words on a line that sends them back, or nobody's */
     }
     if (request.type == UACCEL_TYPE_HELLO) {

@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 from uaccel.session.message import Message
 
 VERSION: Final = 1
+FROM_DEVICE: Final = 0x80
 HEADER: Final = Struct("<BHI")
 """type, sequence, token"""
 

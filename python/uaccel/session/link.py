@@ -15,12 +15,24 @@ from typing import Final
 
 from uaccel.errors import DeviceError
 from uaccel.session.frame import OVERHEAD, Decoder, Packet, encode
-from uaccel.session.ids import VERSION, Boot, Data, Error, ErrorCode, Fault, Hello, HelloReply, Log, Reset, Type
+from uaccel.session.ids import (
+    FROM_DEVICE,
+    VERSION,
+    Boot,
+    Data,
+    Error,
+    ErrorCode,
+    Fault,
+    Hello,
+    HelloReply,
+    Log,
+    Reset,
+    Type,
+)
 from uaccel.session.message import Message
 from uaccel.session.request import OnData, Request
 from uaccel.session.transport import Transport
 
-FIRST_FROM_DEVICE: Final = 0x80
 SEQUENCES: Final = 1 << 16
 LONGEST_PAUSE: Final = 2.0
 LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0
@@ -257,7 +269,7 @@ class Link:
         if packet is None:
             self.traffic.damaged += 1
             return
-        if packet.type < FIRST_FROM_DEVICE:
+        if packet.type < FROM_DEVICE:
             raise DeviceError(f"{self.name} sends back what uaccel sends: is the line wired in a loop, or an echo on?")
         self._understood += 1
         if packet.type == Type.FAULT:
@@ -298,7 +310,7 @@ class Link:
                 self._progress()
         elif packet.type == Type.ERROR:
             self._refused(request, Error.unpack(packet.body))
-        elif packet.type == request.message.TYPE | FIRST_FROM_DEVICE:
+        elif packet.type == request.message.TYPE | FROM_DEVICE:
             request.reply = packet.body
             self._finish(request)
         else:

@@ -1,0 +1,630 @@
+/* The session server, request by request: what it answers, in which order, and what it does only once. */
+#define UACCEL_OBSERVE
+#include "uaccel_server.h"
+
+#include <string.h>
+
+#include "device_model.h"
+#include "uaccel_frame.h"
+#include "uaccel_log.h"
+#include "uaccel_port.h"
+#include "unit.h"
+
+#define TOKEN 0x1D872B41u
+
+enum { LINE_BYTES = 1 << 16, MOST_PACKETS = 64 };
+
+/* ---- the port: two arrays */
+
+static uint8_t to_server[LINE_BYTES], from_server[LINE_BYTES];
+static uint32_t to_used, to_taken, from_used;
+static bool overrun, closed;
+static int resets, computed;
+
+int32_t uaccel_port_read(uint8_t *to, uint32_t room)
+{
+    const uint32_t waiting = to_used - to_taken;
+    const uint32_t bytes = waiting < room ? waiting : room;
+    if (overrun) {
+        overrun = false;
+        return UACCEL_PORT_OVERRUN;
+    }
+    if (closed && bytes == 0) {
+        return UACCEL_PORT_CLOSED;
+    }
+    memcpy(to, to_server + to_taken, bytes);
+    to_taken += bytes;
+    return (int32_t)bytes;
+}
+
+static uint8_t *writing_to = from_server;
+static uint32_t *writing_used = &from_used;
+
+void uaccel_port_write(const uint8_t *from, uint32_t count)
+{
+    memcpy(writing_to + *writing_used, from, count);
+    *writing_used += count;
+}
+
+uint64_t uaccel_port_ticks(void)
+{
+    return 0x100000000u + (uint64_t)computed * 10u;
+}
+
+uint32_t uaccel_port_ticks_per_second(void)
+{
+    return 1000;
+}
+
+uint64_t uaccel_port_instructions(void)
+{
+    return UACCEL_PORT_NO_COUNT;
+}
+
+void uaccel_port_stack_paint(void)
+{
+}
+
+uint32_t uaccel_port_stack_used(void)
+{
+    return 99;
+}
+
+void uaccel_port_reset(void)
+{
+    resets++;
+}
+
+void device_computes(void)
+{
+    computed++;
+}
+
+/* ---- the host: sends packets, and takes apart what comes back */
+
+struct packet {
+    uint32_t bytes; /* of the body */
+    uint32_t token;
+    uint16_t sequence;
+    uint8_t type;
+    uint8_t body[UACCEL_BODY_BYTES];
+};
+
+static struct packet packets[MOST_PACKETS];
+static uint32_t packet_count;
+
+static void put(uint8_t type, uint32_t sequence, uint32_t token, const void *body, uint32_t bytes)
+{
+    writing_to = to_server;
+    writing_used = &to_used;
+    uaccel_frame_begin(type, (uint16_t)sequence, token, false);
+    uaccel_frame_add(body, bytes);
+    uaccel_frame_end();
+    writing_to = from_server;
+    writing_used = &from_used;
+}
+
+static void take_apart(void)
+{
+    static struct uaccel_frame_reader reader;
+    packet_count = 0;
+    for (uint32_t i = 0; i < from_used; ++i) {
+        const enum uaccel_frame_state state = uaccel_frame_take(&reader, from_server[i]);
+        CHECK(state != UACCEL_FRAME_DAMAGED);
+        if (state != UACCEL_FRAME_WHOLE || packet_count == MOST_PACKETS) {
+            continue;
+        }
+        struct packet *const packet = &packets[packet_count++];
+        packet->type = reader.packet[UACCEL_PACKET_TYPE_AT];
+        packet->sequence = uaccel_get16(reader.packet + UACCEL_PACKET_SEQUENCE_AT);
+        packet->token = uaccel_get32(reader.packet + UACCEL_PACKET_TOKEN_AT);
+        packet->bytes = reader.used - UACCEL_PACKET_BYTES;
+        memcpy(packet->body, reader.packet + UACCEL_PACKET_BYTES, packet->bytes);
+    }
+    from_used = 0;
+}
+
+static void serve(void)
+{
+    while (overrun || to_taken < to_used) {
+        CHECK_EQ(uaccel_server_poll(), 0);
+    }
+    to_used = 0;
+    to_taken = 0;
+    take_apart();
+}
+
+static void ask(uint8_t type, uint32_t sequence, const void *body, uint32_t bytes)
+{
+    put(type, sequence, TOKEN, body, bytes);
+    serve();
+}
+
+static void expect_packet(uint32_t number, uint8_t type, uint32_t sequence)
+{
+    CHECK(number < packet_count);
+    CHECK_EQ(packets[number].type, type);
+    CHECK_EQ(packets[number].sequence, sequence);
+}
+
+static void expect_only(uint8_t type, uint32_t sequence)
+{
+    CHECK_EQ(packet_count, 1);
+    expect_packet(0, type, sequence);
+}
+
+static void expect_error(uint32_t sequence, uint8_t code, uint32_t detail)
+{
+    expect_only(UACCEL_TYPE_ERROR, sequence);
+    CHECK_EQ(packets[0].body[UACCEL_ERROR_CODE_AT], code);
+    CHECK_EQ(uaccel_get32(packets[0].body + UACCEL_ERROR_DETAIL_AT), detail);
+}
+
+static void greet(void)
+{
+    const uint8_t version[2] = {UACCEL_PROTOCOL_VERSION, 0};
+    uaccel_server_start();
+    from_used = 0;
+    ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
+    expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
+}
+
+static void ask_write(uint32_t sequence, uint32_t tensor, uint32_t offset, const void *data, uint32_t bytes)
+{
+    uint8_t body[UACCEL_WRITE_BYTES + WAVE + 1];
+    uaccel_put16(body + UACCEL_WRITE_TENSOR_AT, tensor);
+    uaccel_put32(body + UACCEL_WRITE_OFFSET_AT, offset);
+    memcpy(body + UACCEL_WRITE_BYTES, data, bytes);
+    ask(UACCEL_TYPE_WRITE, sequence, body, UACCEL_WRITE_BYTES + bytes);
+}
+
+static uint32_t input_crc(void)
+{
+    return uaccel_crc32(uaccel_crc32(0, device_wave, sizeof device_wave), device_weights, sizeof device_weights);
+}
+
+static void ask_run(uint32_t sequence, uint32_t run, uint32_t count)
+{
+    uint8_t body[UACCEL_RUN_BYTES];
+    uaccel_put32(body + UACCEL_RUN_RUN_AT, run);
+    uaccel_put32(body + UACCEL_RUN_COUNT_AT, count);
+    uaccel_put32(body + UACCEL_RUN_INPUT_CRC_AT, input_crc());
+    ask(UACCEL_TYPE_RUN, sequence, body, sizeof body);
+}
+
+static void ask_read(uint32_t sequence, uint8_t object, uint32_t index, uint32_t run, uint32_t offset, uint32_t length)
+{
+    uint8_t body[UACCEL_READ_BYTES];
+    body[UACCEL_READ_OBJECT_AT] = object;
+    uaccel_put16(body + UACCEL_READ_INDEX_AT, index);
+    uaccel_put32(body + UACCEL_READ_RUN_AT, run);
+    uaccel_put32(body + UACCEL_READ_OFFSET_AT, offset);
+    uaccel_put32(body + UACCEL_READ_LENGTH_AT, length);
+    ask(UACCEL_TYPE_READ, sequence, body, sizeof body);
+}
+
+/* ---- the tests */
+
+static void test_boot(void)
+{
+    from_used = 0;
+    uaccel_server_start();
+    CHECK_EQ(from_server[0], 0);
+    take_apart();
+    expect_only(UACCEL_TYPE_BOOT, 0);
+    CHECK_EQ(packets[0].token, 0);
+    CHECK_EQ(uaccel_get16(packets[0].body), UACCEL_PROTOCOL_VERSION);
+}
+
+static void test_hello(void)
+{
+    greet();
+    const uint8_t *const body = packets[0].body;
+    CHECK_EQ(packets[0].token, TOKEN);
+    CHECK_EQ(packets[0].bytes, UACCEL_HELLO_REPLY_BYTES + 5u);
+    CHECK_EQ(uaccel_get16(body + UACCEL_HELLO_REPLY_VERSION_AT), UACCEL_PROTOCOL_VERSION);
+    CHECK_EQ(uaccel_get16(body + UACCEL_HELLO_REPLY_FLAGS_AT), UACCEL_FLAG_OBSERVE);
+    CHECK_EQ(uaccel_get16(body + UACCEL_HELLO_REPLY_BODY_BYTES_AT), UACCEL_BODY_BYTES);
+    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_RECEIVE_BYTES_AT), UACCEL_PORT_RECEIVE_BYTES);
+    CHECK_EQ(uaccel_get16(body + UACCEL_HELLO_REPLY_LAYERS_AT), 3);
+    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_INPUT_BYTES_AT), WAVE + 6);
+    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_OUTPUT_BYTES_AT), WAVE + 12);
+    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_TICKS_PER_SECOND_AT), 1000);
+    CHECK_EQ(body[UACCEL_HELLO_REPLY_MODEL_HASH_AT + 31], MODEL_FILL);
+    CHECK_EQ(body[UACCEL_HELLO_REPLY_BUILD_AT + 7], 8);
+    CHECK(memcmp(body + UACCEL_HELLO_REPLY_BYTES, "known", 5) == 0);
+}
+
+static void test_hello_again_changes_nothing(void)
+{
+    const uint8_t version[2] = {UACCEL_PROTOCOL_VERSION, 0};
+    greet();
+    ask_write(1, 0, 0, "a", 1);
+    ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
+    expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
+    ask_write(2, 0, 0, "b", 1);
+    expect_only(UACCEL_TYPE_WRITE_REPLY, 2);
+}
+
+static void test_hello_of_another_version_begins_nothing(void)
+{
+    const uint8_t version[2] = {UACCEL_PROTOCOL_VERSION + 1, 0};
+    uaccel_server_start();
+    from_used = 0;
+    ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
+    expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
+    ask_write(1, 0, 0, "a", 1);
+    expect_error(1, UACCEL_ERROR_STALE, 0);
+    ask(UACCEL_TYPE_HELLO, 0, version, 1);
+    expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
+}
+
+static void test_tokens(void)
+{
+    greet();
+    put(UACCEL_TYPE_VERBOSITY, 1, TOKEN + 1, "\2", 1);
+    serve();
+    expect_error(1, UACCEL_ERROR_STALE, TOKEN);
+    CHECK_EQ(packets[0].token, TOKEN + 1);
+    put(UACCEL_TYPE_VERBOSITY, 1, 0, "\2", 1);
+    serve();
+    CHECK_EQ(packet_count, 0);
+}
+
+/* A line that sends back what the device says must not make it talk to itself. */
+static void test_its_own_words_are_overlooked(void)
+{
+    greet();
+    for (uint32_t type = 0x80; type <= 0xFF; ++type) {
+        put((uint8_t)type, 1, TOKEN, "12345678", 8);
+        put((uint8_t)type, 0, TOKEN + 9, "12345678", 8);
+    }
+    serve();
+    CHECK_EQ(packet_count, 0);
+}
+
+static void test_order(void)
+{
+    greet();
+    put(UACCEL_TYPE_VERBOSITY, 2, TOKEN, "\2", 1);
+    put(UACCEL_TYPE_VERBOSITY, 3, TOKEN, "\2", 1);
+    serve();
+    expect_only(UACCEL_TYPE_EXPECT, 1); /* told once for the whole gap */
+    put(UACCEL_TYPE_VERBOSITY, 1, TOKEN, "\2", 1);
+    put(UACCEL_TYPE_VERBOSITY, 2, TOKEN, "\2", 1);
+    put(UACCEL_TYPE_VERBOSITY, 4, TOKEN, "\2", 1);
+    serve();
+    CHECK_EQ(packet_count, 3);
+    expect_packet(0, UACCEL_TYPE_VERBOSITY_REPLY, 1);
+    expect_packet(1, UACCEL_TYPE_VERBOSITY_REPLY, 2);
+    expect_packet(2, UACCEL_TYPE_EXPECT, 3);
+}
+
+static void test_sequence_numbers_go_round(void)
+{
+    greet();
+    for (uint32_t i = 1; i <= 0x10005u; ++i) {
+        ask(UACCEL_TYPE_VERBOSITY, i & 0xFFFFu, "\2", 1);
+        expect_only(UACCEL_TYPE_VERBOSITY_REPLY, i & 0xFFFFu);
+    }
+    ask(UACCEL_TYPE_VERBOSITY, 5u + 0x8000u, "\2", 1); /* half a circle ahead: too early */
+    expect_only(UACCEL_TYPE_EXPECT, 6);
+    ask(UACCEL_TYPE_VERBOSITY, 6u + 0x8000u, "\2", 1); /* half a circle behind: served long ago */
+    expect_only(UACCEL_TYPE_VERBOSITY_REPLY, 6u + 0x8000u);
+}
+
+static void test_damage_is_told(void)
+{
+    greet();
+    memcpy(to_server, "\3\1\1\0\5\5\0", 7);
+    to_used = 7;
+    serve();
+    CHECK_EQ(packet_count, 2);
+    expect_packet(1, UACCEL_TYPE_EXPECT, 1);
+    overrun = true;
+    put(UACCEL_TYPE_VERBOSITY, 1, TOKEN, "\2", 1);
+    serve();
+    expect_only(UACCEL_TYPE_EXPECT, 1);
+    uaccel_server_start(); /* without a session there is nobody to tell */
+    from_used = 0;
+    memcpy(to_server, "\3\1\1\0", 4);
+    to_used = 4;
+    serve();
+    CHECK_EQ(packet_count, 0);
+}
+
+static void test_write(void)
+{
+    static const uint8_t data[WAVE + 1] = {1, 2, 3};
+    greet();
+    ask_write(1, 0, 0, data, WAVE);
+    expect_only(UACCEL_TYPE_WRITE_REPLY, 1);
+    CHECK_EQ(device_wave[2], 3);
+    ask_write(2, 0, WAVE - 1, "\x7F", 1);
+    expect_only(UACCEL_TYPE_WRITE_REPLY, 2);
+    CHECK_EQ(device_wave[WAVE - 1], 127);
+    ask_write(3, 1, 2, "\x34\x12", 2);
+    CHECK_EQ(device_weights[1], 0x1234);
+    ask_write(4, 2, 0, data, 1);
+    expect_error(4, UACCEL_ERROR_INDEX, 2);
+    ask_write(5, 0, 0, data, WAVE + 1);
+    expect_error(5, UACCEL_ERROR_RANGE, WAVE);
+    ask_write(6, 0, WAVE, data, 1);
+    expect_error(6, UACCEL_ERROR_RANGE, WAVE);
+    ask_write(7, 0, 0xFFFFFFFFu, data, 2);
+    expect_error(7, UACCEL_ERROR_RANGE, WAVE);
+    ask_write(8, 0, WAVE, data, 0);
+    expect_only(UACCEL_TYPE_WRITE_REPLY, 8);
+}
+
+static void test_a_repeated_write_is_answered_and_not_done(void)
+{
+    greet();
+    ask_write(1, 0, 0, "\1", 1);
+    ask_write(2, 0, 0, "\2", 1);
+    ask_write(1, 0, 0, "\1", 1);
+    expect_only(UACCEL_TYPE_WRITE_REPLY, 1);
+    CHECK_EQ(device_wave[0], 2);
+}
+
+static void test_run(void)
+{
+    greet();
+    const int before = computed;
+    ask_run(1, 5, 3);
+    CHECK_EQ(packet_count, 3);
+    expect_packet(0, UACCEL_TYPE_STARTED, 1);
+    expect_packet(1, UACCEL_TYPE_STARTED, 1);
+    expect_packet(2, UACCEL_TYPE_RUN_REPLY, 1);
+    CHECK_EQ(computed - before, 3);
+    const uint8_t *const body = packets[2].body;
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_STATUS_AT), 0);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_TICKS_AT), 30);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_LEAST_TICKS_AT), 10);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_INSTRUCTIONS_AT), 0xFFFFFFFF);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_INSTRUCTIONS_AT + 4), 0xFFFFFFFF);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_STACK_BYTES_AT), 99);
+    const uint32_t crc = uaccel_crc32(uaccel_crc32(0, device_mask, sizeof device_mask), device_sums, sizeof device_sums);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_OUTPUT_CRC_AT), crc);
+    ask_run(2, 6, 0); /* at least once */
+    CHECK_EQ(computed - before, 4);
+}
+
+static void test_a_repeated_run_is_answered_and_not_done(void)
+{
+    greet();
+    ask_run(1, 5, 1);
+    const struct packet first = packets[2];
+    const int before = computed;
+    ask_run(1, 5, 1);
+    expect_only(UACCEL_TYPE_RUN_REPLY, 1);
+    CHECK(memcmp(packets[0].body, first.body, first.bytes) == 0);
+    ask_run(2, 6, 1);
+    ask_run(1, 5, 1);
+    expect_error(1, UACCEL_ERROR_FORGOTTEN, 0);
+    CHECK_EQ(computed - before, 1);
+}
+
+static void test_run_on_other_inputs_than_were_meant(void)
+{
+    greet();
+    const int before = computed;
+    uint8_t body[UACCEL_RUN_BYTES] = {1};
+    const uint32_t crc = input_crc();
+    uaccel_put32(body + UACCEL_RUN_INPUT_CRC_AT, crc ^ 1u);
+    ask(UACCEL_TYPE_RUN, 1, body, sizeof body);
+    CHECK_EQ(packet_count, 3);
+    expect_packet(2, UACCEL_TYPE_ERROR, 1);
+    CHECK_EQ(packets[2].body[UACCEL_ERROR_CODE_AT], UACCEL_ERROR_INPUT);
+    CHECK_EQ(uaccel_get32(packets[2].body + UACCEL_ERROR_DETAIL_AT), crc);
+    ask(UACCEL_TYPE_RUN, 1, body, sizeof body);
+    expect_error(1, UACCEL_ERROR_INPUT, crc);
+    CHECK_EQ(computed, before);
+}
+
+static void test_a_run_that_fails(void)
+{
+    const int8_t poison[2] = {POISON, POISON};
+    greet();
+    ask_write(1, 0, 0, poison, 2);
+    const int before = computed;
+    ask_run(2, 1, 5);
+    CHECK_EQ((int32_t)uaccel_get32(packets[2].body + UACCEL_RUN_REPLY_STATUS_AT), FAILURE);
+    CHECK_EQ(computed - before, 1);
+    ask_read(3, UACCEL_OBJECT_OUTPUT, 0, 1, 0, 1);
+    expect_error(3, UACCEL_ERROR_RUN, 0);
+    ask_read(4, UACCEL_OBJECT_LAYERS, UACCEL_ERROR_MODEL, 0, 0, 99);
+    expect_packet(2, UACCEL_TYPE_ERROR, 4);
+    CHECK_EQ(packets[2].body[UACCEL_ERROR_CODE_AT], UACCEL_ERROR_MODEL);
+    ask_write(5, 0, 0, "\0\0", 2);
+}
+
+static void test_read_output(void)
+{
+    greet();
+    ask_run(1, 7, 1);
+    ask_read(2, UACCEL_OBJECT_OUTPUT, 1, 7, 0, 12);
+    CHECK_EQ(packet_count, 2);
+    expect_packet(0, UACCEL_TYPE_DATA, 2);
+    expect_packet(1, UACCEL_TYPE_READ_REPLY, 2);
+    CHECK_EQ(packets[0].bytes, UACCEL_DATA_BYTES + 12u);
+    CHECK(memcmp(packets[0].body + UACCEL_DATA_BYTES, device_sums, 12) == 0);
+    CHECK_EQ(uaccel_get32(packets[1].body), 12);
+    ask_read(3, UACCEL_OBJECT_OUTPUT, 2, 7, 0, 12);
+    expect_error(3, UACCEL_ERROR_INDEX, 2);
+    ask_read(4, UACCEL_OBJECT_OUTPUT, 1, 6, 0, 12);
+    expect_error(4, UACCEL_ERROR_RUN, 7);
+    ask_read(2, UACCEL_OBJECT_OUTPUT, 1, 7, 0, 12); /* again: the outputs are still those */
+    CHECK_EQ(packet_count, 2);
+    ask_read(5, UACCEL_OBJECT_TIMES, 0, 0, 0, 0); /* runs the model: they are nobody's now */
+    ask_read(6, UACCEL_OBJECT_OUTPUT, 1, 7, 0, 12);
+    expect_error(6, UACCEL_ERROR_RUN, 0);
+}
+
+static void test_ranges(void)
+{
+    static const struct {
+        uint32_t offset, length, got;
+    } ranges[] = {{0, 40, 40}, {0, 0, 0},          {39, 1, 1},          {40, 1, 0},
+                  {5, 7, 7},   {30, 1000, 10},     {0xFFFFFFFFu, 9, 0}, {1, 0xFFFFFFFFu, 39}};
+    greet();
+    for (uint32_t i = 0; i < sizeof ranges / sizeof ranges[0]; ++i) {
+        ask_read(i + 1, UACCEL_OBJECT_INPUT, 0, 0, ranges[i].offset, ranges[i].length);
+        CHECK_EQ(packet_count, ranges[i].got != 0 ? 2 : 1);
+        if (ranges[i].got != 0) {
+            CHECK_EQ(packets[0].bytes, UACCEL_DATA_BYTES + ranges[i].got);
+            CHECK_EQ(uaccel_get32(packets[0].body), ranges[i].offset);
+        }
+        CHECK_EQ(uaccel_get32(packets[packet_count - 1].body), WAVE);
+    }
+}
+
+static void test_description(void)
+{
+    static char text[4096];
+    uint32_t used = 0, wanted = 0;
+    greet();
+    ask_read(1, UACCEL_OBJECT_DESCRIPTION, 0, 0, 0, 0xFFFFFFFFu);
+    for (uint32_t i = 0; i + 1 < packet_count; ++i) {
+        CHECK_EQ(uaccel_get32(packets[i].body), used);
+        memcpy(text + used, packets[i].body + UACCEL_DATA_BYTES, packets[i].bytes - UACCEL_DATA_BYTES);
+        used += packets[i].bytes - UACCEL_DATA_BYTES;
+    }
+    CHECK_EQ(uaccel_get32(packets[packet_count - 1].body), used);
+    for (const char *const *piece = device_description; *piece != NULL; ++piece) {
+        CHECK(memcmp(text + wanted, *piece, strlen(*piece)) == 0);
+        wanted += (uint32_t)strlen(*piece);
+    }
+    CHECK_EQ(used, wanted);
+}
+
+static void test_layers(void)
+{
+    greet();
+    const int before = computed;
+    ask_read(1, UACCEL_OBJECT_LAYERS, 2, 0, 0, 0xFFFFFFFFu);
+    CHECK_EQ(packet_count, 5);
+    expect_packet(0, UACCEL_TYPE_STARTED, 1);
+    const uint8_t record[8] = {2, 0, 0, 0, 12, 0, 0, 0};
+    CHECK(memcmp(packets[2].body + UACCEL_DATA_BYTES, record, 8) == 0);
+    CHECK(memcmp(packets[3].body + UACCEL_DATA_BYTES, device_sums, 12) == 0);
+    CHECK_EQ(uaccel_get32(packets[4].body), 20);
+    ask_read(1, UACCEL_OBJECT_LAYERS, 2, 0, 0, 0xFFFFFFFFu);
+    expect_only(UACCEL_TYPE_READ_REPLY, 1); /* again: not run again, not sent again */
+    ask_read(2, UACCEL_OBJECT_LAYERS, 0xFFFF, 0, 46, 4);
+    CHECK_EQ(packet_count, 5); /* the last two bytes of the mask, and the first of the next record */
+    CHECK(memcmp(packets[2].body + UACCEL_DATA_BYTES, device_mask + 38, 2) == 0);
+    CHECK(memcmp(packets[3].body + UACCEL_DATA_BYTES, record, 2) == 0);
+    CHECK_EQ(uaccel_get32(packets[4].body), 8 + 40 + 8 + 12);
+    ask_read(3, UACCEL_OBJECT_TIMES, 0xFFFF, 0, 0, 0xFFFFFFFFu);
+    CHECK_EQ(packet_count, 5);
+    CHECK_EQ(packets[3].bytes, UACCEL_DATA_BYTES + 18u);
+    CHECK_EQ(computed - before, 3);
+}
+
+static void test_requests_that_make_no_sense(void)
+{
+    static const uint8_t shortest[] = {0, 0, UACCEL_WRITE_BYTES, UACCEL_RUN_BYTES, UACCEL_READ_BYTES,
+                                       UACCEL_VERBOSITY_BYTES};
+    const uint8_t body[32] = {0};
+    uint32_t sequence = 1;
+    greet();
+    for (uint8_t type = UACCEL_TYPE_WRITE; type <= UACCEL_TYPE_VERBOSITY; ++type) {
+        for (uint32_t bytes = 0; bytes < shortest[type]; ++bytes) {
+            ask(type, sequence, body, bytes);
+            expect_error(sequence, UACCEL_ERROR_LENGTH, bytes);
+            ++sequence;
+        }
+    }
+    for (uint32_t type = 0; type < 0x80u; ++type) {
+        if (type == 0 || type > UACCEL_TYPE_RESET) {
+            ask((uint8_t)type, sequence, body, 0);
+            expect_error(sequence, UACCEL_ERROR_TYPE, type);
+            ++sequence;
+        }
+    }
+    ask_read(sequence, 200, 0, 0, 0, 1);
+    expect_error(sequence, UACCEL_ERROR_INDEX, 200);
+}
+
+static void test_log(void)
+{
+    static char longest[2 * UACCEL_BODY_BYTES];
+    memset(longest, 'x', sizeof longest - 1);
+    greet();
+    uaccel_log(UACCEL_LOG_INFO, "too quiet");
+    uaccel_log(UACCEL_LOG_WARNING, "heard");
+    uaccel_log(UACCEL_LOG_ERROR, longest);
+    take_apart();
+    CHECK_EQ(packet_count, 2);
+    expect_packet(0, UACCEL_TYPE_LOG, 0);
+    expect_packet(1, UACCEL_TYPE_LOG, 1);
+    CHECK_EQ(packets[0].body[0], UACCEL_LOG_WARNING);
+    CHECK(memcmp(packets[0].body + 1, "heard", 5) == 0);
+    CHECK_EQ(packets[1].bytes, UACCEL_BODY_BYTES);
+    const uint8_t silent = UACCEL_LOG_SILENT;
+    ask(UACCEL_TYPE_VERBOSITY, 1, &silent, 1);
+    uaccel_log(UACCEL_LOG_ERROR, "not heard");
+    CHECK_EQ(from_used, 0);
+}
+
+static void test_fault(void)
+{
+    from_used = 0;
+    uaccel_server_fault("hard fault");
+    CHECK_EQ(from_server[0], 0);
+    take_apart();
+    expect_only(UACCEL_TYPE_FAULT, 0);
+    CHECK_EQ(packets[0].bytes, 10);
+}
+
+static void test_reset(void)
+{
+    greet();
+    const int before = resets;
+    ask(UACCEL_TYPE_RESET, 1, NULL, 0);
+    expect_only(UACCEL_TYPE_RESET_REPLY, 1);
+    CHECK_EQ(resets - before, 1);
+}
+
+static void test_the_end_of_the_line(void)
+{
+    closed = true;
+    to_used = 0;
+    to_taken = 0;
+    CHECK_EQ(uaccel_server_poll(), UACCEL_PORT_CLOSED);
+    from_used = 0;
+    uaccel_serve(); /* says that it starts, and returns */
+    take_apart();
+    expect_only(UACCEL_TYPE_BOOT, 0);
+    closed = false;
+}
+
+int main(void)
+{
+    test_boot();
+    test_hello();
+    test_hello_again_changes_nothing();
+    test_hello_of_another_version_begins_nothing();
+    test_tokens();
+    test_its_own_words_are_overlooked();
+    test_order();
+    test_sequence_numbers_go_round();
+    test_damage_is_told();
+    test_write();
+    test_a_repeated_write_is_answered_and_not_done();
+    test_run();
+    test_a_repeated_run_is_answered_and_not_done();
+    test_run_on_other_inputs_than_were_meant();
+    test_a_run_that_fails();
+    test_read_output();
+    test_ranges();
+    test_description();
+    test_layers();
+    test_requests_that_make_no_sense();
+    test_log();
+    test_fault();
+    test_reset();
+    test_the_end_of_the_line();
+    return UNIT_RESULT();
+}
