@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,23 +45,41 @@ def load_inputs(path: Path, tensors: Sequence[TensorType]) -> list[list[Array]]:
     batches = {name: _samples(path, by_name[name], array) for name, array in arrays.items()}
     counts = {name: len(batch) for name, batch in batches.items()}
     if len(set(counts.values())) > 1:
-        raise InputError(f"{path}: inputs have different numbers of samples {counts}; give each the same")
+        seen = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InputError(f"{path}: inputs have different numbers of samples ({seen}); give each the same")
     number = next(iter(counts.values()), 1)
     return [[batches[tensor.name][i] for tensor in tensors] for i in range(number)]
 
 
 def _read(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise InputError(f"{path} is a single array (.npy); wanted an .npz with one array per input")
-            return {name: archive[name] for name in archive.files}
+        content = np.load(path, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            raise InputError(f"{path} is a single array (.npy); wanted an .npz with one array per input")
+        with content as archive:
+            return {name: _array(path, name, archive[name]) for name in archive.files}
     except InputError:
         raise
     except OSError as error:
         raise InputError(f"cannot read inputs {path}: {error.strerror or error}") from error
-    except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise InputError(f"{path} is not a readable .npz file: {error}") from error
+    except UNREADABLE as error:
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{path} is not a readable .npz file: {reason}") from error
+
+
+UNREADABLE = (
+    *(ValueError, KeyError, EOFError, struct.error, zlib.error, zipfile.BadZipFile),
+    *(NotImplementedError, RuntimeError),  # ways to compress and encrypt that Python does not know
+    *(MemoryError, OverflowError, TypeError, SyntaxError),  # headers that claim the impossible
+)
+"""What numpy and zipfile raise where a file's bytes make no sense."""
+
+
+def _array(path: Path, name: str, content: Any) -> Array:
+    """The entry in this computer's byte order."""
+    if not isinstance(content, np.ndarray):
+        raise InputError(f'{path}: input "{name}" is no array; write the file with numpy.savez')
+    return content.astype(content.dtype.newbyteorder("="), copy=False)
 
 
 def _samples(path: Path, tensor: TensorType, array: Array) -> list[Array]:
@@ -67,9 +87,11 @@ def _samples(path: Path, tensor: TensorType, array: Array) -> list[Array]:
         raise InputError(f'{path}: input "{tensor.name}" is {array.dtype}, the model wants {tensor.dtype}')
     if array.shape == tensor.shape:
         return [array]
-    if array.shape[1:] == tensor.shape and len(array):
+    if array.ndim and array.shape[0] == 0:
+        raise InputError(f'{path}: input "{tensor.name}" has shape {list(array.shape)}: no samples; give one or more')
+    if array.shape[1:] == tensor.shape:
         return list(array)
-    if array.ndim == len(tensor.shape) and array.shape[1:] == tensor.shape[1:] and tensor.shape[0] == 1 and len(array):
+    if array.ndim == len(tensor.shape) and array.shape[1:] == tensor.shape[1:] and tensor.shape[0] == 1:
         return [row[np.newaxis] for row in array]
     raise InputError(
         f'{path}: input "{tensor.name}" has shape {list(array.shape)}, the model wants {list(tensor.shape)} '
