@@ -185,17 +185,16 @@ def test_any_damage_is_refused_or_harmless(write: Any, tmp_path: Path) -> None:
     write(stream, input_0=GOOD)
     whole = stream.getvalue()
     generator = random.Random(3)
-    outcomes = {"refused": 0, "taken": 0}
-    for number in range(len(whole) + 800):
+    refused = 0
+    for number in range(len(whole) + 300):
         data = bytearray(whole[:number])
         if number >= len(whole):
             data[generator.randrange(len(data))] = generator.randrange(256)
         path.write_bytes(data)
         try:
             ((sample,),) = load_inputs(path, [TensorType("input_0", GOOD.shape, "int8")])
+        except InputError:  # any other exception fails the test
+            refused += 1
+        else:
             assert (sample.shape, sample.dtype) == (GOOD.shape, GOOD.dtype)
-            outcomes["taken"] += 1
-        except InputError as error:
-            assert str(path) in str(error)
-            outcomes["refused"] += 1
-    assert min(outcomes.values()) > 10
+    assert len(whole) <= refused < len(whole) + 300
