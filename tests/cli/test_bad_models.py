@@ -76,6 +76,23 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, call: Call) -> None:
     assert str(path) in refused(call, path, tmp_path)
 
 
+def test_a_file_without_permission(small: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = Path.read_bytes
+
+    def read_bytes(path: Path) -> bytes:
+        if path == small:
+            raise PermissionError(13, "Permission denied", str(path))
+        return reading(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)  # root may read anything
+    monkeypatch.setattr("os.access", path_is_a_folder)
+    assert refused(call, small, tmp_path) == f"cannot read model {small}: Permission denied"
+
+
+def path_is_a_folder(path: Path, _mode: int) -> bool:
+    return Path(path).is_dir()
+
+
 def test_every_unsupported_operator_is_named_at_once(tmp_path: Path, call: Call) -> None:
     builder = ModelBuilder()
     x = builder.input("x", (1, 4), "int8", scale=0.5)

@@ -13,7 +13,8 @@ from uaccel.errors import UaccelError
 if TYPE_CHECKING:
     from uaccel.emit.options import EmitOptions
 
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.tflite).")]
+# readable=False: a file that may not be read is no error of usage, and our own words say more.
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.tflite).", readable=False)]
 BoardOption = Annotated[
     str, typer.Option("--board", "-b", metavar="BOARD", help="A board's name, or the path of a board file.")
 ]

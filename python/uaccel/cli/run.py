@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 InputsOption = Annotated[
     Path | None,
-    typer.Option("--inputs", metavar="IN.npz", help="One array per input, or a batch of samples each."),
+    typer.Option("--inputs", metavar="IN.npz", help="One array per input, or a batch of samples each.", readable=False),
 ]
 OutputsOption = Annotated[Path | None, typer.Option("--outputs", metavar="OUT.npz", help="Write the outputs here.")]
 RepeatOption = Annotated[int, typer.Option("--repeat", min=1, help="Run each sample so many times.")]
@@ -61,8 +61,8 @@ def run_command(
     require_accelerators(accelerator)
     if outputs is not None:
         require_writable(outputs, "--outputs")
-    if project is not None and project.exists() and (not project.is_dir() or any(project.iterdir())):
-        raise UaccelError(f"--project {project} exists already; name a folder that does not")
+    if project is not None:
+        _require_new(project)
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = project or Path(temporary) / "project"
         from uaccel.pipeline import compile_model
@@ -83,6 +83,15 @@ def run_command(
     emit(report, as_json, lambda console: _show(console, report))
     if difference is not None:
         raise VerificationError(_words(difference))
+
+
+def _require_new(folder: Path) -> None:
+    """Complain about a folder that cannot be filled before the work that would fill it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UaccelError(f"--project {folder} exists already; name a folder that does not")
+    above = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
+    if not above.is_dir():
+        raise UaccelError(f"--project {folder} cannot be made: {above} is no folder")
 
 
 def _run(compiled: Compiled, board: Board, inputs: Path | None, repeat: int, folder: Path, step: Steps) -> Measured:
