@@ -5,70 +5,16 @@
 #include <string.h>
 
 #include "device_model.h"
+#include "memory_port.h"
 #include "uaccel_frame.h"
 #include "uaccel_log.h"
-#include "uaccel_port.h"
 #include "unit.h"
 
 #define TOKEN 0x1D872B41u
 
-enum { LINE_BYTES = 1 << 16, MOST_PACKETS = 64 };
+enum { MOST_PACKETS = 64 };
 
-/* ---- the port: two arrays */
-
-static uint8_t to_server[LINE_BYTES], from_server[LINE_BYTES];
-static uint32_t to_used, to_taken, from_used;
-static bool overrun, closed;
 static int resets, computed;
-
-int32_t uaccel_port_read(uint8_t *to, uint32_t room)
-{
-    const uint32_t waiting = to_used - to_taken;
-    const uint32_t bytes = waiting < room ? waiting : room;
-    if (overrun) {
-        overrun = false;
-        return UACCEL_PORT_OVERRUN;
-    }
-    if (closed && bytes == 0) {
-        return UACCEL_PORT_CLOSED;
-    }
-    memcpy(to, to_server + to_taken, bytes);
-    to_taken += bytes;
-    return (int32_t)bytes;
-}
-
-static uint8_t *writing_to = from_server;
-static uint32_t *writing_used = &from_used;
-
-void uaccel_port_write(const uint8_t *from, uint32_t count)
-{
-    memcpy(writing_to + *writing_used, from, count);
-    *writing_used += count;
-}
-
-uint64_t uaccel_port_ticks(void)
-{
-    return 0x100000000u + (uint64_t)computed * 10u;
-}
-
-uint32_t uaccel_port_ticks_per_second(void)
-{
-    return 1000;
-}
-
-uint64_t uaccel_port_instructions(void)
-{
-    return UACCEL_PORT_NO_COUNT;
-}
-
-void uaccel_port_stack_paint(void)
-{
-}
-
-uint32_t uaccel_port_stack_used(void)
-{
-    return 99;
-}
 
 void uaccel_port_reset(void)
 {
@@ -78,6 +24,7 @@ void uaccel_port_reset(void)
 void device_computes(void)
 {
     computed++;
+    ticks += 10;
 }
 
 /* ---- the host: sends packets, and takes apart what comes back */
@@ -95,21 +42,19 @@ static uint32_t packet_count;
 
 static void put(uint8_t type, uint32_t sequence, uint32_t token, const void *body, uint32_t bytes)
 {
-    writing_to = to_server;
-    writing_used = &to_used;
+    port_writes_to = &arrived;
     uaccel_frame_begin(type, (uint16_t)sequence, token, false);
     uaccel_frame_add(body, bytes);
     uaccel_frame_end();
-    writing_to = from_server;
-    writing_used = &from_used;
+    port_writes_to = &sent;
 }
 
 static void take_apart(void)
 {
     static struct uaccel_frame_reader reader;
     packet_count = 0;
-    for (uint32_t i = 0; i < from_used; ++i) {
-        const enum uaccel_frame_state state = uaccel_frame_take(&reader, from_server[i]);
+    for (uint32_t i = 0; i < sent.used; ++i) {
+        const enum uaccel_frame_state state = uaccel_frame_take(&reader, sent.bytes[i]);
         CHECK(state != UACCEL_FRAME_DAMAGED);
         if (state != UACCEL_FRAME_WHOLE || packet_count == MOST_PACKETS) {
             continue;
@@ -121,16 +66,16 @@ static void take_apart(void)
         packet->bytes = reader.used - UACCEL_PACKET_BYTES;
         memcpy(packet->body, reader.packet + UACCEL_PACKET_BYTES, packet->bytes);
     }
-    from_used = 0;
+    sent.used = 0;
 }
 
 static void serve(void)
 {
-    while (overrun || to_taken < to_used) {
+    while (overrun || taken < arrived.used) {
         CHECK_EQ(uaccel_server_poll(), 0);
     }
-    to_used = 0;
-    to_taken = 0;
+    arrived.used = 0;
+    taken = 0;
     take_apart();
 }
 
@@ -164,7 +109,7 @@ static void greet(void)
 {
     const uint8_t version[2] = {UACCEL_PROTOCOL_VERSION, 0};
     uaccel_server_start();
-    from_used = 0;
+    sent.used = 0;
     ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
     expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
 }
@@ -207,9 +152,9 @@ static void ask_read(uint32_t sequence, uint8_t object, uint32_t index, uint32_t
 
 static void test_boot(void)
 {
-    from_used = 0;
+    sent.used = 0;
     uaccel_server_start();
-    CHECK_EQ(from_server[0], 0);
+    CHECK_EQ(sent.bytes[0], 0);
     take_apart();
     expect_only(UACCEL_TYPE_BOOT, 0);
     CHECK_EQ(packets[0].token, 0);
@@ -250,7 +195,7 @@ static void test_hello_of_another_version_begins_nothing(void)
 {
     const uint8_t version[2] = {UACCEL_PROTOCOL_VERSION + 1, 0};
     uaccel_server_start();
-    from_used = 0;
+    sent.used = 0;
     ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
     expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
     ask_write(1, 0, 0, "a", 1);
@@ -316,8 +261,8 @@ static void test_sequence_numbers_go_round(void)
 static void test_damage_is_told(void)
 {
     greet();
-    memcpy(to_server, "\3\1\1\0\5\5\0", 7);
-    to_used = 7;
+    memcpy(arrived.bytes, "\3\1\1\0\5\5\0", 7);
+    arrived.used = 7;
     serve();
     CHECK_EQ(packet_count, 2);
     expect_packet(1, UACCEL_TYPE_EXPECT, 1);
@@ -326,9 +271,9 @@ static void test_damage_is_told(void)
     serve();
     expect_only(UACCEL_TYPE_EXPECT, 1);
     uaccel_server_start(); /* without a session there is nobody to tell */
-    from_used = 0;
-    memcpy(to_server, "\3\1\1\0", 4);
-    to_used = 4;
+    sent.used = 0;
+    memcpy(arrived.bytes, "\3\1\1\0", 4);
+    arrived.used = 4;
     serve();
     CHECK_EQ(packet_count, 0);
 }
@@ -383,7 +328,7 @@ static void test_run(void)
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_LEAST_TICKS_AT), 10);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_INSTRUCTIONS_AT), 0xFFFFFFFF);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_INSTRUCTIONS_AT + 4), 0xFFFFFFFF);
-    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_STACK_BYTES_AT), 99);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_STACK_BYTES_AT), 321);
     const uint32_t crc = uaccel_crc32(uaccel_crc32(0, device_mask, sizeof device_mask), device_sums, sizeof device_sums);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_OUTPUT_CRC_AT), crc);
     ask_run(2, 6, 0); /* at least once */
@@ -565,14 +510,14 @@ static void test_log(void)
     const uint8_t silent = UACCEL_LOG_SILENT;
     ask(UACCEL_TYPE_VERBOSITY, 1, &silent, 1);
     uaccel_log(UACCEL_LOG_ERROR, "not heard");
-    CHECK_EQ(from_used, 0);
+    CHECK_EQ(sent.used, 0);
 }
 
 static void test_fault(void)
 {
-    from_used = 0;
+    sent.used = 0;
     uaccel_server_fault("hard fault");
-    CHECK_EQ(from_server[0], 0);
+    CHECK_EQ(sent.bytes[0], 0);
     take_apart();
     expect_only(UACCEL_TYPE_FAULT, 0);
     CHECK_EQ(packets[0].bytes, 10);
@@ -590,10 +535,10 @@ static void test_reset(void)
 static void test_the_end_of_the_line(void)
 {
     closed = true;
-    to_used = 0;
-    to_taken = 0;
+    arrived.used = 0;
+    taken = 0;
     CHECK_EQ(uaccel_server_poll(), UACCEL_PORT_CLOSED);
-    from_used = 0;
+    sent.used = 0;
     uaccel_serve(); /* says that it starts, and returns */
     take_apart();
     expect_only(UACCEL_TYPE_BOOT, 0);
@@ -602,6 +547,8 @@ static void test_the_end_of_the_line(void)
 
 int main(void)
 {
+    counts_instructions = false;
+    ticks = 0x100000000u;
     test_boot();
     test_hello();
     test_hello_again_changes_nothing();

@@ -1,83 +1,17 @@
 /* The session server in a test's own process: its port is two queues in memory, its clock is the test's. */
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "device_model.h"
+#include "memory_port.h"
 #include "uaccel_log.h"
-#include "uaccel_port.h"
 #include "uaccel_server.h"
 
-#define QUEUE_BYTES (1u << 20)
-
-struct queue {
-    uint32_t used;
-    uint8_t bytes[QUEUE_BYTES];
-};
-
-static struct queue arrived;
-static struct queue sent;
-static uint32_t taken; /* of `arrived` */
-static bool overrun;
-static bool closed;
 static uint32_t resets;
 static uint32_t runs;
-static uint64_t ticks;
 static uint32_t computed_at = UINT32_MAX; /* bytes sent when the model last began; UINT32_MAX: it did not */
 static jmp_buf after_reset;
-
-void uaccel_port_init(void)
-{
-}
-
-int32_t uaccel_port_read(uint8_t *to, uint32_t room)
-{
-    const uint32_t waiting = arrived.used - taken;
-    const uint32_t bytes = waiting < room ? waiting : room;
-    if (overrun) {
-        overrun = false;
-        return UACCEL_PORT_OVERRUN;
-    }
-    if (bytes == 0 && closed) {
-        return UACCEL_PORT_CLOSED;
-    }
-    memcpy(to, arrived.bytes + taken, bytes);
-    taken += bytes;
-    return (int32_t)bytes;
-}
-
-void uaccel_port_write(const uint8_t *from, uint32_t count)
-{
-    const uint32_t room = QUEUE_BYTES - sent.used;
-    const uint32_t bytes = count < room ? count : room;
-    memcpy(sent.bytes + sent.used, from, bytes);
-    sent.used += bytes;
-}
-
-uint64_t uaccel_port_ticks(void)
-{
-    return ticks;
-}
-
-uint32_t uaccel_port_ticks_per_second(void)
-{
-    return 1000;
-}
-
-uint64_t uaccel_port_instructions(void)
-{
-    return ticks * 100u;
-}
-
-void uaccel_port_stack_paint(void)
-{
-}
-
-uint32_t uaccel_port_stack_used(void)
-{
-    return 321;
-}
 
 void uaccel_port_reset(void)
 {
