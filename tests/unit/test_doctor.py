@@ -56,7 +56,6 @@ def debian(monkeypatch: pytest.MonkeyPatch) -> None:
         ("arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205", (12, 2, 1)),
         ("Debian clang version 14.0.6", (14, 0, 6)),
         ("riscv64-unknown-elf-gcc () 12.2.0", (12, 2, 0)),
-        ("arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205", (12, 2, 1)),
         ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)", (7, 2, 22)),
         ("cmake version 3.25.1", (3, 25, 1)),
         ("GNU Make 4.3", (4, 3)),

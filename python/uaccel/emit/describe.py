@@ -17,6 +17,8 @@ ALIGNMENT = 16
 BUILD_BYTES = 8
 PIECE = 1000
 """Characters of a string literal; C99 promises 4095, escapes included."""
+LITERAL = 96
+"""Columns of a literal in the generated file."""
 
 
 def build_id(texts: Iterable[str]) -> bytes:
@@ -92,8 +94,19 @@ def _description(program: Program) -> str:
         lines.append(f'"{key}":[' if rows else f'"{key}":[{last}')
         lines += [_json(row) + end for row, end in zip(rows, ends, strict=False)]
     pieces = [line[i : i + PIECE] for line in lines for i in range(0, len(line), PIECE)]
-    rows_of_c = "".join(f"    {c_string(piece)},\n" for piece in pieces)
+    rows_of_c = "".join(f"    {_wrapped_string(piece)},\n" for piece in pieces)
     return f"static const char *const description[] = {{\n{rows_of_c}    0,\n}};\n"
+
+
+def _wrapped_string(text: str) -> str:
+    """One literal a line, which the compiler joins."""
+    lines, line = [], ""
+    for character in map(_c_character, text.encode()):
+        if len(line) + len(character) > LITERAL:
+            lines.append(line)
+            line = ""
+        line += character
+    return "\n        ".join(f'"{entry}"' for entry in [*lines, line])
 
 
 def _json(value: Any) -> str:
