@@ -44,7 +44,8 @@ def _show(console: Console, boards: list[Board]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table("Board", "CPU", "Runs", "Memories", "Description", box=SIMPLE_HEAD)
+    table = Table("Board", "CPU", "Runs", "Memories", "Description", box=SIMPLE_HEAD, collapse_padding=True)
+    table.columns[0].no_wrap = True  # a name is for copying
     for board in boards:
         memories = ", ".join(f"{memory.name} {_size(memory)}" for memory in board.memories) or "the computer's"
         runs = ", ".join(run.kind for run in board.runs)

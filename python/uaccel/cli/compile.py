@@ -69,4 +69,4 @@ def _show(console: Console, report: dict[str, Any]) -> None:
 
     show_layers(console, report)
     show_memory(console, report)
-    console.print(f"  Archive: {report['archive']}", soft_wrap=True)
+    console.print(f"  Archive   {report['archive']}", soft_wrap=True)  # a path stays in one piece

@@ -42,6 +42,7 @@ def _show(console: Console, checks: list[Check], ok: bool) -> None:
     from rich.text import Text
 
     table = Table("", "What", "Status", "Version", "Needed for", box=None, padding=(0, 2, 0, 0))
+    table.columns[1].no_wrap = True
     for check in checks:
         mark, style = _MARKS["ok" if check.status == "ok" else "required" if check.required else "optional"]
         words = (check.name, check.status, check.version or "", check.needed_for)

@@ -147,10 +147,11 @@ def _words(difference: Difference) -> str:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_layers, show_memory, show_outputs
+    from uaccel.cli.tables import show_layers, show_lines, show_memory, show_outputs
 
     show_layers(console, report)
     show_memory(console, report)
     show_outputs(console, report["outputs"])
     if report.get("verify", {}).get("bit_exact"):
-        console.print(f"  Verified: every output of {report['runs']} run(s) equals the exact meaning.", style="green")
+        runs = "the run" if report["runs"] == 1 else f"all {report['runs']} runs"
+        show_lines(console, [("Verified", f"every output of {runs} equals the exact meaning")], style="green")
