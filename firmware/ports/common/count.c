@@ -6,12 +6,12 @@
  * function and the window by their names. */
 #include "uaccel_port.h"
 
-extern const volatile uint32_t uaccel_count_window[2];
-__attribute__((section(".rodata.uaccel_count"))) const volatile uint32_t uaccel_count_window[2] = {0xFFFFFFFFu,
-                                                                                                   0xFFFFFFFFu};
+extern const uint32_t uaccel_count_window[2];
+__attribute__((section(".rodata.uaccel_count"))) const uint32_t uaccel_count_window[2] = {0xFFFFFFFFu, 0xFFFFFFFFu};
 
 UACCEL_PORT_UNCOUNTED uint64_t uaccel_port_instructions(void)
 {
-    const uint64_t high = uaccel_count_window[1];
-    return high << 32 | uaccel_count_window[0];
+    const volatile uint32_t *const window = uaccel_count_window;
+    const uint64_t high = window[1];
+    return high << 32 | window[0];
 }

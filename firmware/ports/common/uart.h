@@ -15,7 +15,7 @@ uint32_t uaccel_uart_get(void);
 /* Send a byte; waits until the UART takes it. */
 void uaccel_uart_put(uint8_t byte);
 
-/* Whether an arrived byte asks for an interrupt. */
+/* Whether an arrived byte asks for an interrupt; with false none comes any more, not even one that is pending. */
 void uaccel_uart_receive_interrupt(bool on);
 
 /* Provided by common/console.c, called by the interrupt: takes all that has arrived. */

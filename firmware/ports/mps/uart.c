@@ -28,6 +28,9 @@ static volatile struct uart *const uart = (volatile struct uart *)UACCEL_BOARD_C
 void uaccel_uart_receive_interrupt(bool on)
 {
     uart->control = CONTROL_TRANSMIT | CONTROL_RECEIVE | (on ? CONTROL_RECEIVE_INTERRUPT : 0u);
+    if (!on) {
+        uart->interrupt = INTERRUPT_RECEIVE; /* one that is pending would come even so */
+    }
 }
 
 UACCEL_PORT_UNCOUNTED uint32_t uaccel_uart_get(void)

@@ -43,7 +43,7 @@ static void report_fault(uint32_t cause, const uint32_t *frame)
     __asm volatile("csrr %0, mscratch" : "=r"(sp));
     const bool overflow = sp < (uint32_t)(uintptr_t)uaccel_stack_bottom || sp > (uint32_t)(uintptr_t)uaccel_stack_top;
     report.used = 0;
-    uaccel_report_text(&report, "fault: ");
+    uaccel_report_text(&report, "trap: ");
     uaccel_report_text(&report, overflow ? "stack overflow" : cause_name(cause));
     uaccel_report_hex(&report, "pc", pc);
     uaccel_report_hex(&report, "ra", frame[RA]);

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.errors import ToolError
-from uaccel.toolchain import find_program
+from uaccel.toolchain import find_command, find_program
 
 NATIVE: Final = "native"
 
@@ -19,7 +19,11 @@ def build_project(folder: Path, *, observe: bool = False) -> Path:
     """Configure and build; returns the build folder. ``observe`` builds with a hook after every layer."""
     build = folder / ("build-observe" if observe else "build")
     toolchain = toolchain_of(folder)
-    compiler = find_program("C compiler" if toolchain == NATIVE else f"{toolchain}-gcc")
+    compiler = (
+        find_program("C compiler")
+        if toolchain == NATIVE
+        else find_command(f"{toolchain}-gcc", "firmware for this board")
+    )
     tool = find_program("ninja or make")
     generator = "Ninja" if tool.path.name.startswith("ninja") else "Unix Makefiles"
     cmake = [*find_program("cmake").command]

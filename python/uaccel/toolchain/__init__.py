@@ -2,7 +2,7 @@
 
 from uaccel.toolchain.check import Check, Status
 from uaccel.toolchain.doctor import examine
-from uaccel.toolchain.programs import PROGRAMS, FoundProgram, Program, find_program, missing_packages
+from uaccel.toolchain.programs import PROGRAMS, FoundProgram, Program, find_command, find_program, missing_packages
 
 __all__ = [
     "PROGRAMS",
@@ -11,6 +11,7 @@ __all__ = [
     "Program",
     "Status",
     "examine",
+    "find_command",
     "find_program",
     "missing_packages",
 ]

@@ -120,11 +120,20 @@ class FoundProgram:
 
 def find_program(name: str) -> FoundProgram:
     """A program of :data:`PROGRAMS`, there and new enough; else the :class:`ToolError` says how to get it."""
-    program = _row(name)
+    return _find(_row(name))
+
+
+def find_command(command: str, needed_for: str) -> FoundProgram:
+    """A program that a board file names, be it of :data:`PROGRAMS` or not."""
+    known = [program for program in PROGRAMS if program.name == command]
+    return _find(known[0] if known else Program(command, (command,), (0,), needed_for, required=False, apt=()))
+
+
+def _find(program: Program) -> FoundProgram:
     status, found, seen = _search(program)
     if status == "ok" and found is not None:
         return found
-    raise ToolError(f"{name} (needed for {program.needed_for}): {seen}; to get it: {_fix(program, status)}")
+    raise ToolError(f"{program.name} (needed for {program.needed_for}): {seen}; to get it: {_fix(program, status)}")
 
 
 def check_program(program: Program) -> Check:
@@ -192,6 +201,8 @@ def _version_of(command: tuple[str, ...]) -> Version | None:
 
 
 def _fix(program: Program, status: Status) -> str:
+    if status == "missing" and not program.apt:
+        return f"install {' or '.join(program.commands)} and see that it is in PATH"
     if status == "missing":
         return how_to_install(program.apt, " or ".join(program.commands))
     return f"install {' or '.join(program.commands)} {show_version(program.minimum)} or later, first in PATH"

@@ -1,0 +1,190 @@
+/* A plugin for QEMU that counts the instructions of firmware, exactly, and lets the firmware read the count.
+ *
+ *   -plugin count.so,function=ADDRESS,window=ADDRESS,skip=ADDRESS,until=ADDRESS
+ *
+ * Each time that the instruction at `function` is about to be executed, the number of instructions executed so far is
+ * written into the eight bytes at `window` of the guest. Instructions from `skip` up to, not including, `until` do not
+ * count: interrupt handlers, and the functions that measure.
+ *
+ * QEMU tells where in its own memory an instruction lies; the window is in the same emulated memory, so its place
+ * follows. That also works where the guest sees ROM, and needs no shared memory file.
+ *
+ * No distribution packages QEMU's header, so what is used of it is declared here: interface 1 (QEMU 4.2 to 8.2), or
+ * with UACCEL_QEMU_PLUGIN_API=2 interface 2 and later (from QEMU 9.0 on). */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef UACCEL_QEMU_PLUGIN_API
+#define UACCEL_QEMU_PLUGIN_API 1
+#endif
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_info_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t cb,
+                                            enum qemu_plugin_cb_flags flags, void *userdata);
+
+#if UACCEL_QEMU_PLUGIN_API == 1
+
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, enum qemu_plugin_op op, void *ptr,
+                                                uint64_t imm);
+
+static uint64_t counter;
+
+static bool make_counter(void)
+{
+    return true;
+}
+
+static void count(struct qemu_plugin_insn *insn)
+{
+    qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &counter, 1);
+}
+
+static uint64_t counted(unsigned int cpu)
+{
+    (void)cpu;
+    return counter;
+}
+
+#else
+
+struct qemu_plugin_scoreboard;
+typedef struct {
+    struct qemu_plugin_scoreboard *score;
+    size_t offset;
+} qemu_plugin_u64;
+
+struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
+void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn, enum qemu_plugin_op op,
+                                                         qemu_plugin_u64 entry, uint64_t imm);
+uint64_t qemu_plugin_u64_get(qemu_plugin_u64 entry, unsigned int vcpu_index);
+
+static qemu_plugin_u64 counter;
+
+static bool make_counter(void)
+{
+    counter.score = qemu_plugin_scoreboard_new(sizeof(uint64_t));
+    return counter.score != NULL;
+}
+
+static void count(struct qemu_plugin_insn *insn)
+{
+    qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
+}
+
+static uint64_t counted(unsigned int cpu)
+{
+    return qemu_plugin_u64_get(counter, cpu);
+}
+
+#endif
+
+static uint64_t function, window, skip, until;
+static uint8_t *window_here; /* the window in QEMU's own memory */
+
+/* The guest is little endian, whatever this computer is. */
+static uint64_t read_window(void)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+        value |= (uint64_t)window_here[i] << 8 * i;
+    }
+    return value;
+}
+
+static void write_window(uint64_t value)
+{
+    for (unsigned i = 0; i < 8; ++i) {
+        window_here[i] = (uint8_t)(value >> 8 * i & 0xFFu);
+    }
+}
+
+static void tell(unsigned int cpu, void *unused)
+{
+    (void)unused;
+    write_window(counted(cpu));
+}
+
+/* What lies there must be what the linker put there, or the addresses are not this firmware's. */
+static bool find_window(const struct qemu_plugin_insn *insn)
+{
+    static bool known;
+    uint8_t *const here = qemu_plugin_insn_haddr(insn);
+    if (here == NULL || (uintptr_t)here == UINTPTR_MAX) {
+        return false;
+    }
+    window_here = here + (int64_t)(window - function);
+    known = known || read_window() == UINT64_MAX;
+    return known;
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    const size_t instructions = qemu_plugin_tb_n_insns(tb);
+    (void)id;
+    for (size_t i = 0; i < instructions; ++i) {
+        struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
+        const uint64_t address = qemu_plugin_insn_vaddr(insn);
+        if (address < skip || address >= until) {
+            count(insn);
+        }
+        if (address == function && find_window(insn)) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, tell, QEMU_PLUGIN_CB_NO_REGS, NULL);
+        }
+    }
+}
+
+static bool take_option(const char *option)
+{
+    static const struct {
+        const char *name;
+        uint64_t *value;
+    } options[] = {{"function=", &function}, {"window=", &window}, {"skip=", &skip}, {"until=", &until}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; ++i) {
+        const size_t length = strlen(options[i].name);
+        if (strncmp(option, options[i].name, length) == 0) {
+            char *end;
+            *options[i].value = strtoull(option + length, &end, 0);
+            return end != option + length && *end == '\0';
+        }
+    }
+    return false;
+}
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT extern int qemu_plugin_version;
+EXPORT int qemu_plugin_version = UACCEL_QEMU_PLUGIN_API;
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv);
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
+{
+    (void)info;
+    for (int i = 0; i < argc; ++i) {
+        if (!take_option(argv[i])) {
+            fprintf(stderr, "count: unknown or bad option %s; wanted function, window, skip and until\n", argv[i]);
+            return 1;
+        }
+    }
+    if (!make_counter()) {
+        fprintf(stderr, "count: QEMU gives no counter\n");
+        return 1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+    return 0;
+}

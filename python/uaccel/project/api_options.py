@@ -1,0 +1,86 @@
+"""The options that a server declares, and values for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uaccel.errors import UaccelError
+from uaccel.suggest import did_you_mean
+
+OptionValue = str | int | bool | None
+
+TRUE: Final = ("true", "1", "yes", "on")
+FALSE: Final = ("false", "0", "no", "off")
+
+
+@dataclass(frozen=True)
+class ProjectOption:
+    """``required`` and ``optional``: the methods that want it, and those that take it. Old servers say less."""
+
+    name: str
+    choices: tuple[Any, ...]
+    default: Any
+    type: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    help: str
+
+
+def read_project_options(rows: Sequence[Mapping[str, Any]]) -> tuple[ProjectOption, ...]:
+    return tuple(
+        ProjectOption(
+            name=str(row["name"]),
+            choices=tuple(row.get("choices") or ()),
+            default=row.get("default"),
+            type=str(row.get("type") or "str"),
+            required=tuple(row.get("required") or ()),
+            optional=tuple(row.get("optional") or ()),
+            help=str(row.get("help") or ""),
+        )
+        for row in rows
+    )
+
+
+def option_values(
+    where: str, method: str, options: Iterable[ProjectOption], given: Mapping[str, OptionValue]
+) -> dict[str, Any]:
+    """A value for every option that the server declares: as given, else its default."""
+    known = {option.name: option for option in options}
+    for name in given:
+        if name not in known:
+            there = ", ".join(known) or "none"
+            raise UaccelError(f"{where} has no option {name!r}{did_you_mean(name, known)} (known: {there})")
+    values = {name: _value(where, option, given.get(name)) for name, option in known.items()}
+    for name, option in known.items():
+        if values[name] is None and method in option.required:
+            choices = f" (one of {', '.join(map(str, option.choices))})" if option.choices else ""
+            raise UaccelError(
+                f"{where} wants option {name!r} for {method}{choices}: {option.help}; give --option {name}=VALUE"
+            )
+    return values
+
+
+def _value(where: str, option: ProjectOption, given: OptionValue) -> Any:
+    if given is None:
+        return option.default
+    value = _converted(option.type, given) if isinstance(given, str) else given
+    if value is None:
+        raise UaccelError(f"{where}: option {option.name!r} is {given!r}; wanted a value of type {option.type}")
+    if option.choices and value not in option.choices:
+        choices = ", ".join(map(str, option.choices))
+        raise UaccelError(f"{where}: option {option.name!r} is {given!r}; wanted one of {choices}")
+    return value
+
+
+def _converted(kind: str, text: str) -> OptionValue:
+    """A word of a command line as a value of that type; None where it cannot be one."""
+    if kind == "bool":
+        return text.lower() in TRUE if text.lower() in TRUE + FALSE else None
+    if kind == "int":
+        try:
+            return int(text, 0)
+        except ValueError:
+            return None
+    return text

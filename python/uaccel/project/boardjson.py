@@ -1,0 +1,54 @@
+"""What the Project API server of a project must know of its board: ``board/board.json``.
+
+It holds command lines ready to run, with ``{elf}`` for the firmware and ``{port}`` for the serial port, so that the
+server needs to know no board file, no emulator and no flash tool.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from uaccel.board import Board, Flash, OpenOcdFlash, PyOcdFlash, QemuRun, Run, SerialRun, UartConsole
+
+ELF = "{elf}"
+
+
+def board_json(board: Board) -> str:
+    firmware = "firmware" if board.cpu.arch == "native" else "firmware.elf"
+    data = {
+        "board": board.name,
+        "firmware": firmware,
+        "runs": [_run(board, run) for run in board.runs],
+        "flash": None if board.flash is None else _flash(board.flash),
+    }
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _run(board: Board, run: Run) -> dict[str, Any]:
+    if isinstance(run, QemuRun):
+        return {"kind": run.kind, "command": _qemu(run)}
+    if isinstance(run, SerialRun):
+        assert isinstance(board.console, UartConsole)  # the board file's rules
+        line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
+        return {"kind": run.kind, **line, "baud": board.console.baud}
+    return {"kind": run.kind, "command": [ELF]}
+
+
+def _qemu(run: QemuRun) -> list[str]:
+    """The console on standard input and output, through a multiplexer: its buffer makes the way in several times faster
+    than a UART without one is. No byte can be its escape character."""
+    command = [f"qemu-system-{run.system}", "-machine", run.machine, *(["-cpu", run.cpu] if run.cpu else [])]
+    command += ["-display", "none", "-monitor", "none", "-nodefaults", *run.args, *["-serial", "null"] * run.serial]
+    command += ["-chardev", "stdio,signal=off,id=console,mux=on", "-echr", "0x100", "-serial", "chardev:console"]
+    return [*command, "-kernel", ELF]
+
+
+def _flash(flash: Flash) -> list[str]:
+    if isinstance(flash, OpenOcdFlash):
+        config = [word for file in flash.config for word in ("-f", file)]
+        commands = [word for command in flash.commands for word in ("-c", command)]
+        return ["openocd", *config, *commands, "-c", f"program {{{ELF}}} verify reset exit"]
+    if isinstance(flash, PyOcdFlash):
+        return ["pyocd", "flash", "--target", flash.target, *flash.options, ELF]
+    return [*flash.command]

@@ -1,0 +1,209 @@
+"""Emulated boards: QEMU's command line for a board, a transport to it, and a stand-in for a board on the bench."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from uaccel.board import Board, QemuRun
+from uaccel.errors import BoardError, DeviceError, ToolError
+from uaccel.session.counting import plugin_for, plugin_options
+from uaccel.session.process import ProcessTransport
+from uaccel.toolchain import find_command
+
+Counting = Literal["auto", "plugin", "time", "off"]
+"""How instructions are counted: by the plugin; by QEMU's own clock, which then advances by a nanosecond for each
+(``time``: exact only to the resolution of the board's timer, and slow); ``auto`` takes the plugin where it can be had;
+``off`` is fastest."""
+NANOSECONDS_AN_INSTRUCTION: Final = 1
+START_SECONDS: Final = 10.0
+STOP_SECONDS: Final = 5.0
+MUX: Final = ("mux=on", "-echr", "0x100")
+"""A multiplexer between the line and the UART, whose escape character no byte can be: its buffer is what makes the
+way from host to guest several times faster than a UART without a FIFO is by itself."""
+
+
+def qemu_run(board: Board) -> QemuRun:
+    """How the board file says that QEMU runs it."""
+    for run in board.runs:
+        if isinstance(run, QemuRun):
+            return run
+    raise BoardError(f"{board.file}: board {board.name} does not run under QEMU: there is no [run.qemu]")
+
+
+def qemu_command(board: Board, firmware: Path, *, chardev: str, counting: Counting = "auto") -> list[str]:
+    """QEMU running ``firmware``; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``."""
+    run = qemu_run(board)
+    qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
+    mux, *escape = MUX
+    command = [*qemu.command, "-machine", run.machine, "-display", "none", "-monitor", "none", "-nodefaults"]
+    command += ["-cpu", run.cpu] if run.cpu else []
+    command += [*run.args, *["-serial", "null"] * run.serial]
+    command += ["-chardev", f"{chardev},id=console,{mux}", *escape, "-serial", "chardev:console"]
+    command += ["-kernel", str(firmware)]
+    if counting == "time":
+        return [*command, "-icount", "shift=0"]
+    if counting != "off":
+        try:
+            command += plugin_options(plugin_for(qemu), firmware)
+        except ToolError:
+            if counting == "plugin":
+                raise
+    return command
+
+
+class QemuTransport(ProcessTransport):
+    """An emulated board for one session: QEMU starts and ends with it, its console is a pipe."""
+
+    def __init__(self, board: Board, firmware: Path, *, counting: Counting = "auto") -> None:
+        command = qemu_command(board, firmware, chardev="stdio,signal=off", counting=counting)
+        super().__init__(command, f"board {board.name} under QEMU")
+
+    def _end(self) -> None:
+        self._process.terminate()  # it does not mind that its input ends
+        super()._end()
+
+
+class EmulatedBoard:
+    """A board on the bench that is QEMU: its console is a TCP port or a terminal. A context manager.
+
+    ``port`` is what to open it with, by :meth:`uaccel.Session.open` or any serial program.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        firmware: Path,
+        *,
+        console: Literal["tcp", "pty"] = "tcp",
+        counting: Counting = "auto",
+    ) -> None:
+        self.name = f"board {board.name} under QEMU"
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
+        ours, theirs = socket.socketpair()
+        listener = socket.create_server(("127.0.0.1", 0)) if console == "tcp" else None
+        chardev = "pty" if listener is None else f"socket,fd={listener.fileno()},server=on,wait=off,nodelay=on"
+        control = ["-chardev", f"socket,id=control,fd={theirs.fileno()}", "-mon", "chardev=control,mode=control"]
+        command = [*qemu_command(board, firmware, chardev=chardev, counting=counting), *control]
+        inherited = [end.fileno() for end in (theirs, listener) if end is not None]
+        try:
+            self._process = _start(command, inherited, self._words)
+        finally:
+            theirs.close()
+            if listener is not None:
+                port = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+                listener.close()
+        self._stop = weakref.finalize(self, _stop, self._process, ours, self._words)
+        self._control = _Control(ours, self._last_words)
+        self.port: str = port if console == "tcp" else self._terminal()
+
+    @property
+    def pid(self) -> int:
+        """QEMU's."""
+        return self._process.pid
+
+    def reset(self) -> None:
+        """Press the board's reset button."""
+        self._control.call("system_reset")
+
+    def stop(self) -> None:
+        """Switch it off. May be called again."""
+        self._stop()
+
+    def __enter__(self) -> EmulatedBoard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _terminal(self) -> str:
+        for chardev in self._control.call("query-chardev"):
+            match = re.match(r"pty:(/\S+)", str(chardev.get("filename", "")))
+            if match is not None:
+                return match[1]
+        raise DeviceError(f"{self.name} tells no terminal for its console")
+
+    def _last_words(self) -> str:
+        try:
+            status = self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it does not answer"
+        self._words.seek(0)
+        lines = self._words.read().decode(errors="replace").strip().splitlines()
+        return f"exit status {status}: {lines[0] if lines else 'it said nothing'}"
+
+
+def _start(command: Sequence[str], inherited: Sequence[int], words: Any) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, pass_fds=inherited, start_new_session=True
+        )
+    except OSError as error:
+        raise DeviceError(f"cannot start {command[0]}: {error.strerror}") from error
+
+
+def _stop(process: subprocess.Popen[bytes], control: socket.socket, words: Any) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    control.close()
+    words.close()
+
+
+class _Control:
+    """QEMU's control channel (QMP): JSON objects, one a line."""
+
+    def __init__(self, line: socket.socket, last_words: Any) -> None:
+        self._line = line
+        self._last_words = last_words
+        self._buffer = b""
+        self._deadline = time.monotonic() + START_SECONDS
+        self._receive("QMP")
+        self.call("qmp_capabilities")
+
+    def call(self, command: str) -> Any:
+        """What the command returns."""
+        self._deadline = time.monotonic() + START_SECONDS
+        try:
+            self._line.sendall(json.dumps({"execute": command}).encode() + b"\n")
+        except OSError as error:
+            raise DeviceError(f"QEMU has ended: {self._last_words()}") from error
+        return self._receive("return")
+
+    def _receive(self, key: str) -> Any:
+        """The next object with that key; events are passed over."""
+        while True:
+            while b"\n" not in self._buffer:
+                self._buffer += self._take()
+            line, self._buffer = self._buffer.split(b"\n", 1)
+            message = json.loads(line)
+            if "error" in message:
+                raise DeviceError(f"QEMU refuses: {message['error'].get('desc', message['error'])}")
+            if key in message:
+                return message[key]
+
+    def _take(self) -> bytes:
+        self._line.settimeout(max(0.01, self._deadline - time.monotonic()))
+        try:
+            data = self._line.recv(1 << 16)
+        except TimeoutError:
+            raise DeviceError(f"QEMU does not answer within {START_SECONDS:g} s") from None
+        except OSError:
+            data = b""
+        if not data:
+            raise DeviceError(f"QEMU has ended: {self._last_words()}")
+        return data

@@ -1,0 +1,46 @@
+"""Boards that QEMU can be: which of them this computer can run, and bare firmware for them without model or server."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from uaccel.board import Board, QemuRun, available_boards, load_board
+from uaccel.project.boardfiles import board_files
+from uaccel.project.layout import Needs
+from uaccel.resources import data_dir
+
+EMULATED = [board.name for board in available_boards() if any(isinstance(run, QemuRun) for run in board.runs)]
+CROSS = [board.name for board in available_boards() if board.cpu.arch != "native"]
+WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
+
+
+def board_with_tools(name: str) -> Board:
+    """A board whose compiler and emulator are here; else the test is skipped, with the reason."""
+    board = load_board(name)
+    programs = [f"{board.cpu.toolchain}-gcc"]
+    programs += [f"qemu-system-{run.system}" for run in board.runs if isinstance(run, QemuRun)]
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    return board
+
+
+def build_bare(board: Board, sources: list[Path], folder: Path, *options: str) -> Path:
+    """Sources of the test with the board's port, and nothing else of uaccel's."""
+    for name, text in board_files(board, Needs("bare", 0, 0, 0)).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    ports = [file for port in board.port.sources for file in sorted(port.glob("*.[cS]"))]
+    includes = [folder / "board", data_dir("firmware") / "include", *board.port.sources]
+    elf = folder / "firmware.elf"
+    command = [f"{board.cpu.toolchain}-gcc", *board.cpu.flags, *board.cpu.link_flags, *WARNINGS, "-O2", *options]
+    command += ["-ffunction-sections", "-fdata-sections", "-nostartfiles", "-Wl,--gc-sections"]
+    command += [f"-I{include}" for include in includes]
+    command += ["-T", str(folder / "board" / "memory.ld"), "-o", str(elf), *map(str, [*sources, *ports])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return elf
