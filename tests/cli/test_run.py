@@ -222,4 +222,4 @@ def test_people_see_outputs_and_the_proof(small: Path, call: Call) -> None:
     done = call("run", small, "--verify")
     assert done.status == 0
     assert "output_0 (int8 1x4x3x3): " in done.out
-    assert "Verified: every output of 1 run" in done.out
+    assert "Verified  every output of the run equals the exact meaning" in done.out

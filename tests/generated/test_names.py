@@ -63,7 +63,7 @@ def test_any_tensor_name_gives_valid_c(kind: str, tmp_path: Path) -> None:
     for pool in ("", "arena"):
         tree = Unpacked(tmp_path / pool, archive(file, workspace_pool=pool))
         for compiler in ("gcc", "clang"):
-            for source in tree.sources:
+            for source in (*tree.sources, *tree.descriptions):
                 include = [tree.include, data_dir("firmware") / "include"]
                 cc(source, "-fsyntax-only", "-Wcomment", "-Wtrigraphs", include=include, compiler=compiler)
         header = tree.include / "tvmgen_model.h"

@@ -69,8 +69,7 @@ class LayerFunctions:
         self._shared_names = {key: f"shared_by_{layers[0].name}" for key, layers in self._shared.items()}
 
     def render(self) -> str:
-        parts = [layer.definition.source for layer in self.program.layers if layer.definition]
-        parts += [self._shared_function(key, layers) for key, layers in self._shared.items()]
+        parts = [self._shared_function(key, layers) for key, layers in self._shared.items()]
         parts += [self._function(layer) for layer in self.program.layers if not layer.is_view]
         return "\n".join(parts)
 
@@ -108,7 +107,8 @@ class LayerFunctions:
             calls = enumerate(layer.kernel.calls)
             body = "".join(self._call(layer, i, call, constants=self.pool) for i, call in calls)
         signature = wrapped(f"static void {function_name(layer)}", map(str, parameters))
-        return f"{layer_comment(layer)}\n{signature}\n{{\n{body}}}\n"
+        definition = f"{layer.definition.source}\n" if layer.definition else ""
+        return f"{definition}{layer_comment(layer)}\n{signature}\n{{\n{body}}}\n"
 
     def _call(self, layer: Layer, index: int, call: KernelCall, constants: ConstantPool | None) -> str:
         arguments = []

@@ -25,7 +25,7 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
         ),
         _struct(
             f"{names.prefix}_outputs",
-            "What comes out: memory of the caller, aligned as its type and apart from the inputs.",
+            "What comes out: memory of the caller, aligned as its type, apart from the inputs; layers may read it too.",
             names.outputs,
             signature.outputs,
         ),

@@ -98,7 +98,7 @@ class _Run:
             pointers += ["workspace_pools"]
             pointers += [f"workspace_pools->{self.options.workspace_pool}"] if self.placement.arena else []
         condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)
-        return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }"]
+        return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }", ""]
 
     def _layer(self, layer: Layer) -> list[str]:
         if layer.is_view:
