@@ -18,18 +18,18 @@
 #define UACCEL_HELLO_VERSION_AT 0u
 #define UACCEL_HELLO_BYTES 2u
 
-/* Writes a piece of an input tensor. */
+/* Writes a piece of the inputs. */
 #define UACCEL_TYPE_WRITE 0x02u
-#define UACCEL_WRITE_TENSOR_AT 0u
-#define UACCEL_WRITE_OFFSET_AT 2u
-#define UACCEL_WRITE_BYTES 6u
+#define UACCEL_WRITE_OFFSET_AT 0u
+#define UACCEL_WRITE_BYTES 4u
 
 /* Runs the model on the inputs that were written. */
 #define UACCEL_TYPE_RUN 0x03u
 #define UACCEL_RUN_RUN_AT 0u
 #define UACCEL_RUN_COUNT_AT 4u
 #define UACCEL_RUN_INPUT_CRC_AT 8u
-#define UACCEL_RUN_BYTES 12u
+#define UACCEL_RUN_OUTPUTS_AT 12u
+#define UACCEL_RUN_BYTES 13u
 
 /* Reads a range of an object; `data` packets bring it. */
 #define UACCEL_TYPE_READ 0x04u
@@ -89,7 +89,7 @@
 /* The firmware restarts now. */
 #define UACCEL_TYPE_RESET_REPLY 0x86u
 
-/* A piece of what a `read` asked for, with its sequence. */
+/* A piece of what a `read` or a `run` asked for, with its sequence. */
 #define UACCEL_TYPE_DATA 0x90u
 #define UACCEL_DATA_OFFSET_AT 0u
 #define UACCEL_DATA_BYTES 4u
@@ -121,8 +121,8 @@
 
 /* Objects that `read` reads. */
 #define UACCEL_OBJECT_DESCRIPTION 0u
-#define UACCEL_OBJECT_INPUT 1u
-#define UACCEL_OBJECT_OUTPUT 2u
+#define UACCEL_OBJECT_INPUTS 1u
+#define UACCEL_OBJECT_OUTPUTS 2u
 #define UACCEL_OBJECT_LAYERS 3u
 #define UACCEL_OBJECT_TIMES 4u
 
@@ -133,7 +133,7 @@
 #define UACCEL_ERROR_STALE 1u
 #define UACCEL_ERROR_TYPE 2u
 #define UACCEL_ERROR_LENGTH 3u
-#define UACCEL_ERROR_INDEX 4u
+#define UACCEL_ERROR_OBJECT 4u
 #define UACCEL_ERROR_RANGE 5u
 #define UACCEL_ERROR_INPUT 6u
 #define UACCEL_ERROR_RUN 7u

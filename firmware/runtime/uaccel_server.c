@@ -174,22 +174,35 @@ static void hello(const struct request *request)
     uaccel_frame_end();
 }
 
-static void write_input(const struct request *request)
+/* Into the inputs as if they lay one after the other. */
+static void copy_to_inputs(uint32_t offset, const uint8_t *from, uint32_t bytes)
 {
-    const uint32_t index = uaccel_get16(request->body + UACCEL_WRITE_TENSOR_AT);
+    uint32_t base = 0;
+    for (uint32_t i = 0; i < uaccel_model.input_count && bytes > 0; ++i) {
+        const struct uaccel_tensor *const tensor = &uaccel_model.inputs[i];
+        if (offset < base + tensor->bytes) {
+            const uint32_t room = base + tensor->bytes - offset;
+            const uint32_t part = bytes < room ? bytes : room;
+            memcpy((uint8_t *)tensor->data + (offset - base), from, part);
+            offset += part;
+            from += part;
+            bytes -= part;
+        }
+        base += tensor->bytes;
+    }
+}
+
+static void write_inputs(const struct request *request)
+{
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
     const uint32_t bytes = request->bytes - UACCEL_WRITE_BYTES;
-    if (index >= uaccel_model.input_count) {
-        refuse(request, UACCEL_ERROR_INDEX, index);
-        return;
-    }
-    const struct uaccel_tensor *const tensor = &uaccel_model.inputs[index];
-    if (offset > tensor->bytes || bytes > tensor->bytes - offset) {
-        refuse(request, UACCEL_ERROR_RANGE, tensor->bytes);
+    const uint32_t room = bytes_of(uaccel_model.inputs, uaccel_model.input_count);
+    if (offset > room || bytes > room - offset) {
+        refuse(request, UACCEL_ERROR_RANGE, room);
         return;
     }
     if (!request->again) {
-        memcpy((uint8_t *)tensor->data + offset, request->body + UACCEL_WRITE_BYTES, bytes);
+        copy_to_inputs(offset, request->body + UACCEL_WRITE_BYTES, bytes);
     }
     acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
 }
@@ -220,22 +233,39 @@ static int32_t infer(uint32_t count, uint8_t *reply)
     return status;
 }
 
+static void stream_tensors(struct uaccel_stream *stream, const struct uaccel_tensor *tensors, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        uaccel_stream_add(stream, tensors[i].data, tensors[i].bytes);
+    }
+}
+
+/* After a run that went well. */
+static void deliver(const struct request *request, uint8_t *reply)
+{
+    const struct uaccel_model *const model = &uaccel_model;
+    struct uaccel_stream stream = {request->token, request->sequence, 0, UINT32_MAX, 0};
+    session.run = uaccel_get32(request->body + UACCEL_RUN_RUN_AT);
+    uaccel_put32(reply + UACCEL_RUN_REPLY_OUTPUT_CRC_AT, crc_of(model->outputs, model->output_count));
+    if (request->body[UACCEL_RUN_OUTPUTS_AT] != 0) {
+        stream_tensors(&stream, model->outputs, model->output_count);
+    }
+}
+
 static void run(const struct request *request)
 {
     struct answer result = {UACCEL_TYPE_RUN_REPLY, UACCEL_RUN_REPLY_BYTES, {0}};
-    const struct uaccel_model *const model = &uaccel_model;
     if (request->again) {
         answer_run_again(request);
         return;
     }
     tell_started(request);
     session.run = 0;
-    const uint32_t input_crc = crc_of(model->inputs, model->input_count);
+    const uint32_t input_crc = crc_of(uaccel_model.inputs, uaccel_model.input_count);
     if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
         result = error_answer(UACCEL_ERROR_INPUT, input_crc);
     } else if (infer(uaccel_get32(request->body + UACCEL_RUN_COUNT_AT), result.body) == 0) {
-        session.run = uaccel_get32(request->body + UACCEL_RUN_RUN_AT);
-        uaccel_put32(result.body + UACCEL_RUN_REPLY_OUTPUT_CRC_AT, crc_of(model->outputs, model->output_count));
+        deliver(request, result.body);
     }
     answer_run(request, &result);
 }
@@ -245,6 +275,12 @@ static struct answer read_answer(const struct uaccel_stream *stream)
     struct answer done = {UACCEL_TYPE_READ_REPLY, UACCEL_READ_REPLY_BYTES, {0}};
     uaccel_put32(done.body + UACCEL_READ_REPLY_OBJECT_BYTES_AT, stream->at);
     return done;
+}
+
+static void finish_read(const struct request *request, const struct uaccel_stream *stream)
+{
+    const struct answer done = read_answer(stream);
+    answer(request, done.type, done.body, done.bytes);
 }
 
 /* The layers' objects: the model makes them anew each time. */
@@ -267,26 +303,20 @@ static void read_layers(const struct request *request, struct uaccel_stream *str
     answer_run(request, &result);
 }
 
-static void read_tensor(const struct request *request, struct uaccel_stream *stream,
-                        const struct uaccel_tensor *tensors, uint32_t count)
+static void read_tensors(const struct request *request, struct uaccel_stream *stream,
+                         const struct uaccel_tensor *tensors, uint32_t count)
 {
-    const uint32_t index = uaccel_get16(request->body + UACCEL_READ_INDEX_AT);
-    if (index >= count) {
-        refuse(request, UACCEL_ERROR_INDEX, index);
-        return;
-    }
-    uaccel_stream_add(stream, tensors[index].data, tensors[index].bytes);
-    const struct answer done = read_answer(stream);
-    answer(request, done.type, done.body, done.bytes);
+    stream_tensors(stream, tensors, count);
+    finish_read(request, stream);
 }
 
-static void read_output(const struct request *request, struct uaccel_stream *stream)
+static void read_outputs(const struct request *request, struct uaccel_stream *stream)
 {
     if (session.run == 0 || session.run != uaccel_get32(request->body + UACCEL_READ_RUN_AT)) {
         refuse(request, UACCEL_ERROR_RUN, session.run);
         return;
     }
-    read_tensor(request, stream, uaccel_model.outputs, uaccel_model.output_count);
+    read_tensors(request, stream, uaccel_model.outputs, uaccel_model.output_count);
 }
 
 static void read_description(const struct request *request, struct uaccel_stream *stream)
@@ -294,8 +324,7 @@ static void read_description(const struct request *request, struct uaccel_stream
     for (const char *const *piece = uaccel_model.description; *piece != NULL; ++piece) {
         uaccel_stream_add(stream, *piece, (uint32_t)strlen(*piece));
     }
-    const struct answer done = read_answer(stream);
-    answer(request, done.type, done.body, done.bytes);
+    finish_read(request, stream);
 }
 
 static void read_object(const struct request *request)
@@ -309,18 +338,18 @@ static void read_object(const struct request *request)
     case UACCEL_OBJECT_DESCRIPTION:
         read_description(request, &stream);
         break;
-    case UACCEL_OBJECT_INPUT:
-        read_tensor(request, &stream, uaccel_model.inputs, uaccel_model.input_count);
+    case UACCEL_OBJECT_INPUTS:
+        read_tensors(request, &stream, uaccel_model.inputs, uaccel_model.input_count);
         break;
-    case UACCEL_OBJECT_OUTPUT:
-        read_output(request, &stream);
+    case UACCEL_OBJECT_OUTPUTS:
+        read_outputs(request, &stream);
         break;
     case UACCEL_OBJECT_LAYERS:
     case UACCEL_OBJECT_TIMES:
         read_layers(request, &stream);
         break;
     default:
-        refuse(request, UACCEL_ERROR_INDEX, object);
+        refuse(request, UACCEL_ERROR_OBJECT, object);
         break;
     }
 }
@@ -344,7 +373,7 @@ static void serve(const struct request *request)
         uint8_t bytes; /* the shortest body */
         void (*serve)(const struct request *request);
     } table[] = {
-        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_input},
+        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_inputs},
         {UACCEL_TYPE_RUN, UACCEL_RUN_BYTES, run},
         {UACCEL_TYPE_READ, UACCEL_READ_BYTES, read_object},
         {UACCEL_TYPE_VERBOSITY, UACCEL_VERBOSITY_BYTES, set_verbosity},

@@ -12,7 +12,7 @@
 
 #define TOKEN 0x1D872B41u
 
-enum { MOST_PACKETS = 64 };
+enum { MOST_PACKETS = 64, INPUT_BYTES = WAVE + 2 * SUMS, OUTPUT_BYTES = MASK + 4 * SUMS };
 
 static int resets, computed;
 
@@ -114,10 +114,9 @@ static void greet(void)
     expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
 }
 
-static void ask_write(uint32_t sequence, uint32_t tensor, uint32_t offset, const void *data, uint32_t bytes)
+static void ask_write(uint32_t sequence, uint32_t offset, const void *data, uint32_t bytes)
 {
-    uint8_t body[UACCEL_WRITE_BYTES + WAVE + 1];
-    uaccel_put16(body + UACCEL_WRITE_TENSOR_AT, tensor);
+    uint8_t body[UACCEL_WRITE_BYTES + INPUT_BYTES + 1];
     uaccel_put32(body + UACCEL_WRITE_OFFSET_AT, offset);
     memcpy(body + UACCEL_WRITE_BYTES, data, bytes);
     ask(UACCEL_TYPE_WRITE, sequence, body, UACCEL_WRITE_BYTES + bytes);
@@ -128,9 +127,10 @@ static uint32_t input_crc(void)
     return uaccel_crc32(uaccel_crc32(0, device_wave, sizeof device_wave), device_weights, sizeof device_weights);
 }
 
-static void ask_run(uint32_t sequence, uint32_t run, uint32_t count)
+static void ask_run(uint32_t sequence, uint32_t run, uint32_t count, bool outputs)
 {
     uint8_t body[UACCEL_RUN_BYTES];
+    body[UACCEL_RUN_OUTPUTS_AT] = outputs;
     uaccel_put32(body + UACCEL_RUN_RUN_AT, run);
     uaccel_put32(body + UACCEL_RUN_COUNT_AT, count);
     uaccel_put32(body + UACCEL_RUN_INPUT_CRC_AT, input_crc());
@@ -172,8 +172,8 @@ static void test_hello(void)
     CHECK_EQ(uaccel_get16(body + UACCEL_HELLO_REPLY_BODY_BYTES_AT), UACCEL_BODY_BYTES);
     CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_RECEIVE_BYTES_AT), UACCEL_PORT_RECEIVE_BYTES);
     CHECK_EQ(uaccel_get16(body + UACCEL_HELLO_REPLY_LAYERS_AT), 3);
-    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_INPUT_BYTES_AT), WAVE + 6);
-    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_OUTPUT_BYTES_AT), WAVE + 12);
+    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_INPUT_BYTES_AT), INPUT_BYTES);
+    CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_OUTPUT_BYTES_AT), OUTPUT_BYTES);
     CHECK_EQ(uaccel_get32(body + UACCEL_HELLO_REPLY_TICKS_PER_SECOND_AT), 1000);
     CHECK_EQ(body[UACCEL_HELLO_REPLY_MODEL_HASH_AT + 31], MODEL_FILL);
     CHECK_EQ(body[UACCEL_HELLO_REPLY_BUILD_AT + 7], 8);
@@ -184,10 +184,10 @@ static void test_hello_again_changes_nothing(void)
 {
     const uint8_t version[2] = {UACCEL_PROTOCOL_VERSION, 0};
     greet();
-    ask_write(1, 0, 0, "a", 1);
+    ask_write(1, 0, "a", 1);
     ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
     expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
-    ask_write(2, 0, 0, "b", 1);
+    ask_write(2, 0, "b", 1);
     expect_only(UACCEL_TYPE_WRITE_REPLY, 2);
 }
 
@@ -198,7 +198,7 @@ static void test_hello_of_another_version_begins_nothing(void)
     sent.used = 0;
     ask(UACCEL_TYPE_HELLO, 0, version, sizeof version);
     expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
-    ask_write(1, 0, 0, "a", 1);
+    ask_write(1, 0, "a", 1);
     expect_error(1, UACCEL_ERROR_STALE, 0);
     ask(UACCEL_TYPE_HELLO, 0, version, 1);
     expect_only(UACCEL_TYPE_HELLO_REPLY, 0);
@@ -280,34 +280,35 @@ static void test_damage_is_told(void)
 
 static void test_write(void)
 {
-    static const uint8_t data[WAVE + 1] = {1, 2, 3};
+    static const uint8_t data[INPUT_BYTES + 1] = {1, 2, 3};
     greet();
-    ask_write(1, 0, 0, data, WAVE);
+    ask_write(1, 0, data, INPUT_BYTES);
     expect_only(UACCEL_TYPE_WRITE_REPLY, 1);
     CHECK_EQ(device_wave[2], 3);
-    ask_write(2, 0, WAVE - 1, "\x7F", 1);
+    ask_write(2, WAVE - 1, "\x7F\x34\x12", 3); /* the end of one tensor, and the beginning of the next */
     expect_only(UACCEL_TYPE_WRITE_REPLY, 2);
     CHECK_EQ(device_wave[WAVE - 1], 127);
-    ask_write(3, 1, 2, "\x34\x12", 2);
-    CHECK_EQ(device_weights[1], 0x1234);
-    ask_write(4, 2, 0, data, 1);
-    expect_error(4, UACCEL_ERROR_INDEX, 2);
-    ask_write(5, 0, 0, data, WAVE + 1);
-    expect_error(5, UACCEL_ERROR_RANGE, WAVE);
-    ask_write(6, 0, WAVE, data, 1);
-    expect_error(6, UACCEL_ERROR_RANGE, WAVE);
-    ask_write(7, 0, 0xFFFFFFFFu, data, 2);
-    expect_error(7, UACCEL_ERROR_RANGE, WAVE);
-    ask_write(8, 0, WAVE, data, 0);
-    expect_only(UACCEL_TYPE_WRITE_REPLY, 8);
+    CHECK_EQ(device_weights[0], 0x1234);
+    ask_write(3, INPUT_BYTES - 2, "\x78\x56", 2);
+    CHECK_EQ(device_weights[SUMS - 1], 0x5678);
+    ask_write(4, 0, data, INPUT_BYTES + 1);
+    expect_error(4, UACCEL_ERROR_RANGE, INPUT_BYTES);
+    ask_write(5, INPUT_BYTES, data, 1);
+    expect_error(5, UACCEL_ERROR_RANGE, INPUT_BYTES);
+    ask_write(6, 0xFFFFFFFFu, data, 2);
+    expect_error(6, UACCEL_ERROR_RANGE, INPUT_BYTES);
+    ask_write(7, INPUT_BYTES, data, 0);
+    expect_only(UACCEL_TYPE_WRITE_REPLY, 7);
+    CHECK_EQ(device_wave[0], 1);
+    CHECK_EQ(device_weights[SUMS - 1], 0x5678);
 }
 
 static void test_a_repeated_write_is_answered_and_not_done(void)
 {
     greet();
-    ask_write(1, 0, 0, "\1", 1);
-    ask_write(2, 0, 0, "\2", 1);
-    ask_write(1, 0, 0, "\1", 1);
+    ask_write(1, 0, "\1", 1);
+    ask_write(2, 0, "\2", 1);
+    ask_write(1, 0, "\1", 1);
     expect_only(UACCEL_TYPE_WRITE_REPLY, 1);
     CHECK_EQ(device_wave[0], 2);
 }
@@ -316,7 +317,7 @@ static void test_run(void)
 {
     greet();
     const int before = computed;
-    ask_run(1, 5, 3);
+    ask_run(1, 5, 3, false);
     CHECK_EQ(packet_count, 3);
     expect_packet(0, UACCEL_TYPE_STARTED, 1);
     expect_packet(1, UACCEL_TYPE_STARTED, 1);
@@ -331,21 +332,21 @@ static void test_run(void)
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_STACK_BYTES_AT), 321);
     const uint32_t crc = uaccel_crc32(uaccel_crc32(0, device_mask, sizeof device_mask), device_sums, sizeof device_sums);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_OUTPUT_CRC_AT), crc);
-    ask_run(2, 6, 0); /* at least once */
+    ask_run(2, 6, 0, false); /* at least once */
     CHECK_EQ(computed - before, 4);
 }
 
 static void test_a_repeated_run_is_answered_and_not_done(void)
 {
     greet();
-    ask_run(1, 5, 1);
+    ask_run(1, 5, 1, false);
     const struct packet first = packets[2];
     const int before = computed;
-    ask_run(1, 5, 1);
+    ask_run(1, 5, 1, false);
     expect_only(UACCEL_TYPE_RUN_REPLY, 1);
     CHECK(memcmp(packets[0].body, first.body, first.bytes) == 0);
-    ask_run(2, 6, 1);
-    ask_run(1, 5, 1);
+    ask_run(2, 6, 1, false);
+    ask_run(1, 5, 1, false);
     expect_error(1, UACCEL_ERROR_FORGOTTEN, 0);
     CHECK_EQ(computed - before, 1);
 }
@@ -371,56 +372,73 @@ static void test_a_run_that_fails(void)
 {
     const int8_t poison[2] = {POISON, POISON};
     greet();
-    ask_write(1, 0, 0, poison, 2);
+    ask_write(1, 0, poison, 2);
     const int before = computed;
-    ask_run(2, 1, 5);
+    ask_run(2, 1, 5, false);
     CHECK_EQ((int32_t)uaccel_get32(packets[2].body + UACCEL_RUN_REPLY_STATUS_AT), FAILURE);
     CHECK_EQ(computed - before, 1);
-    ask_read(3, UACCEL_OBJECT_OUTPUT, 0, 1, 0, 1);
+    ask_read(3, UACCEL_OBJECT_OUTPUTS, 0, 1, 0, 1);
     expect_error(3, UACCEL_ERROR_RUN, 0);
-    ask_read(4, UACCEL_OBJECT_LAYERS, UACCEL_ERROR_MODEL, 0, 0, 99);
+    ask_read(4, UACCEL_OBJECT_LAYERS, 0, 0, 0, 99);
     expect_packet(2, UACCEL_TYPE_ERROR, 4);
     CHECK_EQ(packets[2].body[UACCEL_ERROR_CODE_AT], UACCEL_ERROR_MODEL);
-    ask_write(5, 0, 0, "\0\0", 2);
+    ask_write(5, 0, "\0\0", 2);
 }
 
-static void test_read_output(void)
+static void test_run_and_send_the_outputs(void)
 {
     greet();
-    ask_run(1, 7, 1);
-    ask_read(2, UACCEL_OBJECT_OUTPUT, 1, 7, 0, 12);
-    CHECK_EQ(packet_count, 2);
+    ask_run(1, 7, 1, true);
+    CHECK_EQ(packet_count, 5);
+    expect_packet(2, UACCEL_TYPE_DATA, 1);
+    expect_packet(3, UACCEL_TYPE_DATA, 1);
+    expect_packet(4, UACCEL_TYPE_RUN_REPLY, 1);
+    CHECK_EQ(uaccel_get32(packets[2].body), 0);
+    CHECK(memcmp(packets[2].body + UACCEL_DATA_BYTES, device_mask, MASK) == 0);
+    CHECK_EQ(uaccel_get32(packets[3].body), MASK);
+    CHECK(memcmp(packets[3].body + UACCEL_DATA_BYTES, device_sums, 12) == 0);
+    ask_run(1, 7, 1, true);
+    expect_only(UACCEL_TYPE_RUN_REPLY, 1); /* again: the outputs can be read, they are not sent a second time */
+}
+
+static void test_read_outputs(void)
+{
+    greet();
+    ask_run(1, 7, 1, false);
+    ask_read(2, UACCEL_OBJECT_OUTPUTS, 0, 7, MASK - 1, 13);
+    CHECK_EQ(packet_count, 3);
     expect_packet(0, UACCEL_TYPE_DATA, 2);
-    expect_packet(1, UACCEL_TYPE_READ_REPLY, 2);
-    CHECK_EQ(packets[0].bytes, UACCEL_DATA_BYTES + 12u);
-    CHECK(memcmp(packets[0].body + UACCEL_DATA_BYTES, device_sums, 12) == 0);
-    CHECK_EQ(uaccel_get32(packets[1].body), 12);
-    ask_read(3, UACCEL_OBJECT_OUTPUT, 2, 7, 0, 12);
-    expect_error(3, UACCEL_ERROR_INDEX, 2);
-    ask_read(4, UACCEL_OBJECT_OUTPUT, 1, 6, 0, 12);
-    expect_error(4, UACCEL_ERROR_RUN, 7);
-    ask_read(2, UACCEL_OBJECT_OUTPUT, 1, 7, 0, 12); /* again: the outputs are still those */
+    expect_packet(1, UACCEL_TYPE_DATA, 2);
+    expect_packet(2, UACCEL_TYPE_READ_REPLY, 2);
+    CHECK_EQ(packets[0].bytes, UACCEL_DATA_BYTES + 1u);
+    CHECK(memcmp(packets[1].body + UACCEL_DATA_BYTES, device_sums, 12) == 0);
+    CHECK_EQ(uaccel_get32(packets[2].body), OUTPUT_BYTES);
+    ask_read(3, UACCEL_OBJECT_OUTPUTS, 0, 6, 0, 12);
+    expect_error(3, UACCEL_ERROR_RUN, 7);
+    ask_read(2, UACCEL_OBJECT_OUTPUTS, 0, 7, 0, 12); /* again: the outputs are still those */
     CHECK_EQ(packet_count, 2);
-    ask_read(5, UACCEL_OBJECT_TIMES, 0, 0, 0, 0); /* runs the model: they are nobody's now */
-    ask_read(6, UACCEL_OBJECT_OUTPUT, 1, 7, 0, 12);
-    expect_error(6, UACCEL_ERROR_RUN, 0);
+    ask_read(4, UACCEL_OBJECT_TIMES, 0, 0, 0, 0); /* runs the model: they are nobody's now */
+    ask_read(5, UACCEL_OBJECT_OUTPUTS, 0, 7, 0, 12);
+    expect_error(5, UACCEL_ERROR_RUN, 0);
 }
 
 static void test_ranges(void)
 {
     static const struct {
         uint32_t offset, length, got;
-    } ranges[] = {{0, 40, 40}, {0, 0, 0},          {39, 1, 1},          {40, 1, 0},
-                  {5, 7, 7},   {30, 1000, 10},     {0xFFFFFFFFu, 9, 0}, {1, 0xFFFFFFFFu, 39}};
+    } ranges[] = {{0, 46, 46}, {0, 0, 0},     {45, 1, 1},          {46, 1, 0},
+                  {5, 7, 7},   {42, 1000, 4}, {0xFFFFFFFFu, 9, 0}, {41, 0xFFFFFFFFu, 5}};
     greet();
     for (uint32_t i = 0; i < sizeof ranges / sizeof ranges[0]; ++i) {
-        ask_read(i + 1, UACCEL_OBJECT_INPUT, 0, 0, ranges[i].offset, ranges[i].length);
-        CHECK_EQ(packet_count, ranges[i].got != 0 ? 2 : 1);
-        if (ranges[i].got != 0) {
-            CHECK_EQ(packets[0].bytes, UACCEL_DATA_BYTES + ranges[i].got);
-            CHECK_EQ(uaccel_get32(packets[0].body), ranges[i].offset);
+        uint32_t got = 0;
+        ask_read(i + 1, UACCEL_OBJECT_INPUTS, 0, 0, ranges[i].offset, ranges[i].length);
+        for (uint32_t k = 0; k + 1 < packet_count; ++k) {
+            expect_packet(k, UACCEL_TYPE_DATA, i + 1);
+            CHECK_EQ(uaccel_get32(packets[k].body), ranges[i].offset + got);
+            got += packets[k].bytes - UACCEL_DATA_BYTES;
         }
-        CHECK_EQ(uaccel_get32(packets[packet_count - 1].body), WAVE);
+        CHECK_EQ(got, ranges[i].got);
+        CHECK_EQ(uaccel_get32(packets[packet_count - 1].body), INPUT_BYTES);
     }
 }
 
@@ -489,7 +507,7 @@ static void test_requests_that_make_no_sense(void)
         }
     }
     ask_read(sequence, 200, 0, 0, 0, 1);
-    expect_error(sequence, UACCEL_ERROR_INDEX, 200);
+    expect_error(sequence, UACCEL_ERROR_OBJECT, 200);
 }
 
 static void test_log(void)
@@ -564,7 +582,8 @@ int main(void)
     test_a_repeated_run_is_answered_and_not_done();
     test_run_on_other_inputs_than_were_meant();
     test_a_run_that_fails();
-    test_read_output();
+    test_run_and_send_the_outputs();
+    test_read_outputs();
     test_ranges();
     test_description();
     test_layers();

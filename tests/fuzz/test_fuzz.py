@@ -71,15 +71,15 @@ def test_the_corpus_under_another_compiler(target: str, tmp_path: Path) -> None:
 
 
 def test_a_fault_would_be_found(tmp_path: Path) -> None:
-    """The same run on a server that forgets to look at a tensor's end."""
+    """The same run on a reader that takes a frame for shorter than it is."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
-    server = (data_dir("firmware") / "runtime" / "uaccel_server.c").read_text()
-    check = "offset > tensor->bytes || bytes > tensor->bytes - offset"
-    assert check in server
-    broken = tmp_path / "uaccel_server.c"
-    broken.write_text(server.replace(check, "offset > tensor->bytes"))
-    sources = [path for path in runtime_sources() if path.name != "uaccel_server.c"]
+    frame = (data_dir("firmware") / "runtime" / "uaccel_frame.c").read_text()
+    check = "reader->used < sizeof reader->packet"
+    assert check in frame
+    broken = tmp_path / "uaccel_frame.c"
+    broken.write_text(frame.replace(check, "reader->used < 2 * sizeof reader->packet"))
+    sources = [path for path in runtime_sources() if path.name != "uaccel_frame.c"]
     files = [str(path) for path in (HERE / "fuzz_server.c", HERE / "replay.c", broken, *sources)]
     program = tmp_path / "broken"
     command = ["gcc", *STRICT, f"-fsanitize={SANITIZE}", *include_flags(), *files, "-o", str(program)]
@@ -89,4 +89,4 @@ def test_a_fault_would_be_found(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     done = subprocess.run([str(program), *map(str, corpus("server"))], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "AddressSanitizer" in done.stderr
+    assert "Sanitizer" in done.stderr or "runtime error" in done.stderr

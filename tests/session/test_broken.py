@@ -114,7 +114,7 @@ def test_an_error_ends_the_session_for_good(device: Device) -> None:
     line = VirtualLine(device)
     session = session_on(line)
     line.to_host = lambda begin, data: b""
-    with pytest.raises(DeviceError, match=r'^the test device stopped answering: nothing on "write input wave" for '):
+    with pytest.raises(DeviceError, match=r'^the test device stopped answering: nothing on "write the inputs" for '):
         session.run(INPUTS)
     now = line.now
     with pytest.raises(DeviceError, match=r"^the test device stopped answering"):
@@ -298,8 +298,8 @@ def test_a_fault_is_told_in_the_devices_words() -> None:
     [
         (ErrorCode.TYPE, 4, "it knows no request 0x04"),
         (ErrorCode.LENGTH, 3, "the request had only 3 bytes"),
-        (ErrorCode.INDEX, 7, "there is no number 7"),
-        (ErrorCode.RANGE, 40, "the tensor has 40 bytes"),
+        (ErrorCode.OBJECT, 7, "it knows no object 7"),
+        (ErrorCode.RANGE, 40, "its inputs have 40 bytes"),
         (ErrorCode.INPUT, 0, "its inputs are not what was sent; its memory, or a driver, has changed them"),
         (ErrorCode.RUN, 0, "the outputs are of another run"),
         (ErrorCode.OBSERVE, 0, "its firmware cannot watch layers; build it with -DOBSERVE=ON"),

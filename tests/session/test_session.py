@@ -82,17 +82,17 @@ def test_an_empty_stream(session: Session) -> None:
 
 
 def test_results_come_as_they_are_made(session: Session) -> None:
-    """The next sample is asked for while the device computes, and no further one."""
+    """A few samples are under way at once, and no more are asked for before the first result is out."""
     asked = []
 
     def samples() -> Iterator[dict[str, Array]]:
-        for seed in range(4):
+        for seed in range(20):
             asked.append(seed)
             yield known_inputs(seed)
 
     stream = session.stream(samples())
     assert_outputs(next(stream).outputs, known_inputs(0))
-    assert asked == [0, 1]
+    assert asked == [0, 1, 2, 3, 4]
 
 
 def test_the_next_sample_is_on_its_way_while_the_model_runs(device: Device) -> None:

@@ -46,8 +46,8 @@ class ObjectKind(IntEnum):
     """Objects that `read` reads."""
 
     DESCRIPTION = 0
-    INPUT = 1
-    OUTPUT = 2
+    INPUTS = 1
+    OUTPUTS = 2
     LAYERS = 3
     TIMES = 4
 
@@ -64,7 +64,7 @@ class ErrorCode(IntEnum):
     STALE = 1
     TYPE = 2
     LENGTH = 3
-    INDEX = 4
+    OBJECT = 4
     RANGE = 5
     INPUT = 6
     RUN = 7
@@ -94,12 +94,11 @@ class Hello(Message):
 
 @dataclass(frozen=True)
 class Write(Message):
-    """Writes a piece of an input tensor."""
+    """Writes a piece of the inputs."""
 
     TYPE: ClassVar[int] = Type.WRITE
-    LAYOUT: ClassVar[Struct] = Struct("<HI")
+    LAYOUT: ClassVar[Struct] = Struct("<I")
     TAIL: ClassVar[bool] = True
-    tensor: int
     offset: int
     data: bytes = b""
 
@@ -109,10 +108,11 @@ class Run(Message):
     """Runs the model on the inputs that were written."""
 
     TYPE: ClassVar[int] = Type.RUN
-    LAYOUT: ClassVar[Struct] = Struct("<III")
+    LAYOUT: ClassVar[Struct] = Struct("<IIIB")
     run: int
     count: int
     input_crc: int
+    outputs: int
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class ResetReply(Message):
 
 @dataclass(frozen=True)
 class Data(Message):
-    """A piece of what a `read` asked for, with its sequence."""
+    """A piece of what a `read` or a `run` asked for, with its sequence."""
 
     TYPE: ClassVar[int] = Type.DATA
     LAYOUT: ClassVar[Struct] = Struct("<I")

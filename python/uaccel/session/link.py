@@ -44,6 +44,14 @@ class DeviceResetError(DeviceError):
     """The firmware has started anew."""
 
 
+class RefusedError(DeviceError):
+    """The device has answered that it cannot serve a request; the session goes on."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 @dataclass(frozen=True)
 class Timeouts:
     """Seconds. ``answer``: until a request is sent again, beside the time that the line takes; ``silence``: without
@@ -148,7 +156,8 @@ class Link:
         while not request.done:
             self._step()
         if request.error is not None:
-            raise DeviceError(f"{self.name} refused to {request.label}: {_refusal(request.error)}")
+            words = f"{self.name} refused to {request.label}: {_refusal(request.error)}"
+            raise RefusedError(words, request.error.code)
         assert request.reply is not None
         return request.reply
 
@@ -349,8 +358,8 @@ def _refusal(error: Error) -> str:
     words = {
         ErrorCode.TYPE: f"it knows no request 0x{error.detail:02X}",
         ErrorCode.LENGTH: f"the request had only {error.detail} bytes",
-        ErrorCode.INDEX: f"there is no number {error.detail}",
-        ErrorCode.RANGE: f"the tensor has {error.detail} bytes",
+        ErrorCode.OBJECT: f"it knows no object {error.detail}",
+        ErrorCode.RANGE: f"its inputs have {error.detail} bytes",
         ErrorCode.INPUT: "its inputs are not what was sent; its memory, or a driver, has changed them",
         ErrorCode.RUN: "the outputs are of another run",
         ErrorCode.OBSERVE: "its firmware cannot watch layers; build it with -DOBSERVE=ON",

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
 from uaccel.errors import DeviceError, InputError
 from uaccel.session.description import Identity, ModelInfo, read_description
-from uaccel.session.ids import HelloReply, Log, LogLevel, ObjectKind, Read, Run, RunReply, Verbosity, Write
+from uaccel.session.ids import (
+    ErrorCode,
+    HelloReply,
+    Log,
+    LogLevel,
+    ObjectKind,
+    Read,
+    ReadReply,
+    Run,
+    RunReply,
+    Verbosity,
+    Write,
+)
 from uaccel.session.inputs import ramp
-from uaccel.session.link import Link, Timeouts, Traffic
+from uaccel.session.link import Link, RefusedError, Timeouts, Traffic
 from uaccel.session.ports import open_port
 from uaccel.session.process import ProcessTransport
 from uaccel.session.records import LayerTime, layer_outputs, layer_times
 from uaccel.session.request import Pieces, Request
-from uaccel.session.tensors import Array, TensorType
+from uaccel.session.tensors import Array
 from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF
@@ -25,6 +39,8 @@ TO_THE_END: Final = 0xFFFFFFFF
 NO_COUNT: Final = (1 << 64) - 1
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
+AHEAD: Final = 4
+"""How many inferences are under way at most."""
 WRITE_HEAD: Final = Write.LAYOUT.size
 
 Inputs = Mapping[str, Array]
@@ -59,13 +75,18 @@ class LogLine:
     lost: int
 
 
-@dataclass
+class _TooLateError(Exception):
+    """What is missing of a run's outputs cannot be had any more."""
+
+
+@dataclass(frozen=True)
 class _Sample:
     """One inference under way."""
 
+    inputs: bytes
     run: int
-    reply: Request
-    outputs: list[tuple[TensorType, Pieces, Request]]
+    request: Request
+    outputs: Pieces
 
 
 class Session:
@@ -92,7 +113,7 @@ class Session:
         self._transport = transport
         self._link = Link(transport, timeouts or Timeouts(), self._take_log, **link_options)
         self._runs = 0
-        self._inputs: tuple[bytes, ...] | None = None
+        self._inputs: bytes | None = None
         try:
             self.model = self._meet(self._link.hello())
         except BaseException:
@@ -136,16 +157,16 @@ class Session:
     def stream(self, samples: Iterable[Inputs]) -> Generator[Result, None, None]:
         """One inference for each sample; each result comes as soon as it is there.
 
-        While the device computes one sample and sends its outputs, the next one's inputs are already under way.
+        While the device computes one sample and sends its outputs, the inputs of the next ones are already under way.
         """
-        under_way: _Sample | None = None
+        under_way: deque[_Sample] = deque()
         for inputs in samples:
+            if len(under_way) == AHEAD:
+                yield self._collect(under_way.popleft())
             self._write(self._packed(inputs))
-            if under_way is not None:
-                yield self._collect(under_way)
-            under_way = self._begin()
-        if under_way is not None:
-            yield self._collect(under_way)
+            under_way.append(self._begin())
+        while under_way:
+            yield self._collect(under_way.popleft())
 
     def time(self, runs: int = 1, inputs: Inputs | None = None) -> Timing:
         """Run so many times in a row on the device, without a word on the line between.
@@ -205,7 +226,7 @@ class Session:
                 f"{self._link.name} runs another {what}: {name} {theirs.hex()[:12]}, "
                 f"wanted {ours.hex()[:12]}: build and flash its firmware anew"
             )
-        text = self._read(ObjectKind.DESCRIPTION, 0, hello.description_bytes, "describe the model")
+        text = self._read(ObjectKind.DESCRIPTION, hello.description_bytes, "describe the model")
         return read_description(hello, text, self._link.name)
 
     def _take_log(self, log: Log, number: int) -> None:
@@ -219,18 +240,17 @@ class Session:
     def _seconds(self, ticks: float) -> float | None:
         return ticks / self.model.ticks_per_second if self.model.ticks_per_second else None
 
-    def _packed(self, inputs: Inputs) -> tuple[bytes, ...]:
+    def _packed(self, inputs: Inputs) -> bytes:
         names = [tensor.name for tensor in self.model.inputs]
         if set(inputs) != set(names):
             raise InputError(f"inputs {sorted(inputs)} were given; the model's inputs are {names}")
-        return tuple(tensor.pack(inputs[tensor.name]) for tensor in self.model.inputs)
+        return b"".join(tensor.pack(inputs[tensor.name]) for tensor in self.model.inputs)
 
-    def _write(self, inputs: tuple[bytes, ...]) -> None:
+    def _write(self, inputs: bytes) -> None:
         self._inputs = inputs
         room = self._link.body_bytes - WRITE_HEAD
-        for index, (tensor, data) in enumerate(zip(self.model.inputs, inputs, strict=True)):
-            for offset in range(0, len(data), room):
-                self._link.submit(Write(index, offset, data[offset : offset + room]), f"write input {tensor.name}")
+        for offset in range(0, len(inputs), room):
+            self._link.submit(Write(offset, inputs[offset : offset + room]), "write the inputs")
 
     def _write_or_keep(self, inputs: Inputs | None) -> None:
         if inputs is None and self._inputs is None:
@@ -238,12 +258,13 @@ class Session:
         if inputs is not None:
             self._write(self._packed(inputs))
 
-    def _submit_run(self, count: int) -> Request:
+    def _submit_run(self, count: int, outputs: Pieces | None = None) -> Request:
         assert self._inputs is not None  # written just before
         self._runs = self._runs % 0xFFFFFFFF + 1
-        run = Run(self._runs, count, zlib.crc32(b"".join(self._inputs)))
-        what = "run" if count == 1 else f"run {count} times"
-        return self._link.submit(run, what, limit=self._link.timeouts.run * count)
+        run = Run(self._runs, count, zlib.crc32(self._inputs), outputs is not None)
+        label = "run" if count == 1 else f"run {count} times"
+        on_data = outputs.add if outputs is not None else None
+        return self._link.submit(run, label, limit=self._link.timeouts.run * count, on_data=on_data)
 
     def _run_reply(self, request: Request) -> RunReply:
         reply = RunReply.unpack(self._link.wait(request))
@@ -252,57 +273,59 @@ class Session:
         return reply
 
     def _begin(self) -> _Sample:
-        """Run, and read the outputs: all of it is asked for at once."""
-        reply = self._submit_run(1)
-        outputs = []
-        for index, tensor in enumerate(self.model.outputs):
-            pieces = Pieces(tensor.size)
-            label = f"read output {tensor.name}"
-            request = self._submit_read(ObjectKind.OUTPUT, index, pieces, (0, tensor.size), label, run=self._runs)
-            outputs.append((tensor, pieces, request))
-        return _Sample(self._runs, reply, outputs)
+        """Run, and have the outputs sent."""
+        assert self._inputs is not None
+        outputs = Pieces(sum(tensor.size for tensor in self.model.outputs))
+        request = self._submit_run(1, outputs)
+        return _Sample(self._inputs, self._runs, request, outputs)
 
     def _collect(self, sample: _Sample) -> Result:
-        reply = self._run_reply(sample.reply)
-        crc, outputs = 0, {}
-        for index, (tensor, pieces, request) in enumerate(sample.outputs):
-            self._link.wait(request)
-            self._fill(ObjectKind.OUTPUT, index, pieces, request.label, run=sample.run)
-            data = pieces.value()
-            crc = zlib.crc32(data, crc)
-            outputs[tensor.name] = tensor.unpack(data)
-        if crc != reply.output_crc:
+        for _ in range(ATTEMPTS):
+            with suppress(_TooLateError):
+                return self._result(sample)
+            self._write(sample.inputs)
+            sample = self._begin()
+        raise self._incomplete("run")
+
+    def _result(self, sample: _Sample) -> Result:
+        """``_TooLateError`` where something was lost that a later run has taken the place of."""
+        try:
+            reply = self._run_reply(sample.request)
+        except RefusedError as error:
+            if error.code != ErrorCode.FORGOTTEN:
+                raise
+            raise _TooLateError from None
+        if sample.outputs.missing() and sample.run != self._runs:
+            raise _TooLateError
+        self._fill(ObjectKind.OUTPUTS, sample.outputs, "read the outputs", run=sample.run)
+        data = sample.outputs.value()
+        if zlib.crc32(data) != reply.output_crc:
             raise DeviceError(f"{self._link.name} sent outputs that are not those it computed: run again")
         instructions = None if reply.instructions == NO_COUNT else reply.instructions
-        return Result(outputs, self._seconds(reply.ticks), instructions, reply.stack_bytes)
+        return Result(self._unpacked(data), self._seconds(reply.ticks), instructions, reply.stack_bytes)
+
+    def _unpacked(self, data: bytes) -> dict[str, Array]:
+        outputs, offset = {}, 0
+        for tensor in self.model.outputs:
+            outputs[tensor.name] = tensor.unpack(data[offset : offset + tensor.size])
+            offset += tensor.size
+        return outputs
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    def _submit_read(
-        self,
-        kind: ObjectKind,
-        index: int,
-        pieces: Pieces,
-        part: tuple[int, int],
-        label: str,
-        *,
-        run: int = 0,
-        limit: float = 0.0,
-    ) -> Request:
-        return self._link.submit(Read(kind, index, run, *part), label, limit=limit, on_data=pieces.add)
-
-    def _read(self, kind: ObjectKind, index: int, size: int, label: str) -> bytes:
+    def _read(self, kind: ObjectKind, size: int, label: str) -> bytes:
         pieces = Pieces(size)
-        self._fill(kind, index, pieces, label)
+        self._fill(kind, pieces, label)
         return pieces.value()
 
-    def _fill(self, kind: ObjectKind, index: int, pieces: Pieces, label: str, *, run: int = 0) -> None:
+    def _fill(self, kind: ObjectKind, pieces: Pieces, label: str, *, run: int = 0) -> None:
         """Ask for what is missing until nothing is."""
         for _ in range(ATTEMPTS):
             gaps = pieces.missing()
             if not gaps:
                 return
-            for request in [self._submit_read(kind, index, pieces, gap, label, run=run) for gap in gaps]:
+            reads = [Read(kind, 0, run, *gap) for gap in gaps]
+            for request in [self._link.submit(read, label, on_data=pieces.add) for read in reads]:
                 self._link.wait(request)
         raise self._incomplete(label)
 
@@ -312,9 +335,9 @@ class Session:
             raise DeviceError(f"{self._link.name} cannot {label}: build its firmware with -DOBSERVE=ON")
         pieces, part = Pieces(), (0, TO_THE_END)
         for _ in range(ATTEMPTS):
-            limit = self._link.timeouts.run
-            reply = self._link.wait(self._submit_read(kind, index, pieces, part, label, limit=limit))
-            pieces.size = int.from_bytes(reply[:4], "little")
+            read = Read(kind, index, 0, *part)
+            request = self._link.submit(read, label, limit=self._link.timeouts.run, on_data=pieces.add)
+            pieces.size = ReadReply.unpack(self._link.wait(request)).object_bytes
             gaps = pieces.missing()
             if not gaps:
                 return pieces.value()
