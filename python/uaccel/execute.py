@@ -16,17 +16,20 @@ from uaccel.emit.describe import tensor_memory
 from uaccel.errors import BoardError
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, Progress
-from uaccel.project.build import build_project
+from uaccel.project.build import build_project, firmware_of, toolchain_of
 from uaccel.project.create import create_project
-from uaccel.project.sizes import Sizes, object_sizes
+from uaccel.project.sizes import Sizes, object_sizes, size_tool
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity
 from uaccel.session.link import Timeouts
+from uaccel.session.qemu import QemuTransport
+from uaccel.session.records import LayerTime
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
 HOST_TIMEOUTS: Final = Timeouts(run=600)
+DEFAULT_BAUD: Final = 115200
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Measured:
     code: int
     static: int
     session: Sizes
+    layers: list[LayerTime]
 
 
 @dataclass(frozen=True)
@@ -75,44 +79,74 @@ def archive_of(compiled: Compiled) -> dict[str, bytes]:
     return archive_files(compiled.program, compiled.placement, compiled.generated, compiled.board, relax)
 
 
-def run_on_host(
+def run_on_board(
     compiled: Compiled,
     board: Board,
     samples: list[list[Array]],
     folder: Path,
     progress: Progress,
     *,
-    observe: bool,
+    port: str = "",
+    profile: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
 ) -> Measured:
-    """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done."""
-    if not any(run.kind == "host" for run in board.runs):
-        kinds = ", ".join(run.kind for run in board.runs) or "nothing"
-        raise BoardError(
-            f"board {board.name} runs by {kinds}; this command can run boards of kind host: use --board host"
-        )
+    """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done.
+
+    With ``profile`` a second build, which calls an observer after every layer, tells what each layer takes; so it
+    does without being asked where instructions can be counted. With ``port`` the board is one that runs already.
+    """
     progress("create the project")
     create_project(archive_of(compiled), board, folder)
     progress("build the firmware")
     build = build_project(folder)
-    sizes = _measure(build, compiled)
-    firmware = build_project(folder, observe=True) / "firmware" if observe else build / "firmware"
+    sizes = _measure(folder, build, compiled)
     progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
-    with Session.start([str(firmware)], expect=identity(compiled), timeouts=HOST_TIMEOUTS) as session:
-        run = run_batch(session, samples, observe=observe, count=count)
-    return Measured(samples, run, *sizes)
+    with connect(board, firmware_of(build), identity(compiled), port) as session:
+        run = run_batch(session, samples, count=count)
+    layers: list[LayerTime] = []
+    if not port and (profile or run.instructions is not None):
+        progress("profile the layers")
+        observed = firmware_of(build_project(folder, observe=True))
+        with connect(board, observed, identity(compiled), port) as session:
+            layers = session.layer_times(dict(zip(_input_names(compiled), samples[0], strict=True)))
+    return Measured(samples, run, *sizes, layers)
 
 
-def _measure(build: Path, compiled: Compiled) -> tuple[int, int, Sizes]:
+def _input_names(compiled: Compiled) -> list[str]:
+    return [spec.name for spec in compiled.model.signature.inputs]
+
+
+def connect(board: Board, firmware: Path, expect: Identity, port: str) -> Session:
+    """A session with the firmware: a process, an emulated board, or what is at the other end of ``port``."""
+    if port:
+        return Session.open(port, baud=getattr(board.console, "baud", DEFAULT_BAUD), expect=expect)
+    kind = board.runs[0].kind
+    if kind == "host":
+        return Session.start([str(firmware)], expect=expect, timeouts=HOST_TIMEOUTS)
+    if kind == "qemu":
+        return Session(QemuTransport(board, firmware), expect=expect, timeouts=HOST_TIMEOUTS)
+    raise BoardError(
+        f"board {board.name} runs over a serial line: build and flash it with 'uaccel create', 'uaccel build' and "
+        "'uaccel flash', then give --port"
+    )
+
+
+def _measure(folder: Path, build: Path, compiled: Compiled) -> tuple[int, int, Sizes]:
     """Code and static RAM of the model, without weights and arena; and what the host application adds."""
     weights_name = f"{compiled.generated.names.prefix}_weights.c"
-    objects = sorted(build.glob("CMakeFiles/model.dir/**/*.o"))
-    code = object_sizes([path for path in objects if path.name != f"{weights_name}.o"])
+    tool = size_tool(toolchain_of(folder))
+    objects = _objects(build, "model")
+    code = object_sizes([path for path in objects if path.stem != weights_name], tool)
     arena = 0 if compiled.options.workspace_pool else compiled.placement.arena
-    application = object_sizes(sorted(build.glob("CMakeFiles/firmware.dir/**/*.o")))
+    application = object_sizes(_objects(build, "firmware"), tool)
     signature = compiled.model.signature
     io = tensor_memory((*signature.inputs, *signature.outputs))
     return code.flash, code.ram - arena, Sizes(application.flash, application.ram - io)
+
+
+def _objects(build: Path, target: str) -> list[Path]:
+    """CMake calls them .o on this computer and .obj for a board."""
+    return sorted(path for path in build.glob(f"CMakeFiles/{target}.dir/**/*") if path.suffix in (".o", ".obj"))
 
 
 def first_difference(compiled: Compiled, measured: Measured) -> Difference | None:

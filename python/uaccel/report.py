@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,16 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
     }
 
 
-def layer_report(layer: Layer, runs: int | None) -> dict[str, Any]:
+class Taken(Protocol):
+    """What a layer took on the board; None where that could not be measured."""
+
+    @property
+    def seconds(self) -> float | None: ...
+    @property
+    def instructions(self) -> int | None: ...
+
+
+def layer_report(layer: Layer, runs: int | None, taken: Taken | None = None) -> dict[str, Any]:
     """``calls``: how often the engine was called in ``runs`` inferences; a view is never called."""
     calls = None if runs is None else 0 if layer.is_view else runs
     return {
@@ -48,8 +57,9 @@ def layer_report(layer: Layer, runs: int | None) -> dict[str, Any]:
         "macs": layer.macs,
         "outputs": [list(value.info.shape) for value in layer.outputs],
         "calls": calls,
-        "instructions": None,
+        "instructions": taken.instructions if taken else None,
         "cycles": None,
+        "seconds": taken.seconds if taken else None,
     }
 
 

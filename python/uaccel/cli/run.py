@@ -32,6 +32,10 @@ InputsOption = Annotated[
 ]
 OutputsOption = Annotated[Path | None, typer.Option("--outputs", metavar="OUT.npz", help="Write the outputs here.")]
 RepeatOption = Annotated[int, typer.Option("--repeat", min=1, help="Run each sample so many times.")]
+ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
+PortOption = Annotated[
+    str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board that is flashed already.")
+]
 VerifyFlag = Annotated[bool, typer.Option("--verify", help="Compare every output with the model's exact meaning.")]
 KeepOption = Annotated[
     Path | None,
@@ -52,6 +56,8 @@ def run_command(
     outputs: OutputsOption = None,
     repeat: RepeatOption = 1,
     verify: VerifyFlag = False,
+    profile: ProfileFlag = False,
+    port: PortOption = "",
     name: NameOption = "",
     project: KeepOption = None,
     as_json: JsonFlag = False,
@@ -68,7 +74,7 @@ def run_command(
         from uaccel.pipeline import compile_model
 
         compiled = compile_model(model, board=target.name, board_file=Path(board).name, name=name, progress=step)
-        measured = _run(compiled, target, inputs, repeat, folder, step)
+        measured = _run(compiled, target, inputs, repeat, folder, port, profile, step)
         difference = None
         if verify:
             step("execute the exact meaning and compare")
@@ -94,14 +100,23 @@ def _require_new(folder: Path) -> None:
         raise UaccelError(f"--project {folder} cannot be made: {above} is no folder")
 
 
-def _run(compiled: Compiled, board: Board, inputs: Path | None, repeat: int, folder: Path, step: Steps) -> Measured:
-    from uaccel.execute import run_on_host, tensor_types
+def _run(
+    compiled: Compiled,
+    board: Board,
+    inputs: Path | None,
+    repeat: int,
+    folder: Path,
+    port: str,
+    profile: bool,
+    step: Steps,
+) -> Measured:
+    from uaccel.execute import run_on_board, tensor_types
     from uaccel.session.inputs import load_inputs, ramp
 
     types = tensor_types(compiled.model.signature.inputs)
     samples = load_inputs(inputs, types) if inputs else [[ramp(tensor) for tensor in types]]
     runs = [sample for sample in samples for _ in range(repeat)]
-    return run_on_host(compiled, board, runs, folder, step, observe=False, count=step.count)
+    return run_on_board(compiled, board, runs, folder, step, port=port, profile=profile, count=step.count)
 
 
 def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
@@ -123,12 +138,13 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
     from uaccel.report import compile_report, flash_report, layer_report, ram_report, tensors_report
 
     runs = len(measured.samples)
+    times = {time.layer: time for time in measured.layers}
     return compile_report(compiled) | {
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
         "runs": runs,
         "instructions": measured.run.instructions,
         "accelerator_cycles": None,
-        "layers": [layer_report(layer, runs) for layer in compiled.program.layers],
+        "layers": [layer_report(layer, runs, times.get(layer.index)) for layer in compiled.program.layers],
         "ram": ram_report(compiled, static=measured.static, stack=measured.run.stack, session=measured.session.ram),
         "flash": flash_report(compiled, code=measured.code, session=measured.session.flash),
     }

@@ -22,15 +22,20 @@ class Sizes:
     ram: int
 
 
-def object_sizes(objects: Iterable[Path], size_tool: str = "size") -> Sizes:
+def size_tool(toolchain: str) -> str:
+    """The ``size`` of a compiler, which stands beside it under the same prefix."""
+    return "size" if toolchain == "native" else f"{toolchain}-size"
+
+
+def object_sizes(objects: Iterable[Path], tool: str) -> Sizes:
     """The sum over object files, as ``size -A`` reports their sections."""
-    command = [size_tool, "-A", "-d", *map(str, objects)]
+    command = [tool, "-A", "-d", *map(str, objects)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise ToolError(f"cannot run {size_tool}: {error.strerror}; install binutils") from error
+        raise ToolError(f"cannot run {tool}: {error.strerror}; install binutils") from error
     if done.returncode != 0:
-        raise ToolError(f"{size_tool} failed: {done.stderr.strip().splitlines()[0]}")
+        raise ToolError(f"{tool} failed: {done.stderr.strip().splitlines()[0]}")
     flash = ram = 0
     for line in done.stdout.splitlines():
         fields = line.split()
