@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import tarfile
 from pathlib import Path
-from typing import Any
 
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import kernel_files
@@ -14,21 +12,8 @@ from uaccel.emit.metadata import metadata
 from uaccel.files import write_atomically
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
+from uaccel.mlf import CODE, write_tar
 from uaccel.npz import write_npz
-
-CODE = "codegen/host"
-FOLDERS = (
-    "codegen",
-    CODE,
-    f"{CODE}/src",
-    f"{CODE}/include",
-    f"{CODE}/lib",
-    "executor-config",
-    "executor-config/aot",
-    "parameters",
-    "src",
-    "templates",
-)
 
 
 def archive_files(
@@ -57,16 +42,4 @@ def _parameters(generated: Generated) -> bytes:
 
 def write_archive(path: Path, files: dict[str, bytes], option: str = "-o") -> None:
     """The archive as a file; ``option`` is where a user chooses its place."""
-    write_atomically(path, lambda stream: _write_tar(stream, files), option)
-
-
-def _write_tar(stream: Any, files: dict[str, bytes]) -> None:
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for folder in FOLDERS:
-            entry = tarfile.TarInfo(f"./{folder}")
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(entry)
-        for name in sorted(files):
-            entry = tarfile.TarInfo(f"./{name}")
-            entry.size, entry.mode = len(files[name]), 0o644
-            tar.addfile(entry, io.BytesIO(files[name]))
+    write_atomically(path, lambda stream: write_tar(stream, files), option)

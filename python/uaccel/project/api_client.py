@@ -90,6 +90,11 @@ class ProjectServer:
         """Whether the server knows an option of that name."""
         return any(known.name == option for known in self.info.project_options)
 
+    def offer(self, option: str, value: OptionValue) -> None:
+        """Set an option that the server may not know, unless it is set already."""
+        if self.takes(option):
+            self._given.setdefault(option, value)
+
     def generate_project(self, archive: Path, project: Path, runtime: Path) -> None:
         """``runtime``: the C sources that every project needs."""
         if not self.info.is_template:

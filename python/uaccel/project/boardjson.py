@@ -1,26 +1,28 @@
 """What the Project API server of a project must know of its board: ``board/board.json``.
 
-It holds command lines ready to run, with ``{elf}`` for the firmware and ``{port}`` for the serial port, so that the
-server needs to know no board file, no emulator and no flash tool.
+It holds command lines ready to run, so that the server needs to know no board file, no emulator and no flash tool:
+``{elf}`` stands for the firmware, ``{port}`` for the serial port, ``{board}`` for the folder of the board's files.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from uaccel.board import Board, Flash, OpenOcdFlash, PyOcdFlash, QemuRun, Run, SerialRun, UartConsole
 
 ELF = "{elf}"
 
 
-def board_json(board: Board) -> str:
-    firmware = "firmware" if board.cpu.arch == "native" else "firmware.elf"
+def board_json(board: Board, folder: Path | None) -> str:
+    """``folder``: where files lie that the board file names; none for what shall work on any computer."""
     data = {
         "board": board.name,
-        "firmware": firmware,
+        "firmware": "firmware" if board.cpu.arch == "native" else "firmware.elf",
+        "folder": None if folder is None else str(folder),
         "runs": [_run(board, run) for run in board.runs],
-        "flash": None if board.flash is None else _flash(board.flash),
+        "flash": [] if board.flash is None else _flash(board.flash),
     }
     return json.dumps(data, indent=2) + "\n"
 
@@ -44,11 +46,16 @@ def _qemu(run: QemuRun) -> list[str]:
     return [*command, "-kernel", ELF]
 
 
-def _flash(flash: Flash) -> list[str]:
+def _flash(flash: Flash) -> list[dict[str, Any]]:
+    """OpenOCD runs beside the firmware, whose whole path its scripts would take apart at blanks."""
     if isinstance(flash, OpenOcdFlash):
-        config = [word for file in flash.config for word in ("-f", file)]
-        commands = [word for command in flash.commands for word in ("-c", command)]
-        return ["openocd", *config, *commands, "-c", f"program {{{ELF}}} verify reset exit"]
+        words = ["openocd", "-s", "{board}", *(word for file in flash.config for word in ("-f", file))]
+        words += [word for command in flash.commands for word in ("-c", command)]
+        return [_command("build", [*words, "-c", "program firmware.elf verify reset exit"])]
     if isinstance(flash, PyOcdFlash):
-        return ["pyocd", "flash", "--target", flash.target, *flash.options, ELF]
-    return [*flash.command]
+        return [_command("board", ["pyocd", "flash", "--no-wait", "--target", flash.target, *flash.options, ELF])]
+    return [_command("board", [*words]) for words in (flash.command, flash.reset) if words]
+
+
+def _command(folder: Literal["board", "build"], words: list[str]) -> dict[str, Any]:
+    return {"in": folder, "command": words}

@@ -1,33 +1,56 @@
-"""Lay out a project: the template, the firmware sources of the board's port, the unpacked archive."""
+"""Make a project of an archive: through the Project API server of a template, uaccel's or anybody's."""
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from uaccel.board import Board
-from uaccel.board.port import MANIFEST
-from uaccel.project.boardfiles import board_files
+from uaccel.mlf import write_tar
+from uaccel.project.api_client import ProjectServer
+from uaccel.project.api_options import OptionValue
+from uaccel.project.archive_reader import METADATA, Metadata, read_metadata
 from uaccel.project.layout import needs_of
+from uaccel.project.overlay import board_overlay
 from uaccel.resources import data_dir
 
 
 def create_project(files: Mapping[str, bytes], board: Board, folder: Path) -> None:
     """``files``: the archive's, by path. The folder is made and filled; it must not hold anything yet."""
-    texts = board_files(board, needs_of(files))
-    shutil.copytree(data_dir("project_template"), folder, dirs_exist_ok=True)
-    for part in ("include", "runtime"):
-        shutil.copytree(data_dir("firmware") / part, folder / "firmware" / part, dirs_exist_ok=True)
-    for port in board.port.sources:
-        target = folder / "firmware" / "ports" / port.name
-        shutil.copytree(port, target, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
-    for name, text in texts.items():
-        _write(folder / name, text.encode())
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        archive = Path(temporary) / "model.tar"
+        with archive.open("wb") as stream:
+            write_tar(stream, files)
+        create_from_archive(archive, folder, board)
+
+
+def create_from_archive(
+    archive: Path,
+    folder: Path,
+    board: Board | None = None,
+    *,
+    template: Path | None = None,
+    options: Mapping[str, OptionValue] | None = None,
+) -> Metadata:
+    """The archive's metadata. Without a board the project is for the one that the model was compiled for."""
+    metadata = read_metadata(archive)
+    with (
+        tempfile.TemporaryDirectory(prefix="uaccel-") as temporary,
+        ProjectServer(template or data_dir("project_template"), options) as server,
+    ):
+        if board is not None:
+            server.offer("board", board.name)
+        if board is not None and server.takes("board_files"):
+            overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
+            _write(Path(temporary), overlay)
+            server.offer("board_files", temporary)
+        server.generate_project(archive, folder, data_dir("firmware"))
+    return metadata
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
-        _write(folder / "model" / name, content)
-
-
-def _write(target: Path, content: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)

@@ -1,0 +1,109 @@
+"""Running the programs that build and flash."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from .connection import CHUNK, Connection, Deadline
+from .errors import MissingToolError
+
+TICK = 0.2
+"""Seconds between looks whether a program has ended whose children keep its output open."""
+KEPT = 1 << 20
+PATIENCE = 5.0
+SHOWN_LINES = 3
+TELLING = r"\b(error|fail(ed|ure|s)?|cannot|can't|unable|denied|not found|timed? ?out)\b|^\d+ [CE] "
+
+
+class Finished(NamedTuple):
+    """How a program ended, and what it printed: the last of it, where that is much."""
+
+    status: int
+    output: str
+
+
+def find(program: str, needed_for: str, folder: Path | None = None) -> str:
+    """The program's path: beside the board file where it is named by a relative one, else in PATH."""
+    beside = folder / program if folder is not None and "/" in program else None
+    found = shutil.which(str(beside or program))
+    if found is None:
+        where = f"at {beside}" if beside else "in PATH"
+        raise MissingToolError(f"{program} (needed for {needed_for}) is not {where}; install it")
+    return found
+
+
+def run(connection: Connection, command: list[str], folder: Path, *, show: bool) -> Finished:
+    """Run to the end; where the client goes away meanwhile, so does the program."""
+    process = subprocess.Popen(
+        command,
+        cwd=str(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output = collect(connection, process, show)
+        return Finished(process.wait(), output.decode("utf-8", "replace"))
+    finally:
+        end(process)
+
+
+def collect(connection: Connection, process: subprocess.Popen[bytes], show: bool) -> bytes:
+    assert process.stdout is not None  # a pipe
+    pipe = process.stdout.fileno()
+    output = bytearray()
+    while True:
+        ready = connection.wait([pipe], [], Deadline(TICK))
+        data = os.read(pipe, CHUNK) if ready else b""
+        if data and show:
+            sys.stderr.buffer.write(data)
+            sys.stderr.flush()
+        output += data
+        del output[:-KEPT]
+        if not data and (ready or process.poll() is not None):
+            return bytes(output)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """The program and its children, if they still run."""
+    if process.stdout is not None:
+        process.stdout.close()
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        try:
+            os.killpg(process.pid, signal_number)
+            process.wait(PATIENCE)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass
+    process.wait()
+
+
+def first_error(output: str) -> str:
+    """The line that says what is wrong: a compiler's or a linker's, CMake's paragraph, else the last."""
+    lines = [line.strip() for line in output.splitlines()]
+    for index, line in enumerate(lines):
+        if re.search(r"\b(fatal error|error|undefined reference to)\b:? |will not fit|overflowed by", line):
+            return line
+        if line.startswith("CMake Error"):
+            told = lines[index + 1 :]
+            while told and not told[0]:
+                del told[0]
+            stop = told.index("") if "" in told else len(told)
+            return " ".join([line, *told[:stop]])
+    return next((line for line in reversed(lines) if line), "it said nothing")
+
+
+def tool_words(output: str) -> str:
+    """A flash tool's own: the lines that tell of a fault, else the last."""
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    telling = [line for line in lines if re.search(TELLING, line, re.IGNORECASE)]
+    return "; ".join(list(dict.fromkeys(telling))[:SHOWN_LINES]) or first_error(output)

@@ -1,0 +1,38 @@
+"""The Model Library Format archive as a file: its folders, and a tar of it that is the same for the same files."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import IO, Final
+
+CODE: Final = "codegen/host"
+PROJECT: Final = "templates/project"
+"""What a firmware project takes over as it stands, by path in it: what its board needs."""
+FOLDERS: Final = (
+    f"{CODE}/src",
+    f"{CODE}/include",
+    f"{CODE}/lib",
+    "executor-config/aot",
+    "parameters",
+    "src",
+    "templates",
+)
+"""They are there even when nothing is in them."""
+
+
+def write_tar(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
+    """Nobody's files, without a date; folders first."""
+    inner = (*(PurePosixPath(folder) / "file" for folder in FOLDERS), *map(PurePosixPath, files))
+    folders = {str(parent) for path in inner for parent in path.parents} - {"."}
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for folder in sorted(folders):
+            entry = tarfile.TarInfo(f"./{folder}")
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
+        for name in sorted(files):
+            entry = tarfile.TarInfo(f"./{name}")
+            entry.size, entry.mode = len(files[name]), 0o644
+            tar.addfile(entry, io.BytesIO(files[name]))

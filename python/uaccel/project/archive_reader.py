@@ -1,0 +1,85 @@
+"""Looking into a Model Library Format archive without unpacking it.
+
+What a project is made of the Project API server takes out of the archive, and checks it all then; what is needed before
+that is its metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.errors import UaccelError
+
+METADATA: Final = "metadata.json"
+VERSION: Final = 7
+LONGEST: Final = 1 << 26
+MOST_MEMBERS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """``metadata.json`` of an archive, as text and as data."""
+
+    text: bytes
+    data: dict[str, Any]
+
+    @property
+    def board(self) -> str | None:
+        """The board that the model was compiled for."""
+        board = self._own.get("board")
+        return board if isinstance(board, str) else None
+
+    @property
+    def model(self) -> str:
+        """The model's name in C."""
+        return next(iter(self.data.get("modules", {})), "unknown")
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        own = self.data.get("uaccel")
+        return own if isinstance(own, dict) else {}
+
+
+def read_metadata(archive: Path) -> Metadata:
+    """Refuses, in one line, what is no archive of this format; its other members are not looked at."""
+    try:
+        with archive.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+            return _parse(archive, _find(archive, tar))
+    except OSError as error:
+        raise UaccelError(f"cannot read archive {archive}: {error.strerror or error}") from error
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise UaccelError(f"archive {archive} is no tar file or is damaged ({words}); make it anew") from error
+
+
+def _find(archive: Path, tar: tarfile.TarFile) -> bytes:
+    for count, member in enumerate(tar):
+        if member.name.removeprefix("./") == METADATA and member.isreg() and not member.issparse():
+            if not 0 <= member.size <= LONGEST:
+                raise UaccelError(f"archive {archive}: {METADATA} has {member.size} bytes; wanted at most {LONGEST}")
+            stream = tar.extractfile(member)
+            data = b"" if stream is None else stream.read()
+            if len(data) < member.size:
+                raise UaccelError(f"archive {archive} is truncated; make it anew")
+            return data
+        if count >= MOST_MEMBERS:
+            raise UaccelError(f"archive {archive} has more than {MOST_MEMBERS} members")
+    raise UaccelError(f"archive {archive} has no {METADATA}; wanted an archive that 'uaccel compile' wrote")
+
+
+def _parse(archive: Path, text: bytes) -> Metadata:
+    try:
+        data = json.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        raise UaccelError(f"archive {archive}: {METADATA} is not JSON: {error}") from error
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UaccelError(f"archive {archive}: {METADATA} has no version; wanted Model Library Format {VERSION}")
+    if version != VERSION:
+        remedy = "use a newer uaccel" if version > VERSION else "compile the model anew"
+        raise UaccelError(f"archive {archive} is of Model Library Format {version}; wanted {VERSION}: {remedy}")
+    return Metadata(text, data)
