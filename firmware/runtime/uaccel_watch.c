@@ -56,7 +56,7 @@ static void add_time(int32_t layer, uint64_t ticks, uint64_t instructions)
     uaccel_stream_add(watch.stream, record, sizeof record);
 }
 
-void uaccel_layer_begin(const char *model, int32_t layer)
+UACCEL_PORT_UNCOUNTED void uaccel_layer_begin(const char *model, int32_t layer)
 {
     (void)model;
     (void)layer;
@@ -64,7 +64,8 @@ void uaccel_layer_begin(const char *model, int32_t layer)
     watch.instructions = uaccel_port_instructions();
 }
 
-void uaccel_layer_end(const char *model, int32_t layer, int32_t output, const void *data, uint32_t bytes)
+UACCEL_PORT_UNCOUNTED void uaccel_layer_end(const char *model, int32_t layer, int32_t output, const void *data,
+                                            uint32_t bytes)
 {
     const uint64_t instructions = uaccel_port_instructions();
     const uint64_t ticks = uaccel_port_ticks();
