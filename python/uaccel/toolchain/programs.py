@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,8 @@ class Program:
     """Packages of Debian and Ubuntu that bring it."""
     variable: str | None = None
     """An environment variable that names the command instead, as ``CC`` does."""
+    pip: str = ""
+    """The Python package that brings it instead; looked for beside this Python too."""
 
 
 PROGRAMS: Final = (
@@ -92,6 +95,23 @@ PROGRAMS: Final = (
         needed_for="running emulated RISC-V boards",
         required=False,
         apt=("qemu-system-misc",),
+    ),
+    Program(
+        name="openocd",
+        commands=("openocd",),
+        minimum=(0, 11),
+        needed_for="flashing boards through OpenOCD",
+        required=False,
+        apt=("openocd",),
+    ),
+    Program(
+        name="pyocd",
+        commands=("pyocd",),
+        minimum=(0, 30),
+        needed_for="flashing boards through pyOCD",
+        required=False,
+        apt=(),
+        pip="pyocd",
     ),
     Program(
         name="clang",
@@ -169,7 +189,8 @@ def _search(program: Program) -> tuple[Status, FoundProgram | None, str]:
     chosen = os.environ.get(program.variable, "").split() if program.variable else []
     origin = f"{program.variable} names " if chosen else ""
     candidates = [chosen] if chosen else [[command] for command in program.commands]
-    outcomes = [_try(candidate, program.minimum, origin) for candidate in candidates]
+    beside = str(Path(sys.executable).parent) if program.pip else None
+    outcomes = [_try(candidate, program.minimum, origin, beside) for candidate in candidates]
     for rank in ("ok", "too old", "broken"):
         for outcome in outcomes:
             if outcome[0] == rank:
@@ -177,8 +198,10 @@ def _search(program: Program) -> tuple[Status, FoundProgram | None, str]:
     return "missing", None, f"{origin}{' or '.join(' '.join(words) for words in candidates)}: not found"
 
 
-def _try(words: list[str], minimum: Version, origin: str) -> tuple[Status, FoundProgram | None, str]:
-    path = shutil.which(words[0])
+def _try(
+    words: list[str], minimum: Version, origin: str, beside: str | None
+) -> tuple[Status, FoundProgram | None, str]:
+    path = shutil.which(words[0]) or (shutil.which(words[0], path=beside) if beside else None)
     if path is None:
         return "missing", None, f"{origin}{words[0]}: not found"
     command = (path, *words[1:])
@@ -197,10 +220,13 @@ def _version_of(command: tuple[str, ...]) -> Version | None:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
-    return parse_version(done.stdout.partition("\n")[0]) if done.returncode == 0 else None
+    text = done.stdout or done.stderr  # OpenOCD's
+    return parse_version(text.partition("\n")[0]) if done.returncode == 0 else None
 
 
 def _fix(program: Program, status: Status) -> str:
+    if status == "missing" and program.pip:
+        return f"{sys.executable} -m pip install {program.pip}"
     if status == "missing" and not program.apt:
         return f"install {' or '.join(program.commands)} and see that it is in PATH"
     if status == "missing":

@@ -1,0 +1,7 @@
+"""Boards on a bench: flash them, find their ports, keep them to oneself; and a stand-in where there is none."""
+
+from uaccel.bench.find import BoardAbsentError, find_port
+from uaccel.bench.flash import flash, reset
+from uaccel.bench.lock import BoardBusyError, hold
+
+__all__ = ["BoardAbsentError", "BoardBusyError", "find_port", "flash", "hold", "reset"]

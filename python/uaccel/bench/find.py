@@ -1,0 +1,71 @@
+"""Which port a board is at: the one that is named, or the one whose USB identity is the board's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
+
+from uaccel.board import Board, SerialRun
+from uaccel.errors import BoardError, DeviceError
+
+AUTO: Final = "auto"
+
+
+class BoardAbsentError(DeviceError):
+    """No such board is plugged in."""
+
+
+def find_port(board: Board, port: str | None = None) -> str:
+    """A device path or a URL. ``port`` overrides what the board file says; ``auto`` looks among the USB ports."""
+    run = serial_run(board)
+    named = port or run.port
+    return _search(board, run) if named == AUTO else named
+
+
+def serial_run(board: Board) -> SerialRun:
+    """How the board file says that the board is reached."""
+    for run in board.runs:
+        if isinstance(run, SerialRun):
+            return run
+    raise BoardError(f"{board.file}: board {board.name} has no serial line: there is no [run.serial]")
+
+
+def _search(board: Board, run: SerialRun) -> str:
+    """Plugs of USB only: a computer's own serial ports are there even when nothing is at them."""
+    seen = [info for info in list_ports.comports() if info.vid is not None]
+    fitting = [info for info in seen if _fits(info, run)]
+    if len(fitting) == 1:
+        return str(fitting[0].device)
+    if not fitting:
+        raise BoardAbsentError(
+            f"board {board.name} is at no USB port: wanted {_wanted(run)}; seen {_list(seen) or 'none'}; "
+            "plug it in, or name its port with --port"
+        )
+    raise DeviceError(
+        f"{len(fitting)} USB ports may be board {board.name}: {_list(fitting)}; "
+        f"name one with --port, or give 'serial_number' in [run.serial] of {board.file}"
+    )
+
+
+def _fits(info: ListPortInfo, run: SerialRun) -> bool:
+    same_kind = run.usb is None or _identity(info) == run.usb
+    return same_kind and (run.serial_number is None or info.serial_number == run.serial_number)
+
+
+def _identity(info: ListPortInfo) -> str:
+    return f"{info.vid:04x}:{info.pid:04x}"
+
+
+def _wanted(run: SerialRun) -> str:
+    what = [run.usb or "any device"]
+    what += [f"with serial number {run.serial_number}"] if run.serial_number else []
+    return " ".join(what)
+
+
+def _list(ports: Sequence[ListPortInfo]) -> str:
+    return ", ".join(
+        f"{info.device} ({_identity(info)}, serial number {info.serial_number or 'unknown'})" for info in ports
+    )

@@ -1,0 +1,45 @@
+"""A stand-in board, and firmware for it; both are made once for all tests of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.boards import board_with_tools
+from support.networks import OWN
+from uaccel.bench.desk import Desk
+from uaccel.execute import archive_of, identity
+from uaccel.pipeline import compile_model
+from uaccel.project.build import build_project, firmware_of
+from uaccel.project.create import create_project
+from uaccel.session.description import Identity
+
+
+class Firmware:
+    """Of a model, for the board that stands on the desk."""
+
+    def __init__(self, model: str, folder: Path) -> None:
+        board = board_with_tools("netduino_plus_2")
+        compiled = compile_model(OWN / f"{model}.tflite", board=board.name)
+        create_project(archive_of(compiled), board, folder)
+        self.elf = firmware_of(build_project(folder))
+        self.identity: Identity = identity(compiled)
+
+
+@pytest.fixture(scope="session")
+def firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
+    return Firmware("gesture", tmp_path_factory.mktemp("firmware") / "gesture")
+
+
+@pytest.fixture(scope="session")
+def other_firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
+    return Firmware("residual", tmp_path_factory.mktemp("firmware") / "residual")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    board_with_tools("netduino_plus_2")
+    with Desk(tmp_path / "desk") as desk:
+        yield desk
