@@ -154,9 +154,7 @@ def test_who_needs_a_program_that_is_missing_hears_it_in_one_line(monkeypatch: p
     )
 
 
-def test_a_program_from_the_package_index_is_found_beside_python(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_from_the_package_index_is_found_beside_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the virtual environment is not the shell's."""
     pipped = Program("gadget", ("gadget",), (1,), "gadgets", required=False, apt=(), pip="gadget-tool")
     assert missing_packages((pipped,)) == []
