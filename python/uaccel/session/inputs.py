@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +34,31 @@ def ramp(tensor: TensorType) -> Array:
 
 def load_inputs(path: Path, tensors: Sequence[TensorType]) -> list[list[Array]]:
     """The samples of an .npz file: arrays keyed by input name, of the input's shape or a batch of such."""
-    arrays = _read(path)
+    return samples_of(read_arrays(path), tensors, str(path))
+
+
+def samples_of(
+    arrays: Mapping[str, Array], tensors: Sequence[TensorType], source: str, kind: str = "input"
+) -> list[list[Array]]:
+    """The same of arrays that are here already; messages call them ``source``, and each array a ``kind``."""
     by_name = {tensor.name: tensor for tensor in tensors}
     unknown = sorted(set(arrays) - set(by_name))
     missing = [name for name in by_name if name not in arrays]
     if unknown or missing:
         wanted = ", ".join(f'"{name}"' for name in by_name)
         seen = ", ".join(f'"{name}"' for name in arrays) or "nothing"
-        raise InputError(f"{path} holds {seen}; the model's inputs are {wanted}: name the arrays so")
-    batches = {name: _samples(path, by_name[name], array) for name, array in arrays.items()}
+        raise InputError(f"{source} holds {seen}; the model's {kind}s are {wanted}: name the arrays so")
+    batches = {name: _samples(f'{source}: {kind} "{name}"', by_name[name], array) for name, array in arrays.items()}
     counts = {name: len(batch) for name, batch in batches.items()}
     if len(set(counts.values())) > 1:
         seen = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise InputError(f"{path}: inputs have different numbers of samples ({seen}); give each the same")
+        raise InputError(f"{source}: {kind}s have different numbers of samples ({seen}); give each the same")
     number = next(iter(counts.values()), 1)
     return [[batches[tensor.name][i] for tensor in tensors] for i in range(number)]
 
 
-def _read(path: Path) -> dict[str, Array]:
+def read_arrays(path: Path) -> dict[str, Array]:
+    """All of an .npz file."""
     try:
         content = np.load(path, allow_pickle=False)
         if isinstance(content, np.ndarray):
@@ -82,18 +89,18 @@ def _array(path: Path, name: str, content: Any) -> Array:
     return content.astype(content.dtype.newbyteorder("="), copy=False)
 
 
-def _samples(path: Path, tensor: TensorType, array: Array) -> list[Array]:
+def _samples(what: str, tensor: TensorType, array: Array) -> list[Array]:
     if str(array.dtype) != tensor.dtype:
-        raise InputError(f'{path}: input "{tensor.name}" is {array.dtype}, the model wants {tensor.dtype}')
+        raise InputError(f"{what} is {array.dtype}, the model wants {tensor.dtype}")
     if array.shape == tensor.shape:
         return [array]
     if array.ndim and array.shape[0] == 0:
-        raise InputError(f'{path}: input "{tensor.name}" has shape {list(array.shape)}: no samples; give one or more')
+        raise InputError(f"{what} has shape {list(array.shape)}: no samples; give one or more")
     if array.shape[1:] == tensor.shape:
         return list(array)
     if array.ndim == len(tensor.shape) and array.shape[1:] == tensor.shape[1:] and tensor.shape[0] == 1:
         return [row[np.newaxis] for row in array]
     raise InputError(
-        f'{path}: input "{tensor.name}" has shape {list(array.shape)}, the model wants {list(tensor.shape)} '
+        f"{what} has shape {list(array.shape)}, the model wants {list(tensor.shape)} "
         "(or several samples of it along a first axis)"
     )
