@@ -19,6 +19,7 @@ from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of, toolchain_of
 from uaccel.project.create import create_project
 from uaccel.project.sizes import Sizes, object_sizes, size_tool
+from uaccel.report import json_number
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity
 from uaccel.session.link import Timeouts
@@ -59,8 +60,8 @@ class Difference:
             "sample": self.sample,
             "output": self.output,
             "index": list(self.index),
-            "expected": self.expected,
-            "got": self.got,
+            "expected": json_number(self.expected),
+            "got": json_number(self.got),
         }
 
 

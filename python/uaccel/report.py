@@ -107,10 +107,14 @@ def tensors_report(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def _numbers(array: NDArray[Any]) -> list[Any]:
-    """JSON has no word for what is not a number: those become text."""
     if array.dtype.kind != "f":
         return array.ravel().tolist()
-    return [v if math.isfinite(v) else str(v) for v in array.astype(np.float64).ravel().tolist()]
+    return [json_number(value) for value in array.astype(np.float64).ravel().tolist()]
+
+
+def json_number(value: float | int) -> float | int | str:
+    """JSON has no word for infinities and what is not a number: those become text."""
+    return value if math.isfinite(value) else str(value)
 
 
 def batched(samples: Sequence[NDArray[Any]]) -> NDArray[Any]:
