@@ -45,7 +45,7 @@ def run_sanitized(compiled: Compiled, inputs: Sequence[Sequence[Array]], compile
         program = folder / "program"
         compile_c(folder, [*sources, DRIVER], program, compiler=compiler, flags=(*SANITIZE, LEVELS[compiler]))
         sent = b"".join(np.ascontiguousarray(value).tobytes() for values in inputs for value in values)
-        done = subprocess.run([program], input=sent, capture_output=True, timeout=300, check=False)
+        done = subprocess.run([program, str(len(inputs))], input=sent, capture_output=True, timeout=300, check=False)
     words = done.stderr.decode(errors="replace")
     assert (done.returncode, words) == (0, ""), f"exit status {done.returncode}:\n{words[:4000]}"
     return _split(compiled, done.stdout, len(inputs))

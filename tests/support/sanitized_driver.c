@@ -1,6 +1,6 @@
 /* Runs one model over exactly sized memory; model_under_test.h says which. See sanitized.py.
  *
- * Inputs on stdin, outputs on stdout, until stdin ends. Whatever goes wrong is one line on stderr and status 1. */
+ * Usage: program RUNS. Inputs on stdin, outputs on stdout. Whatever goes wrong is one line on stderr and status 1. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,16 +49,14 @@ static void fill(void *memory, size_t bytes, int filling)
     }
 }
 
-/* Nonzero when there was a whole set of inputs. */
-static int read_inputs(void *inputs[], void *copies[])
+static void read_inputs(void *inputs[], void *copies[])
 {
     for (int i = 0; i < INPUTS; ++i) {
         if (fread(inputs[i], 1, input_sizes[i], stdin) != input_sizes[i]) {
-            return 0;
+            fail("stdin ended in input", i);
         }
         memcpy(copies[i], inputs[i], input_sizes[i]);
     }
-    return INPUTS > 0;
 }
 
 static void run(union inputs *inputs, union outputs *outputs, void *workspace, int filling)
@@ -75,8 +73,9 @@ static void run(union inputs *inputs, union outputs *outputs, void *workspace, i
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const int runs = argc > 1 ? atoi(argv[1]) : 1;
     union inputs inputs;
     union outputs outputs;
     void *copies[INPUTS + 1], *first[OUTPUTS];
@@ -89,7 +88,8 @@ int main(void)
         outputs.all[i] = exactly(output_sizes[i]);
         first[i] = exactly(output_sizes[i]);
     }
-    while (read_inputs(inputs.all, copies)) {
+    for (int number = 0; number < runs; ++number) {
+        read_inputs(inputs.all, copies);
         for (int filling = 0; filling < FILLINGS; ++filling) {
             run(&inputs, &outputs, workspace, filling);
             for (int i = 0; i < INPUTS; ++i) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,17 @@ def import_tflite(path: Path) -> ImportedModel:
         source_format="tflite",
         digest=hashlib.sha256(data).hexdigest(),
         module=module,
-        signature=Signature(tuple(t.spec for t in graph.inputs), tuple(t.spec for t in graph.outputs)),
+        signature=Signature(_specs(graph.inputs), _specs(graph.outputs)),
         tensors=state.tensors,
         origins=state.origins,
         warnings=tuple(state.warnings),
     )
+
+
+def _specs(tensors: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
+    """With names that differ, even where a file lists one tensor twice: reports and files go by them."""
+    names = unique_names(tensor.name for tensor in tensors)
+    return tuple(replace(tensor.spec, name=name) for tensor, name in zip(tensors, names, strict=True))
 
 
 def _check_tensors(graph: Graph, path: Path) -> None:
