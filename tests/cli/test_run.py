@@ -12,6 +12,8 @@ import pytest
 from support.command import Call, process
 from support.networks import OWN
 from support.oracle import Array, Tflm, random_inputs
+from support.tflite_writer import ModelBuilder
+from uaccel.npz import write_npz
 
 GESTURE, BRANCHES, MIXED, INT16 = (OWN / f"{name}.tflite" for name in ("gesture", "branches", "mixed", "int16"))
 
@@ -142,6 +144,31 @@ def test_a_project_can_be_kept_and_built_by_hand(small: Path, tmp_path: Path, ca
     again = call("run", small, "--project", folder)
     assert again.status == 1
     assert again.complaint == f"--project {folder} exists already; name a folder that does not"
+
+
+NAMES = ["same", "same", "file", "allow_pickle", "a/b", "../up", "é", "", "x.npy", 'quo"te', "new\nline"]
+
+
+def test_any_tensor_name_survives_json_and_files(tmp_path: Path, call: Call) -> None:
+    """Names are the model's own, made to differ where they do not; an output file serves as an input file."""
+    builder = ModelBuilder()
+    for name in NAMES:
+        x = builder.input(name, (1, 2), "int8", scale=0.5)
+        y = builder.tensor(name, (1, 2), "int8", scale=0.5)
+        builder.op("RELU", [x], [y])
+        builder.output(y)
+    model = tmp_path / "model.tflite"
+    model.write_bytes(builder.build())
+    report = call("run", model, "--outputs", tmp_path / "out.npz", "--verify", "--json").report
+    assert len(report["inputs"]) == len(report["outputs"]) == len(NAMES)
+    assert {name for name in NAMES if name} <= {*report["inputs"], *report["outputs"]}
+    with np.load(tmp_path / "out.npz") as stored:
+        assert stored.files == list(report["outputs"])
+        arrays = dict(zip(report["inputs"], (stored[name] for name in stored.files), strict=True))
+    with (tmp_path / "in.npz").open("wb") as stream:
+        write_npz(stream, arrays)
+    again = call("run", model, "--inputs", tmp_path / "in.npz", "--json").report
+    assert again["outputs"] == report["outputs"], "RELU twice is RELU once"
 
 
 BROKEN_KERNEL = """
