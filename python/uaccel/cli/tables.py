@@ -24,16 +24,23 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
     table.add_column("Layer", no_wrap=True)
     table.add_column("Output", overflow="fold")
     table.add_column("MACs", justify="right", no_wrap=True)
+    counted = any(layer["instructions"] is not None for layer in layers)
+    if counted:
+        table.add_column("Instructions", justify="right", no_wrap=True)
     if len(engines) > 1:
         table.add_column("Engine", no_wrap=True)
     table.add_column("How", overflow="fold")
     for layer in layers:
-        engine = [layer["engine"]] if len(engines) > 1 else []
-        table.add_row(layer["name"], _shapes(layer), _macs(layer["macs"]), *engine, _how(layer["reason"]))
+        columns = [layer["name"], _shapes(layer), _count(layer["macs"])]
+        columns += [_count(layer["instructions"])] if counted else []
+        columns += [layer["engine"]] if len(engines) > 1 else []
+        table.add_row(*columns, _how(layer["reason"]))
     console.print(table)
     macs = sum(layer["macs"] for layer in layers)
     where = f" on {engines[0]}" if len(engines) == 1 else ""
     show_lines(console, [("Layers", f"{len(layers)}{where}, {macs:,} multiply-accumulates")])
+    if report.get("instructions") is not None:
+        show_lines(console, [("Time", f"{report['instructions']:,} instructions, one inference")])
     for warning in report["warnings"]:
         show_lines(console, [("Warning", warning)], style="yellow")
 
@@ -46,7 +53,7 @@ def _shapes(layer: dict[str, Any]) -> str:
     return " ".join(shapes)
 
 
-def _macs(count: int) -> str:
+def _count(count: int | None) -> str:
     return f"{count:,}" if count else ""
 
 
