@@ -40,7 +40,7 @@ static void guard_stack(void)
     MPU_RBAR = (uint32_t)(uintptr_t)uaccel_stack_guard;
     MPU_RASR = MPU_REGION_128_BYTES_NO_ACCESS;
     MPU_CTRL = MPU_ON_WITH_DEFAULT_MAP;
-    __asm volatile("dsb\n\tisb" ::: "memory");
+    uaccel_core_barrier();
 }
 #endif
 
@@ -78,9 +78,9 @@ UACCEL_PORT_UNCOUNTED void uaccel_external_interrupt(void)
 
 void uaccel_port_reset(void)
 {
-    __asm volatile("dsb" ::: "memory");
+    uaccel_core_barrier();
     SCB_AIRCR = 0x05FA0004u; /* SYSRESETREQ */
-    __asm volatile("dsb" ::: "memory");
+    uaccel_core_barrier();
     for (;;) {
     }
 }

@@ -16,6 +16,12 @@ void uaccel_core_enable_interrupt(uint32_t irq);
 /* Start SysTick at `hz`, the clock of the CPU. */
 void uaccel_core_start_timer(uint32_t hz);
 
+/* All stores have arrived, all instructions from here on are fetched anew. */
+static inline void uaccel_core_barrier(void)
+{
+    __asm volatile("dsb\n\tisb" ::: "memory");
+}
+
 /* Sleep until an interrupt is pending. With interrupts off it is not served, so that nothing is missed between looking
  * and sleeping. */
 static inline void uaccel_core_sleep(void)

@@ -25,7 +25,6 @@
 #define CFGR_APB1_BY_4 (5u << 10)
 #define CFGR_APB2_BY_2 (4u << 13)
 #define APB1ENR_PWR (1u << 28)
-#define PWR_HIGHEST_VOLTAGE (3u << 14)
 #define PWR_OVERDRIVE (1u << 16)
 #define PWR_OVERDRIVE_SWITCH (1u << 17)
 #define ACR_PREFETCH_AND_CACHES (7u << 8)
@@ -60,10 +59,11 @@ static bool start_pll(bool from_crystal)
     return wait_for(&RCC_CR, CR_PLL_READY, CR_PLL_READY);
 }
 
+/* The regulator starts at its highest voltage; above 180 MHz an STM32F7 wants more. */
 static bool raise_voltage(void)
 {
-    PWR_CR |= PWR_HIGHEST_VOLTAGE;
 #if UACCEL_BOARD_FAMILY == 7
+    RCC_APB1ENR |= APB1ENR_PWR;
     PWR_CR |= PWR_OVERDRIVE;
     if (!wait_for(&PWR_CSR, PWR_OVERDRIVE, PWR_OVERDRIVE)) {
         return false;
@@ -91,10 +91,11 @@ static bool use_pll(void)
 /* The data cache stays off: an accelerator's DMA would need its maintenance. */
 static void start_instruction_cache(void)
 {
-    __asm volatile("dsb\n\tisb" ::: "memory");
+    uaccel_core_barrier();
     SCB_ICIALLU = 0;
+    uaccel_core_barrier();
     SCB_CCR |= CCR_INSTRUCTION_CACHE;
-    __asm volatile("dsb\n\tisb" ::: "memory");
+    uaccel_core_barrier();
 }
 #endif
 
@@ -109,7 +110,6 @@ struct uaccel_clocks uaccel_stm32_start_clocks(void)
 #if UACCEL_BOARD_FAMILY == 7
     start_instruction_cache();
 #endif
-    RCC_APB1ENR |= APB1ENR_PWR;
     const bool crystal = start_crystal();
     if (!start_pll(crystal) || !raise_voltage() || !use_pll()) {
         RCC_CFGR = 0;

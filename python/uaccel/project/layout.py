@@ -13,10 +13,10 @@ from uaccel.errors import BoardError, UaccelError
 INTERRUPT_STACK: Final = 1536
 GUARD: Final = 128
 """Bytes below the stack that nobody may touch: a region that the MPU of a Cortex-M and the PMP of RISC-V can have."""
-STATIC_RESERVE: Final = 16 << 10
-"""For variables of the session server, the console's ring and the C library, beside the model's own."""
-CODE_RESERVE: Final = 24 << 10
-"""The least that code takes; how much it is the linker will say."""
+STATIC_RESERVE: Final = 6 << 10
+"""For variables beside the model's own: the session server's, the console's ring, the C library's."""
+CODE_RESERVE: Final = 12 << 10
+"""The least that code takes, the session server's and the model's; how much it is the linker will say."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,222 @@
+"""Which memory holds what, the linker script that says it, and what a model hears that does not fit."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from uaccel.board import Board, load_board
+from uaccel.errors import BoardError, UaccelError
+from uaccel.project.boardfiles import board_files
+from uaccel.project.layout import Layout, Needs, lay_out, needs_of
+
+SMALL = """\
+description = "A board with little memory"
+port = "mps"
+stack = "4K"
+
+[cpu]
+name = "cortex-m4"
+arch = "armv7em"
+toolchain = "arm-none-eabi"
+flags = ["-mcpu=cortex-m4", '-DQUOTED="a$b"']
+link_flags = ["--specs=nano.specs"]
+features = ["dsp"]
+
+[[memory]]
+name = "flash"
+kind = "flash"
+origin = 0
+length = "128K"
+
+[[memory]]
+name = "qspi"
+kind = "flash"
+origin = 0x9000_0000
+length = "8M"
+
+[[memory]]
+name = "sram"
+kind = "ram"
+origin = 0x2000_0000
+length = "64K"
+
+[[memory]]
+name = "ccm"
+kind = "tcm"
+origin = 0x1000_0000
+length = "32K"
+EXTERNAL
+[console]
+kind = "uart"
+base = 0x4000_4000
+baud = 115200
+irq = 33
+
+[timer]
+kind = "systick"
+hz = 25_000_000
+
+[run.serial]
+"""
+
+EXTERNAL = """
+[[memory]]
+name = "sdram"
+kind = "external"
+origin = 0xC000_0000
+length = "8M"
+accelerator = true
+"""
+K = 1024
+
+
+def small_board(folder: Path, external: str = "") -> Board:
+    file = folder / "small.toml"
+    file.write_text(SMALL.replace("EXTERNAL", external))
+    return load_board(file)
+
+
+def names(layout: Layout) -> dict[str, str | None]:
+    return {part: memory and memory.name for part, memory in vars(layout).items()}
+
+
+def test_what_fits_goes_where_the_file_says_first(tmp_path: Path) -> None:
+    layout = lay_out(small_board(tmp_path), Needs("tiny", arena=10 * K, io=2 * K, weights=50 * K))
+    assert names(layout) == {
+        "code": "flash",
+        "weights": "flash",
+        "data": "sram",
+        "arena": "sram",
+        "io": "sram",
+        "shared": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arena", "io", "weights", "places"),
+    [
+        (45 * K, 10 * K, 0, ("flash", "sram", "ccm")),  # what is left after the arena
+        (53 * K, 0, 0, ("flash", "sdram", "sram")),
+        (30 * K, 30 * K, 0, ("flash", "sram", "ccm")),
+        (60 * K, 60 * K, 4 << 20, ("qspi", "sdram", "sdram")),
+        (0, 0, 115 * K, ("flash", "sram", "sram")),
+        (0, 0, 117 * K, ("qspi", "sram", "sram")),
+    ],
+)
+def test_what_does_not_fit_goes_to_the_next(
+    tmp_path: Path, arena: int, io: int, weights: int, places: tuple[str, str, str]
+) -> None:
+    layout = lay_out(small_board(tmp_path, EXTERNAL), Needs("m", arena, io, weights))
+    assert (layout.weights.name, layout.arena.name, layout.io.name) == places
+    assert layout.shared is not None
+    assert layout.shared.name == "sdram"
+
+
+@pytest.mark.parametrize(
+    ("needs", "message"),
+    [
+        (
+            Needs("vww", arena=55_296, io=27_650, weights=1),
+            "model vww does not fit on board small: its arena is 55,296 bytes, free for that: sram 53,632, ccm 32,768; "
+            "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
+        ),
+        (
+            Needs("wide", arena=40_000, io=40_000, weights=1),
+            "model wide does not fit on board small: its inputs and outputs are 40,000 bytes, "
+            "free for that: sram 13,632, ccm 32,768; "
+            "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
+        ),
+        (
+            Needs("big", arena=1, io=1, weights=9 << 20),
+            "model big does not fit on board small: its constants are 9,437,184 bytes, "
+            "free for that: flash 118,784, qspi 8,388,608; "
+            "choose a board with more, or describe a further [[memory]] of kind flash in FILE",
+        ),
+    ],
+)
+def test_what_fits_nowhere_is_said_in_words(tmp_path: Path, needs: Needs, message: str) -> None:
+    board = small_board(tmp_path)
+    with pytest.raises(BoardError) as caught:
+        lay_out(board, needs)
+    assert str(caught.value) == message.replace("FILE", str(board.file))
+
+
+def test_the_script_names_every_memory_and_puts_each_part_in_its_own(tmp_path: Path) -> None:
+    board = small_board(tmp_path, EXTERNAL)
+    script = board_files(board, Needs("m", 54 * K, 1 * K, 117 * K))["board/memory.ld"]
+    regions = re.findall(r"^  (\w+) \((\w+)\) : ORIGIN = (\w+), LENGTH = (\w+)$", script, re.MULTILINE)
+    assert [(name, access, int(origin, 16), int(length, 16)) for name, access, origin, length in regions] == [
+        ("flash", "rx", 0, 128 * K),
+        ("qspi", "rx", 0x90000000, 8 << 20),
+        ("sram", "rwx", 0x20000000, 64 * K),
+        ("ccm", "rwx", 0x10000000, 32 * K),
+        ("sdram", "rwx", 0xC0000000, 8 << 20),
+    ]
+    places = dict(re.findall(r"^  (\.\w+)(?:.|\n)*?\} > (\w+)", script, re.MULTILINE))
+    assert places == {
+        ".uaccel_vectors": "flash",
+        ".uaccel_weights": "qspi",
+        ".text": "flash",
+        ".uaccel_stacks": "sram",
+        ".data": "sram",
+        ".uaccel_arena": "sdram",
+        ".uaccel_io": "sram",
+        ".uaccel_shared": "sdram",
+        ".bss": "sram",
+    }
+    assert ". += 4096;" in script, "the stack that the board file asks for"
+    assert ".uaccel_shared" not in board_files(small_board(tmp_path), Needs("m", 0, 0, 0))["board/memory.ld"]
+
+
+def test_what_cmake_and_c_are_told(tmp_path: Path) -> None:
+    files = board_files(small_board(tmp_path), Needs("m", 0, 0, 0))
+    assert set(files) == {"board/board.cmake", "board/small.toml", "board/uaccel_board.h", "board/memory.ld"}
+    cmake = files["board/board.cmake"].splitlines()
+    assert 'set(BOARD_TOOLCHAIN "arm-none-eabi")' in cmake
+    assert 'set(BOARD_FLAGS "-mcpu=cortex-m4" "-DQUOTED=\\"a\\$b\\"")' in cmake
+    assert 'set(BOARD_LINK_FLAGS "--specs=nano.specs")' in cmake
+    assert 'set(BOARD_PORTS "mps" "cortex_m" "common")' in cmake
+    header = files["board/uaccel_board.h"]
+    macros = dict(re.findall(r"^#define UACCEL_BOARD_(\w+) (.+)$", header, re.MULTILINE))
+    assert macros == {
+        "NAME": '"small"',
+        "CONSOLE_BASE": "0x40004000u",
+        "CONSOLE_BAUD": "0x1c200u",
+        "CONSOLE_IRQ": "33u",
+        "CONSOLE_CLOCK_HZ": "0x17d7840u",
+        "INTERRUPTS": "64u",
+        "TIMER_SYSTICK": "1",
+        "TIMER_HZ": "0x17d7840u",
+        "HAS_DSP": "1",
+    }
+
+
+def test_the_settings_of_a_port_become_macros() -> None:
+    header = board_files(load_board("nucleo_f746zg"), Needs("m", 0, 0, 0))["board/uaccel_board.h"]
+    for line in ("FAMILY 7u", "HSE_HZ 0x7a1200u", "HSE_BYPASS 1", 'TX "PD8"', 'RX "PD9"'):
+        assert f"#define UACCEL_BOARD_{line}\n" in header
+
+
+def test_a_project_for_this_computer_needs_neither() -> None:
+    assert set(board_files(load_board("host"), Needs("m", 1 << 40, 0, 0))) == {"board/board.cmake", "board/host.toml"}
+
+
+def metadata(functions: object) -> dict[str, bytes]:
+    return {"metadata.json": json.dumps({"modules": {"m": {"memory": {"functions": functions}}}}).encode()}
+
+
+def test_needs_come_from_the_archives_metadata() -> None:
+    main = {"workspace_size_bytes": 100, "constants_size_bytes": 200, "io_size_bytes": 300}
+    assert needs_of(metadata({"main": [main]})) == Needs("m", arena=100, io=300, weights=200)
+
+
+@pytest.mark.parametrize(
+    "files", [{}, {"metadata.json": b"{"}, metadata({}), metadata({"main": []}), metadata({"main": [{}]})]
+)
+def test_an_archive_that_does_not_tell_is_refused(files: dict[str, bytes]) -> None:
+    with pytest.raises(UaccelError, match=r"^metadata\.json of the archive does not say what memory the model takes"):
+        needs_of(files)
