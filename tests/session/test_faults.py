@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError
-from uaccel.session.frame import decode
+from uaccel.session.frame import Packet, decode, encode
 from uaccel.session.ids import Type
 from uaccel.session.session import Session
 
@@ -180,3 +181,78 @@ def test_what_a_later_run_has_replaced_is_computed_again(
     for result, inputs in zip(results, MORE, strict=True):
         for name, wanted in known_outputs(inputs).items():
             np.testing.assert_array_equal(result.outputs[name], wanted)
+
+
+def test_what_the_device_misses_is_sent_again_at_once(device: Device) -> None:
+    """It says so: no time has to pass."""
+    line = VirtualLine(device)
+    with Session(line) as session:
+        line.to_device = at(line.sent + 30, FAULTS["inverted"])  # in the inputs; the request to run comes behind them
+        np.testing.assert_array_equal(session.run(INPUTS)["sums"], OUTPUTS["sums"])
+        assert session.traffic.repeated > 1
+    assert line.now == 0.0
+
+
+def test_an_answer_that_later_ones_show_to_be_lost_is_asked_for_at_once(device: Device) -> None:
+    line = VirtualLine(device)
+    with Session(line) as session:
+        line.to_host = without(Type.WRITE_REPLY, {0})
+        np.testing.assert_array_equal(session.run(INPUTS)["sums"], OUTPUTS["sums"])
+        assert session.traffic.repeated == 2, "the greeting, and the inputs"
+    assert line.now == 0.0
+
+
+def test_a_device_that_misses_much_is_not_flooded(device: Device) -> None:
+    """It complains of every damaged frame; one repetition serves them all."""
+    line = VirtualLine(device, baud=115200)
+    with Session(line) as session:
+        line.write(b"\x05noise\0" * 40)
+        sent = line.sent
+        np.testing.assert_array_equal(session.run(INPUTS)["sums"], OUTPUTS["sums"])
+        assert line.sent - sent < 500
+
+
+def altered(kind: int, change: Callable[[Packet], Packet]) -> Callable[[int, bytes], bytes]:
+    """Packets of this type, changed on the way and yet sound: what only a check from end to end can find."""
+
+    def mangle(begin: int, data: bytes) -> bytes:
+        frames = [decode(frame) for frame in data.split(b"\0")[:-1] if frame]
+        return b"".join(encode(change(p) if p.type == kind else p) for p in frames if p is not None)
+
+    return mangle
+
+
+def test_outputs_that_changed_on_the_way_are_not_given_out(device: Device) -> None:
+    line = VirtualLine(device)
+    with Session(line) as session:
+        line.to_host = altered(Type.DATA, lambda p: replace(p, body=p.body[:-1] + bytes([p.body[-1] ^ 1])))
+        with pytest.raises(DeviceError) as caught:
+            session.run(INPUTS)
+    assert str(caught.value) == "the test device sent outputs that are not those it computed: run again"
+
+
+def test_inputs_that_changed_on_the_way_are_not_run_on(device: Device) -> None:
+    line = VirtualLine(device)
+    before = device.runs
+    with Session(line) as session:
+        line.to_device = altered(Type.WRITE, lambda p: replace(p, body=p.body[:-1] + bytes([p.body[-1] ^ 1])))
+        with pytest.raises(DeviceError) as caught:
+            session.run(INPUTS)
+    assert device.runs == before
+    assert str(caught.value) == (
+        "the test device refused to run: its inputs are not what was sent; its memory, or a driver, has changed them"
+    )
+
+
+def test_answers_to_another_session_are_overlooked(device: Device) -> None:
+    """Left over on the line from one that was broken off, with the same sequence numbers."""
+    line = VirtualLine(device)
+    with Session(line) as session:
+
+        def with_ghosts(begin: int, data: bytes) -> bytes:
+            packets = [decode(frame) for frame in data.split(b"\0") if frame]
+            pieces = [p for p in packets if p is not None and p.type == Type.DATA]
+            return b"".join(encode(replace(p, token=p.token ^ 1, body=p.body[:-1] + b"\x55")) for p in pieces) + data
+
+        line.to_host = with_ghosts
+        np.testing.assert_array_equal(session.run(INPUTS)["mask"], OUTPUTS["mask"])

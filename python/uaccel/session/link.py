@@ -104,7 +104,8 @@ class Link:
         self._tries = 0
         self._again_at = 0.0
         self._progress_at = 0.0
-        self._went_back_at: float | None = None
+        self._missed = -1
+        self._missed_at = 0.0
         self._heard = b""
         self._understood = 0
 
@@ -214,7 +215,6 @@ class Link:
 
     def _go_back(self) -> None:
         """Send everything again that has no answer: the device takes what it has not had, and answers the rest."""
-        self._went_back_at = self._transport.clock()
         self._send_again(list(self._under_way))
 
     # ------------------------------------------------------------------------------------------------ time
@@ -290,7 +290,7 @@ class Link:
         elif packet.token != self._token:
             return  # meant for an earlier session
         elif packet.type == Type.EXPECT:
-            self._lost()
+            self._lost(packet.sequence)
         else:
             self._answer(packet)
 
@@ -300,11 +300,12 @@ class Link:
         self._check_version(boot.version)
         self._go_back()  # it cannot have seen what was sent before
 
-    def _lost(self) -> None:
+    def _lost(self, expected: int) -> None:
         """The device misses something. It says so for each damaged frame: once is enough."""
         now = self._transport.clock()
         pause = self.timeouts.answer / 2 + self._line_seconds()
-        if self._under_way and (self._went_back_at is None or now - self._went_back_at > pause):
+        if self._under_way and (expected != self._missed or now - self._missed_at > pause):
+            self._missed, self._missed_at = expected, now
             self._go_back()
 
     def _answer(self, packet: Packet) -> None:
