@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.bench import find_port
 from uaccel.board import Board
+from uaccel.diagnosis import differing
 from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
-from uaccel.errors import BoardError
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of, toolchain_of
@@ -117,19 +118,22 @@ def _input_names(compiled: Compiled) -> list[str]:
     return [spec.name for spec in compiled.model.signature.inputs]
 
 
-def connect(board: Board, firmware: Path, expect: Identity, port: str) -> Session:
-    """A session with the firmware: a process, an emulated board, or what is at the other end of ``port``."""
-    if port:
-        return Session.open(port, baud=getattr(board.console, "baud", DEFAULT_BAUD), expect=expect)
-    kind = board.runs[0].kind
+def connect(
+    board: Board, firmware: Path, expect: Identity, port: str, timeouts: Timeouts | None = None, **options: Any
+) -> Session:
+    """A session with the firmware: a process, an emulated board, or what is at the other end of ``port``.
+
+    ``options`` as :class:`Session` takes them.
+    """
+    kind = "serial" if port else board.runs[0].kind
+    timeouts = timeouts or HOST_TIMEOUTS
+    if kind == "serial":
+        line = find_port(board, port)
+        baud = getattr(board.console, "baud", DEFAULT_BAUD)
+        return Session.open(line, baud=baud, expect=expect, timeouts=timeouts, **options)
     if kind == "host":
-        return Session.start([str(firmware)], expect=expect, timeouts=HOST_TIMEOUTS)
-    if kind == "qemu":
-        return Session(QemuTransport(board, firmware), expect=expect, timeouts=HOST_TIMEOUTS)
-    raise BoardError(
-        f"board {board.name} runs over a serial line: build and flash it with 'uaccel create', 'uaccel build' and "
-        "'uaccel flash', then give --port"
-    )
+        return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
+    return Session(QemuTransport(board, firmware), expect=expect, timeouts=timeouts, **options)
 
 
 def _measure(folder: Path, build: Path, compiled: Compiled) -> tuple[int, int, Sizes]:
@@ -166,10 +170,6 @@ def first_difference(compiled: Compiled, measured: Measured) -> Difference | Non
 
 
 def differing_index(expected: Array, got: Array) -> tuple[int, ...] | None:
-    """The first element whose bytes differ; float kernels of two compilers may differ in the last bits."""
-    if got.dtype.kind == "f":
-        same = np.isclose(got, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
-    else:
-        same = got == expected
-    where = np.argwhere(~same)
+    """The first element whose bytes differ."""
+    where = np.argwhere(differing(expected, got))
     return tuple(int(i) for i in where[0]) if len(where) else None

@@ -96,9 +96,11 @@ def test_a_named_port_is_taken_as_it_is(tmp_path: Path, ports: list[ListPortInfo
     assert find_port(board, "auto") == "/dev/ttyACM0"
 
 
-def test_a_board_without_a_serial_line_says_so() -> None:
+@pytest.mark.parametrize("port", [None, "auto"])
+def test_a_board_without_a_serial_line_says_so(port: str | None) -> None:
     board = load_board("mps2_an385")
-    assert complaint(BoardError, board, "/dev/ttyACM0") == (
+    assert find_port(board, "socket://localhost:1") == "socket://localhost:1"
+    assert complaint(BoardError, board, port) == (
         f"{board.file}: board mps2_an385 has no serial line: there is no [run.serial]"
     )
 

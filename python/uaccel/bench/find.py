@@ -20,9 +20,10 @@ class BoardAbsentError(DeviceError):
 
 def find_port(board: Board, port: str | None = None) -> str:
     """A device path or a URL. ``port`` overrides what the board file says; ``auto`` looks among the USB ports."""
+    if port and port != AUTO:
+        return port
     run = serial_run(board)
-    named = port or run.port
-    return _search(board, run) if named == AUTO else named
+    return _search(board, run) if port or run.port == AUTO else run.port
 
 
 def serial_run(board: Board) -> SerialRun:

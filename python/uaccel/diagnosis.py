@@ -1,0 +1,91 @@
+"""Where a wrong bit first appears: every layer that a device computed against its exact meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.pipeline import Compiled
+from uaccel.reference import Executor
+from uaccel.tvm_api import is_call, main_bindings
+
+Array = NDArray[Any]
+Layers = Mapping[tuple[int, int], Array]
+"""Values by (layer, output)."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first element of a tensor that is not as it should be, and how many more there are."""
+
+    index: tuple[int, ...]
+    expected: float | int
+    got: float | int
+    differing: int
+    size: int
+
+    def __str__(self) -> str:
+        where = ",".join(map(str, self.index))
+        many = f"{self.differing} of {self.size} elements differ"
+        return f"[{where}] is {self.got}, expected {self.expected}; {many}"
+
+
+@dataclass(frozen=True)
+class WrongLayer:
+    """The first layer in order of execution whose output is not its exact meaning."""
+
+    index: int
+    name: str
+    op: str
+    engine: str
+    output: int
+    mismatch: Mismatch
+
+    def __str__(self) -> str:
+        return f'layer {self.index} "{self.name}" ({self.op} on {self.engine}), element {self.mismatch}'
+
+
+def differing(expected: Array, got: Array) -> NDArray[np.bool_]:
+    """Element by element. Bytes must be equal; float kernels of two compilers may differ in the last bits."""
+    if got.dtype.kind == "f":
+        return ~np.isclose(got, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+    return np.asarray(got != expected)
+
+
+def compare(got: Array, expected: Array) -> Mismatch | None:
+    """The first element that differs, and how many do."""
+    expected = np.asarray(expected).reshape(got.shape)
+    where = np.argwhere(differing(expected, got))
+    if not len(where):
+        return None
+    index = tuple(int(i) for i in where[0])
+    return Mismatch(index, expected[index].item(), got[index].item(), len(where), int(got.size))
+
+
+def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[tuple[int, int], Array]:
+    """What every layer should compute. Layers that the compiler added to copy an output are not among them."""
+    module = compiled.model.module
+    values = iter(Executor(module, intermediates=True).run(inputs))
+    found: dict[tuple[int, int], Array] = {}
+    layer = 0
+    for var, expression in main_bindings(module)[1]:
+        outputs = [next(values) for _ in getattr(var.ty, "fields", [var])]
+        if is_call(expression):  # each became one layer, in this order
+            found |= {(layer, number): value for number, value in enumerate(outputs)}
+            layer += 1
+    return found
+
+
+def first_wrong_layer(compiled: Compiled, inputs: Sequence[Array], computed: Layers) -> WrongLayer | None:
+    """``computed`` may lack layers: views are never executed."""
+    exact = exact_layers(compiled, inputs)
+    for layer, output in sorted(set(exact) & set(computed)):
+        mismatch = compare(computed[layer, output], exact[layer, output])
+        if mismatch is not None:
+            wrong = compiled.program.layers[layer]
+            return WrongLayer(layer, wrong.name, wrong.op, wrong.engine, output, mismatch)
+    return None
