@@ -1,0 +1,62 @@
+"""``uaccel new``: working starting points for what a user brings."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from uaccel.board import Board, load_board
+from uaccel.board.port import ports_folder
+from uaccel.board.starter import starter_text
+from uaccel.cli.output import JsonFlag, emit
+from uaccel.errors import BoardError, UaccelError
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The board's name; NAME.toml is written.")]
+LikeOption = Annotated[str, typer.Option("--like", metavar="BOARD", help="The board to begin with.")]
+PortFlag = Annotated[bool, typer.Option("--with-port", help="Copy the drivers too, into NAME_port, to change them.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Write a working starting point.")
+    group.command("board")(new_board)
+    app.add_typer(group, name="new")
+
+
+def new_board(
+    name: NameArgument, like: LikeOption = "mps2_an386", with_port: PortFlag = False, as_json: JsonFlag = False
+) -> None:
+    """Write a board file with comments, in this folder: a board that works, for you to change."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise BoardError(f"{name!r} cannot name a board; wanted lower-case letters, digits and underscores")
+    model = load_board(like)
+    port = f"{name}_port" if with_port else None
+    written = [Path(f"{name}.toml"), *([Path(port)] if port else [])]
+    for path in written:
+        if path.exists():
+            raise UaccelError(f"{path} exists already; choose another name, or remove it")
+    written[0].write_text(starter_text(model, name, port or _own_port(model)), encoding="utf-8")
+    if port is not None:
+        shutil.copytree(model.port.folder, port)
+    load_board(written[0])
+    files = [str(path) for path in written]
+    emit(
+        {"board": name, "like": model.name, "files": files},
+        as_json,
+        lambda console: console.print(
+            f"  Wrote {' and '.join(files)}: {model.name} as {name}.\n  Use it with --board ./{name}.toml",
+            soft_wrap=True,
+        ),
+    )
+
+
+def _own_port(board: Board) -> str | None:
+    """Where the port of a user's own board lies, as seen from here."""
+    if board.port.folder.parent == ports_folder():
+        return None
+    return os.path.relpath(board.port.folder)
