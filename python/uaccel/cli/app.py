@@ -18,7 +18,7 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
-from uaccel.cli import boards, compile, doctor, output, run
+from uaccel.cli import boards, compile, doctor, new, output, run
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
@@ -27,6 +27,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     doctor.register,
     compile.register,
     run.register,
+    new.register,
 )
 
 _INTERRUPTED: Final = 130
