@@ -39,8 +39,9 @@ def test_every_file_says_who_made_it_from_what_and_how(network: Network) -> None
         ("gesture.tflite", {}),
         ("gesture.tflite", {"name": "door_opener", "workspace_pool": "sram"}),
         ("my gesture's.tflite", {}),
+        ("--help.tflite", {}),
     ],
-    ids=["plain", "with options", "a name to quote"],
+    ids=["plain", "with options", "a name to quote", "a name like an option"],
 )
 def test_the_command_in_the_header_makes_the_same_bytes(file: str, options: dict[str, str], tmp_path: Path) -> None:
     model = tmp_path / file

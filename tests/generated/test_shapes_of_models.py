@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import process
+from support.command import call_in
 from support.generated import Unpacked, archive, cc
 from support.oracle import Tflm, random_inputs
 from support.sanitized import compile_pooled, run_sanitized
@@ -122,10 +122,12 @@ def test_the_archive_compiles_without_a_warning(make: Callable[[], bytes], tmp_p
 
 
 @each_model
-def test_the_command_runs_it_and_reports_every_output(make: Callable[[], bytes], tmp_path: Path) -> None:
+def test_the_command_runs_it_and_reports_every_output(
+    make: Callable[[], bytes], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     model = tmp_path / "model.tflite"
     model.write_bytes(make())
-    report = process("run", model, "--verify", "--json").report
+    report = call_in(capfd)("run", model, "--verify", "--json").report
     assert report["verify"]["bit_exact"] is True
     outputs = Tflm(model.read_bytes()).run([RAMP] * len(report["inputs"]))
     assert len(report["outputs"]) == len(outputs)

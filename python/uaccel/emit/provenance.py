@@ -12,6 +12,7 @@ from uaccel.version import __version__
 
 def regenerate_command(model_file: str, board: str, name: str, options: EmitOptions) -> str:
     """What to type beside the model file for the same bytes."""
+    model_file = f"./{model_file}" if model_file.startswith("-") else model_file
     words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
     words += ["--workspace-pool", options.workspace_pool] if options.workspace_pool else []
     return shlex.join(words)
