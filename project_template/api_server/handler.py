@@ -95,8 +95,10 @@ class Handler:
         configure = [cmake, "-S", str(self._home), "-B", str(folder), observe]
         if not (folder / "CMakeCache.txt").is_file():
             configure += ["-G", generator()]
-        self._run(configure, "configuring", values)
-        self._run([cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1)], "building", values)
+        self._run(configure, "configuring the firmware", values)
+        self._run(
+            [cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1)], "building the firmware", values
+        )
 
     def flash(self, options: Options) -> None:
         """Nothing to do for a board whose firmware is loaded as it starts."""
@@ -115,7 +117,7 @@ class Handler:
             folder = board.folder if step["in"] == "board" else firmware.parent
             done = run(self._connection, command, folder, show=values["verbose"])
             if done.status != 0:
-                raise DeviceFaultError(failed("flashing", command, done, tool_words(done.output)))
+                raise DeviceFaultError(failed(f"flashing board {board.name}", command, done, tool_words(done.output)))
 
     def open_transport(self, options: Options) -> dict[str, dict[str, float]]:
         values = read_options("open_transport", options)

@@ -19,6 +19,7 @@ TICK = 0.2
 KEPT = 1 << 20
 PATIENCE = 5.0
 SHOWN_LINES = 3
+LONGEST_WORDS = 300
 TELLING = r"\b(error|fail(ed|ure|s)?|cannot|can't|unable|denied|not found|timed? ?out)\b|^\d+ [CE] "
 
 
@@ -89,17 +90,24 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def first_error(output: str) -> str:
     """The line that says what is wrong: a compiler's or a linker's, CMake's paragraph, else the last."""
-    lines = [line.strip() for line in output.splitlines()]
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    full = re.search(r"region `(\w+)' overflowed by (\d+) bytes", output)
+    if full is not None:
+        words = f"memory '{full[1]}' of the board is too small by {int(full[2]):,} bytes"
+        return f"{words}; choose a board with more, or a smaller model"
     for index, line in enumerate(lines):
-        if re.search(r"\b(fatal error|error|undefined reference to)\b:? |will not fit|overflowed by", line):
-            return line
+        if re.search(r"\berror: |undefined reference to ", line, re.IGNORECASE):
+            return line[:LONGEST_WORDS]
         if line.startswith("CMake Error"):
-            told = lines[index + 1 :]
-            while told and not told[0]:
-                del told[0]
-            stop = told.index("") if "" in told else len(told)
-            return " ".join([line, *told[:stop]])
-    return next((line for line in reversed(lines) if line), "it said nothing")
+            return " ".join([line, *paragraph(lines[index + 1 :])])[:LONGEST_WORDS]
+    return next((line for line in reversed(lines) if line), "it said nothing")[:LONGEST_WORDS]
+
+
+def paragraph(lines: list[str]) -> list[str]:
+    """The first one."""
+    begin = next((index for index, line in enumerate(lines) if line), len(lines))
+    end = next((index for index, line in enumerate(lines) if index > begin and not line), len(lines))
+    return lines[begin:end]
 
 
 def tool_words(output: str) -> str:

@@ -45,7 +45,13 @@ def test_a_file_that_is_not_there(tmp_path: Path, call: Call) -> None:
 
 
 def test_a_directory(tmp_path: Path, call: Call) -> None:
-    assert refused(call, tmp_path, tmp_path) == f"{tmp_path} is a directory, wanted a model file (.tflite)"
+    """Which run takes for a project."""
+    compiled = call("compile", tmp_path, "-o", tmp_path / "out.tar", "--json")
+    assert (compiled.status, compiled.complaint) == (1, f"{tmp_path} is a directory, wanted a model file (.tflite)")
+    run = call("run", tmp_path, "--json")
+    assert run.status == 1
+    assert run.complaint.startswith(f"{tmp_path} is no project and no template: it has neither microtvm_api_server.py ")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "seen"), [("m.onnx", "'.onnx' is not known"), ("model", "missing")])

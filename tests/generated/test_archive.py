@@ -17,7 +17,9 @@ import pytest
 
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
+from uaccel.board import load_board
 from uaccel.emit.archive import write_archive
+from uaccel.project.overlay import archive_overlay
 
 GESTURE = OWN / "gesture.tflite"
 FOLDERS = {
@@ -134,7 +136,8 @@ def test_every_process_makes_the_same_bytes(tmp_path: Path) -> None:
     copy.parent.mkdir()
     copy.write_bytes(model.read_bytes())
     assert compile_elsewhere(copy, tmp_path / "b", "2") == first
-    write_archive(tmp_path / "c.tar", archive(model))
+    files = archive(model)
+    write_archive(tmp_path / "c.tar", files | archive_overlay(load_board("host"), files))
     assert (tmp_path / "c.tar").read_bytes() == first
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
-from uaccel.cli import boards, compile, doctor, new, output, run
+from uaccel.cli import boards, build, compile, create, doctor, flash, new, output, run
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
@@ -26,6 +26,9 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     boards.register,
     doctor.register,
     compile.register,
+    create.register,
+    build.register,
+    flash.register,
     run.register,
     new.register,
 )

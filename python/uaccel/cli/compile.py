@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.board import load_board
+from uaccel.board import Board, load_board
 from uaccel.cli.model_options import (
     AcceleratorOption,
     BoardOption,
@@ -16,6 +16,7 @@ from uaccel.cli.model_options import (
     require_accelerators,
 )
 from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.errors import BoardError
 from uaccel.files import require_writable
 
 if TYPE_CHECKING:
@@ -59,9 +60,23 @@ def compile_command(
             model, board=target.name, board_file=Path(board).name, name=name, options=options, progress=step
         )
         step(f"write {archive}")
-        write_archive(archive, archive_of(compiled))
+        files = archive_of(compiled)
+        unfit = _add_board(files, target)
+        write_archive(archive, files)
     report = compile_report(compiled) | {"archive": str(archive)}
+    report["warnings"] += unfit
     emit(report, as_json, lambda console: _show(console, report))
+
+
+def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
+    """What a project for the board needs; where the model does not fit there, the C is of use all the same."""
+    from uaccel.project.overlay import archive_overlay
+
+    try:
+        files |= archive_overlay(board, files)
+    except BoardError as error:
+        return [str(error)]
+    return []
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:

@@ -17,13 +17,16 @@ from uaccel.cli.model_options import (
     require_accelerators,
 )
 from uaccel.cli.output import JsonFlag, Steps, emit, progress
+from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
+from uaccel.cli.run_project import TemplateJob, Wishes, run_folder, run_on_template
+from uaccel.cli.verdict import difference_words, show_verified, verdict
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.execute import Difference, Measured
+    from uaccel.execute import Measured
     from uaccel.pipeline import Compiled
 
 InputsOption = Annotated[
@@ -49,6 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run_command(
+    context: typer.Context,
     model: ModelArgument,
     board: BoardOption = "host",
     accelerator: AcceleratorOption = None,
@@ -60,15 +64,31 @@ def run_command(
     port: PortOption = "",
     name: NameOption = "",
     project: KeepOption = None,
+    template: TemplateOption = None,
+    option: OptionOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compile a model, build its firmware, run it, and show what came out."""
+    """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
+    wishes = Wishes(inputs, outputs, repeat, profile, port, read_options(option))
+    if model.is_dir():
+        given = {"accelerator": accelerator, "verify": verify, "name": name, "project": project, "template": template}
+        _refuse([option for option, value in given.items() if value])
+        named = load_board(board).name if _is_given(context, "board") else None
+        run_folder(model, wishes, as_json, board=named)
+        return
     target = load_board(board)
     require_accelerators(accelerator)
     if outputs is not None:
         require_writable(outputs, "--outputs")
     if project is not None:
         _require_new(project)
+    if template is not None:
+        with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+            job = TemplateJob(model, target, Path(board).name, name, template, project or Path(temporary) / "project")
+            run_on_template(job, wishes, as_json, verify=verify)
+        return
+    if option:
+        raise UaccelError("--option is for the server of a project or a template; give --template, or a project's DIR")
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = project or Path(temporary) / "project"
         from uaccel.pipeline import compile_model
@@ -85,10 +105,21 @@ def run_command(
             _write_outputs(outputs, compiled, measured, repeat)
     report = _report(compiled, measured, repeat)
     if verify:
-        report["verify"] = _verdict(difference)
+        report["verify"] = verdict(difference)
     emit(report, as_json, lambda console: _show(console, report))
     if difference is not None:
-        raise VerificationError(_words(difference))
+        raise VerificationError(difference_words(difference))
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _refuse(options: list[str]) -> None:
+    """Options that would mean nothing for a project: it was compiled and made already."""
+    if options:
+        raise UaccelError(f"--{options[0]} is for a model file, and MODEL is a folder; leave it away")
 
 
 def _require_new(folder: Path) -> None:
@@ -150,24 +181,10 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
     }
 
 
-def _verdict(difference: Difference | None) -> dict[str, Any]:
-    return {"bit_exact": difference is None, "first_difference": difference.to_json() if difference else None}
-
-
-def _words(difference: Difference) -> str:
-    where = ",".join(map(str, difference.index))
-    return (
-        f'verification failed: sample {difference.sample}, output "{difference.output}" element [{where}] '
-        f"is {difference.got}, expected {difference.expected}"
-    )
-
-
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_layers, show_lines, show_memory, show_outputs
+    from uaccel.cli.tables import show_layers, show_memory, show_outputs
 
     show_layers(console, report)
     show_memory(console, report)
     show_outputs(console, report["outputs"])
-    if report.get("verify", {}).get("bit_exact"):
-        runs = "the run" if report["runs"] == 1 else f"all {report['runs']} runs"
-        show_lines(console, [("Verified", f"every output of {runs} equals the exact meaning")], style="green")
+    show_verified(console, report)

@@ -27,6 +27,7 @@ def archive_files(
     files |= {f"templates/{name}": text for name, text in generated.description.items()}
     files[f"src/{program.name}.relax"] = relax
     document = metadata(program, placement, board, generated.weight_bytes)
+    document["uaccel"]["build"] = generated.build.hex()
     files["metadata.json"] = json.dumps(document, indent=2) + "\n"
     encoded = {name: text.encode() for name, text in files.items()}
     encoded[f"parameters/{program.name}.npz"] = _parameters(generated)

@@ -83,6 +83,7 @@ def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
         "operator": layer.origin.index,
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
+        "variant": layer.kernel.variant,
         "scratch": layer.kernel.scratch,
         "outputs": [
             {**value.spec.to_json(), "tensor": value.spec.name, **_where(placement, value.name)}

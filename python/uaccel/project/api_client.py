@@ -17,6 +17,8 @@ from uaccel.project.api_process import ServerProcess
 
 PROTOCOL_VERSION: Final = 1
 UNKNOWN_TVM: Final = "0.27.0"
+OUR_PLATFORM: Final = "uaccel"
+"""What our own server calls itself; its messages need no word about whose they are."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class ProjectServer:
     """A running server; a context manager. Every call ends, within its limit, with a result or an exception.
 
     ``options``: by name, for all calls; each is sent what it takes. What is not given is sent with its default, as
-    servers of microTVM expect.
+    servers of microTVM expect. ``show`` and ``debug``: as :class:`ServerProcess` has them.
     """
 
     def __init__(
@@ -56,15 +58,19 @@ class ProjectServer:
         options: Mapping[str, OptionValue] | None = None,
         *,
         limits: Limits | None = None,
+        show: bool = False,
         debug: bool = False,
     ) -> None:
         self.folder = folder
+        """The template or the project."""
         self._limits = limits or Limits()
         self._given = dict(options or {})
-        self._process = ServerProcess(folder, debug=debug)
+        self._process = ServerProcess(folder, show=show, debug=debug)
+        self.is_ours = False
         self._next = 1
         try:
             self.info = self._query()
+            self.is_ours = self.info.platform_name == OUR_PLATFORM
         except BaseException:
             self.close()
             raise
@@ -90,10 +96,20 @@ class ProjectServer:
         """Whether the server knows an option of that name."""
         return any(known.name == option for known in self.info.project_options)
 
+    def given(self, option: str) -> OptionValue:
+        """The value that was set; None where there is none."""
+        return self._given.get(option)
+
     def offer(self, option: str, value: OptionValue) -> None:
         """Set an option that the server may not know, unless it is set already."""
         if self.takes(option):
             self._given.setdefault(option, value)
+
+    def require(self, option: str, value: OptionValue) -> None:
+        """Set an option; a server that does not know it is an error."""
+        if not self.takes(option):
+            raise UaccelError(f"{self._process.where} ({self.info.platform_name}) has no option {option!r}")
+        self._given[option] = value
 
     def generate_project(self, archive: Path, project: Path, runtime: Path) -> None:
         """``runtime``: the C sources that every project needs."""
@@ -104,13 +120,16 @@ class ProjectServer:
         self._with_options("generate_project", params, self._limits.generate)
 
     def build(self) -> None:
+        self.require_project("build")
         self._with_options("build", {}, self._limits.build)
 
     def flash(self) -> None:
+        self.require_project("flash")
         self._with_options("flash", {}, self._limits.flash)
 
     def open_transport(self) -> dict[str, float]:
         """The timeouts that the server proposes for a session."""
+        self.require_project("run")
         reply = self._with_options("open_transport", {}, self._limits.open)
         timeouts = reply.get("timeouts") if isinstance(reply, dict) else None
         return dict(timeouts) if isinstance(timeouts, dict) else {}
@@ -130,6 +149,11 @@ class ProjectServer:
     def write_transport(self, data: bytes, timeout: float) -> None:
         params = {"data": base64.b85encode(data).decode("ascii"), "timeout_sec": timeout}
         self._call("write_transport", params, timeout + self._limits.slack)
+
+    def require_project(self, what: str) -> None:
+        """There is no firmware in a template."""
+        if self.info.is_template:
+            raise ProjectApiError(f"cannot {what} {self.folder}: it is a template; make a project with 'uaccel create'")
 
     def _query(self) -> ServerInfo:
         try:
@@ -161,7 +185,7 @@ class ProjectServer:
         self._next += 1
         reply = self._process.exchange(request, limit)
         if "error" in reply:
-            raise error_from(self._process.where, method, reply["error"])
+            raise error_from("" if self.is_ours else f"{self._process.where}: ", method, reply["error"])
         return reply["result"]
 
     def _broken(self, method: str, words: str, error: Exception) -> UaccelError:

@@ -11,10 +11,10 @@ SERVER_ERROR: Final = -32000
 
 
 class ProjectApiError(ToolError):
-    """The server refused, failed, or broke the protocol."""
+    """The server broke the protocol, or does not answer."""
 
 
-class UnsupportedTVMVersionError(ProjectApiError):
+class UnsupportedTVMVersionError(ToolError):
     """The server does not work with this TVM."""
 
 
@@ -35,20 +35,19 @@ DEVICE_METHODS: Final = ("flash", "open_transport", "close_transport", "read_tra
 
 
 def error_from(where: str, method: str, error: Any) -> UaccelError:
-    """The exception for an ``error`` object, with what it tells on one line."""
+    """The exception for an ``error`` object, with what it tells on one line; ``where`` begins it."""
     if not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
-        return ProjectApiError(f"{where}: {method}: the server sent an error that is none: {error!r}")
+        return ProjectApiError(f"{where}{method}: the server sent an error that is none: {error!r}")
     message, data = str(error["message"]), error.get("data")
     details = data if isinstance(data, Mapping) else {}
+    reason = _last(details.get("traceback"))
     kind = NAMED.get(message) if error.get("code") == SERVER_ERROR else None
     if kind is not None:
-        return kind(f"{where}: {_line(details.get('detail')) or _last(details.get('traceback')) or message}")
-    words = f"{where}: {method}: {_line(message)}"
-    reason = _last(details.get("traceback"))
-    if reason and reason not in words:
-        words += f" ({reason})"
-    device = method in DEVICE_METHODS and details.get("kind") != "tool"
-    return DeviceError(words) if device or details.get("kind") == "device" else ProjectApiError(words)
+        return kind(f"{where}{_line(details.get('detail')) or reason or f'{method}: {message}'}")
+    words = f"{where}{_line(message)}"
+    words += f" ({reason})" if reason and reason not in words else ""
+    fault = details.get("kind", "device" if method in DEVICE_METHODS else "tool")
+    return DeviceError(words) if fault == "device" else ToolError(words)
 
 
 def _line(text: Any) -> str:

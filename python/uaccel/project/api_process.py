@@ -23,6 +23,7 @@ CHUNK: Final = 1 << 16
 LONGEST_REPLY: Final = 1 << 28
 PATIENCE: Final = 5.0
 """Seconds that a server has to end once its input has."""
+STDERR: Final = 2
 
 
 def server_command(folder: Path) -> list[str]:
@@ -36,9 +37,12 @@ def server_command(folder: Path) -> list[str]:
 
 
 class ServerProcess:
-    """One server; ``where`` is how messages call it. It is ended and waited for by :meth:`close`, whatever it does."""
+    """One server; ``where`` is how messages call it. It is ended and waited for by :meth:`close`, whatever it does.
 
-    def __init__(self, folder: Path, *, debug: bool = False) -> None:
+    With ``show`` what it prints goes to stderr as it comes; with ``debug`` it logs every request there too.
+    """
+
+    def __init__(self, folder: Path, *, show: bool = False, debug: bool = False) -> None:
         self.where = f"Project API server of {folder}"
         command = server_command(folder.resolve())
         their_input, our_output = os.pipe()
@@ -53,8 +57,8 @@ class ServerProcess:
                 command,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
-                stdout=None if debug else self._words,
-                stderr=None if debug else self._words,
+                stdout=STDERR if show or debug else self._words,
+                stderr=STDERR if show or debug else self._words,
                 pass_fds=(their_input, their_output),
                 start_new_session=True,
             )

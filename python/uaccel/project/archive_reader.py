@@ -28,20 +28,26 @@ class Metadata:
     data: dict[str, Any]
 
     @property
-    def board(self) -> str | None:
-        """The board that the model was compiled for."""
-        board = self._own.get("board")
-        return board if isinstance(board, str) else None
-
-    @property
     def model(self) -> str:
         """The model's name in C."""
         return next(iter(self.data.get("modules", {})), "unknown")
 
     @property
-    def _own(self) -> dict[str, Any]:
+    def board(self) -> str | None:
+        """The board that the model was compiled for."""
         own = self.data.get("uaccel")
-        return own if isinstance(own, dict) else {}
+        return own.get("board") if isinstance(own, dict) else None
+
+    def at(self, *keys: str | int) -> Any:
+        """What stands there; an archive that lacks it is not uaccel's."""
+        value: Any = self.data
+        try:
+            for key in keys:
+                value = value[key]
+        except (KeyError, IndexError, TypeError):
+            path = ".".join(map(str, keys))
+            raise UaccelError(f"{METADATA} of the archive has no {path}; compile the model with this uaccel") from None
+        return value
 
 
 def read_metadata(archive: Path) -> Metadata:

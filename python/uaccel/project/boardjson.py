@@ -7,12 +7,36 @@ It holds command lines ready to run, so that the server needs to know no board f
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from uaccel.board import Board, Flash, OpenOcdFlash, PyOcdFlash, QemuRun, Run, SerialRun, UartConsole
+from uaccel.errors import UaccelError
 
-ELF = "{elf}"
+FILE: Final = Path("board") / "board.json"
+ELF: Final = "{elf}"
+
+
+@dataclass(frozen=True)
+class ProjectBoard:
+    """What such a file says."""
+
+    name: str
+    firmware: str
+    runs: list[dict[str, Any]]
+    flash: list[dict[str, Any]]
+
+
+def read_board_json(project: Path) -> ProjectBoard:
+    file = project / FILE
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"])
+    except OSError as error:
+        raise UaccelError(f"cannot read {file}: {error.strerror}; make the project anew") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UaccelError(f"{file} is not as it was made ({error!r}); make the project anew") from error
 
 
 def board_json(board: Board, folder: Path | None) -> str:

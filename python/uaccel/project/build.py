@@ -1,15 +1,16 @@
-"""Build a project with CMake."""
+"""Build a project, through its Project API server."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from uaccel.errors import ToolError
+from uaccel.project.api_client import ProjectServer
+from uaccel.project.api_options import OptionValue
 from uaccel.toolchain import find_command, find_program
 
 NATIVE: Final = "native"
@@ -17,20 +18,45 @@ NATIVE: Final = "native"
 
 def build_project(folder: Path, *, observe: bool = False) -> Path:
     """Configure and build; returns the build folder. ``observe`` builds with a hook after every layer."""
-    build = folder / ("build-observe" if observe else "build")
+    require_tools(folder)
+    with ProjectServer(folder, {"observe": observe}) as server:
+        server.build()
+    return folder / ("build-observe" if observe else "build")
+
+
+@dataclass(frozen=True)
+class Built:
+    """``firmware`` is None where a server that is not ours put it, it alone knows where."""
+
+    platform: str
+    firmware: Path | None
+
+
+def build_any(folder: Path, options: Mapping[str, OptionValue], *, observe: bool, verbose: bool) -> Built:
+    """Build a project of any template."""
+    with ProjectServer(folder, options, show=verbose) as server:
+        server.require_project("build")
+        server.offer("verbose", verbose)
+        if observe:
+            server.require("observe", True)
+        if server.is_ours:
+            require_tools(folder)
+        server.build()
+        platform = server.info.platform_name
+        if not server.is_ours:
+            return Built(platform, None)
+    return Built(platform, firmware_of(folder / ("build-observe" if observe else "build")))
+
+
+def require_tools(folder: Path) -> None:
+    """Complain about what is missing in words that say how to get it."""
     toolchain = toolchain_of(folder)
-    compiler = (
+    if toolchain == NATIVE:
         find_program("C compiler")
-        if toolchain == NATIVE
-        else find_command(f"{toolchain}-gcc", "firmware for this board")
-    )
-    tool = find_program("ninja or make")
-    generator = "Ninja" if tool.path.name.startswith("ninja") else "Unix Makefiles"
-    cmake = [*find_program("cmake").command]
-    options = [f"-DCMAKE_C_COMPILER={compiler.path}", f"-DOBSERVE={'ON' if observe else 'OFF'}"]
-    _call([*cmake, "-S", str(folder), "-B", str(build), "-G", generator, *options], "configuring")
-    _call([*cmake, "--build", str(build), "--parallel", str(os.cpu_count() or 1)], "building")
-    return build
+    else:
+        find_command(f"{toolchain}-gcc", "firmware for this board")
+    find_program("ninja or make")
+    find_program("cmake")
 
 
 def firmware_of(build: Path) -> Path:
@@ -55,23 +81,3 @@ def _text(file: Path) -> str:
         raise ToolError(
             f"cannot read {file}: {error.strerror}; wanted a firmware project, as 'uaccel create' makes"
         ) from error
-
-
-def _call(command: Sequence[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        words = _reason((done.stdout + done.stderr).splitlines())
-        raise ToolError(f"{what} the firmware failed ({command[0]} exit status {done.returncode}): {words}")
-
-
-def _reason(lines: list[str]) -> str:
-    """The line that matters; a linker whose memory is full is put into words."""
-    for line in lines:
-        full = re.search(r"region `(\w+)' overflowed by (\d+) bytes", line)
-        if full is not None:
-            return (
-                f"memory '{full[1]}' of the board is too small by {int(full[2]):,} bytes; "
-                "choose a board with more, or a smaller model"
-            )
-    errors = [line for line in lines if "error:" in line.lower()] or lines[-1:]
-    return errors[0].strip() if errors else "no output"

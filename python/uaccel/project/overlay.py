@@ -9,7 +9,7 @@ from uaccel.board import Board
 from uaccel.board.port import MANIFEST
 from uaccel.mlf import PROJECT
 from uaccel.project.boardfiles import board_files
-from uaccel.project.boardjson import board_json
+from uaccel.project.boardjson import FILE, board_json
 from uaccel.project.layout import Needs, needs_of
 from uaccel.resources import data_dir
 
@@ -22,7 +22,7 @@ def board_overlay(board: Board, needs: Needs, *, portable: bool = False) -> dict
     files = {name: text.encode() for name, text in board_files(board, needs).items()}
     folder = board.file.resolve().parent
     bundled = folder == data_dir("boards").resolve()
-    files["board/board.json"] = board_json(board, None if portable or bundled else folder).encode()
+    files[FILE.as_posix()] = board_json(board, None if portable or bundled else folder).encode()
     for port in board.port.sources:
         for source in _sources(port):
             files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = source.read_bytes()

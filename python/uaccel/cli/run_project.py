@@ -1,0 +1,217 @@
+"""``uaccel run DIR``, the firmware of a project; and ``uaccel run MODEL --template T``, through anybody's template."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uaccel.cli.output import Steps, emit, progress
+from uaccel.cli.verdict import difference_words, show_verified, verdict
+from uaccel.errors import UaccelError, VerificationError
+from uaccel.files import require_writable, write_atomically
+from uaccel.project.sizes import Sizes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uaccel.board import Board
+    from uaccel.pipeline import Compiled
+    from uaccel.project.api_options import OptionValue
+    from uaccel.project_run import ProjectRun, Samples
+    from uaccel.session.tensors import TensorType
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options of ``run`` that make sense for a project."""
+
+    inputs: Path | None
+    outputs: Path | None
+    repeat: int
+    profile: bool
+    port: str
+    options: dict[str, OptionValue]
+
+    def samples(self, tensors: tuple[TensorType, ...]) -> Samples:
+        from uaccel.session.inputs import load_inputs, ramp
+
+        samples = load_inputs(self.inputs, tensors) if self.inputs else [[ramp(tensor) for tensor in tensors]]
+        return [sample for sample in samples for _ in range(self.repeat)]
+
+
+@dataclass(frozen=True)
+class TemplateJob:
+    """A model that is to run through a template of the user's; ``board_file`` is the name of the board's file."""
+
+    model: Path
+    board: Board
+    board_file: str
+    name: str
+    template: Path
+    project: Path
+
+
+def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
+    """``board``: the one that the user named, which must be the project's."""
+    if wishes.outputs is not None:
+        require_writable(wishes.outputs, "--outputs")
+    with progress() as step:
+        done = _run(folder, wishes, step, board)
+    report = _report(done, wishes.repeat) | {"project": str(folder)}
+    emit(report, as_json, lambda console: _show(console, report))
+
+
+def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool, *, verify: bool) -> None:
+    """Compile, and then all that a client of microTVM does: create, build, flash, run."""
+    difference = None
+    with progress() as step:
+        compiled = _make_project(job, wishes, step)
+        done = _run(job.project, wishes, step, None)
+        if verify:
+            step("execute the exact meaning and compare")
+            from uaccel.execute import Measured, first_difference
+
+            measured = Measured(done.samples, done.run, 0, 0, Sizes(0, 0), done.layers)
+            difference = first_difference(compiled, measured)
+    report = _report(done, wishes.repeat)
+    if verify:
+        report["verify"] = verdict(difference)
+    emit(report, as_json, lambda console: _show(console, report))
+    if difference is not None:
+        raise VerificationError(difference_words(difference))
+
+
+def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> Compiled:
+    from uaccel.emit.archive import write_archive
+    from uaccel.execute import archive_of
+    from uaccel.pipeline import compile_model
+    from uaccel.project.build import build_any
+    from uaccel.project.create import create_from_archive
+    from uaccel.project.flash import flash_any
+
+    compiled = compile_model(job.model, board=job.board.name, board_file=job.board_file, name=job.name, progress=step)
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        archive = Path(temporary) / "model.tar"
+        write_archive(archive, archive_of(compiled))
+        step("create the project")
+        create_from_archive(archive, job.project, job.board, template=job.template, options=wishes.options)
+    step("build the firmware")
+    build_any(job.project, wishes.options, observe=False, verbose=False)
+    step("flash")
+    flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
+    return compiled
+
+
+def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
+    from uaccel.project_run import run_project
+
+    done = run_project(
+        folder,
+        wishes.samples,
+        step,
+        options=wishes.options,
+        board=board,
+        port=wishes.port,
+        profile=wishes.profile,
+        count=step.count,
+    )
+    if wishes.outputs is not None:
+        _write_outputs(wishes.outputs, done, wishes.repeat)
+    return done
+
+
+def _batches(done: ProjectRun, repeat: int) -> dict[str, Any]:
+    from uaccel.report import batched
+
+    per_sample = done.run.outputs[::repeat]
+    return {tensor.name: batched([values[i] for values in per_sample]) for i, tensor in enumerate(done.model.outputs)}
+
+
+def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
+    from uaccel.npz import write_npz
+
+    arrays = _batches(done, repeat)
+    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
+
+
+def _report(done: ProjectRun, repeat: int) -> dict[str, Any]:
+    from uaccel.report import TIR_VARIANT, tensors_report
+
+    metadata, runs = done.metadata, len(done.samples)
+    rows = metadata.at("uaccel", "layers")
+    return {
+        "model": metadata.at("uaccel", "model", "name"),
+        "name": metadata.model,
+        "board": done.board,
+        "accelerators": [],
+        "inputs": metadata.at("uaccel", "inputs"),
+        "outputs": tensors_report(_batches(done, repeat)),
+        "layers": [_layer(row, done, runs) for row in rows],
+        "ram": _ram(done),
+        "flash": _flash(done),
+        "offloaded": [],
+        "fallback": [
+            {"layer": row["name"], "op": row["op"], "reason": row["reason"]}
+            for row in rows
+            if row["variant"] == TIR_VARIANT
+        ],
+        "warnings": [],
+        "runs": runs,
+        "instructions": done.run.instructions,
+        "accelerator_cycles": None,
+    }
+
+
+def _layer(row: dict[str, Any], done: ProjectRun, runs: int) -> dict[str, Any]:
+    taken = next((time for time in done.layers if time.layer == row["index"]), None)
+    view = done.model.layers[row["index"]].view
+    kept = {key: row[key] for key in ("name", "op", "engine", "reason", "operator", "tensor", "macs")}
+    return kept | {
+        "outputs": [output["shape"] for output in row["outputs"]],
+        "calls": 0 if view else runs,
+        "instructions": taken.instructions if taken else None,
+        "cycles": None,
+        "seconds": taken.seconds if taken else None,
+    }
+
+
+def _ram(done: ProjectRun) -> dict[str, int | None]:
+    main, taken, stack = _main(done), done.footprint, done.run.stack
+    known = main["workspace_size_bytes"] + main["io_size_bytes"] + stack
+    return {
+        "arena": main["workspace_size_bytes"],
+        "arena_lower_bound": done.metadata.at("uaccel", "arena", "lower_bound"),
+        "io": main["io_size_bytes"],
+        "static": taken.static if taken else None,
+        "stack": stack,
+        "session": taken.session.ram if taken else None,
+        "total": known + taken.static if taken else None,
+    }
+
+
+def _flash(done: ProjectRun) -> dict[str, int | None]:
+    weights, taken = _main(done)["constants_size_bytes"], done.footprint
+    return {
+        "weights": weights,
+        "code": taken.code if taken else None,
+        "session": taken.session.flash if taken else None,
+        "total": weights + taken.code if taken else None,
+    }
+
+
+def _main(done: ProjectRun) -> dict[str, Any]:
+    main = done.metadata.at("modules", done.metadata.model, "memory", "functions", "main", 0)
+    if not isinstance(main, dict):
+        raise UaccelError("metadata.json of the archive does not say what memory the model takes")
+    return main
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from uaccel.cli.tables import show_layers, show_memory, show_outputs
+
+    show_layers(console, report)
+    show_memory(console, report)
+    show_outputs(console, report["outputs"])
+    show_verified(console, report)

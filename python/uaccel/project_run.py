@@ -1,0 +1,159 @@
+"""Run the firmware of a project, of any template, through its Project API server."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.errors import ToolError, UaccelError
+from uaccel.project.api_client import ProjectServer
+from uaccel.project.api_options import OptionValue
+from uaccel.project.archive_reader import Metadata, read_metadata
+from uaccel.project.boardjson import read_board_json
+from uaccel.project.build import firmware_of, require_tools
+from uaccel.project.footprint import Footprint, footprint
+from uaccel.session.batch import BatchRun, run_batch
+from uaccel.session.counting import plugin_for, plugin_options
+from uaccel.session.description import Identity, ModelInfo
+from uaccel.session.link import Timeouts
+from uaccel.session.ports import BITS_PER_BYTE
+from uaccel.session.project import ProjectTransport
+from uaccel.session.records import LayerTime
+from uaccel.session.session import Session
+from uaccel.session.tensors import Array, TensorType
+from uaccel.toolchain import find_command
+
+TIMEOUTS: Final = Timeouts(run=600)
+IO_ALIGNMENT: Final = 16
+Samples = list[list[Array]]
+
+
+@dataclass(frozen=True)
+class ProjectRun:
+    """``board`` and ``footprint`` are None where another template knows the board and built the firmware."""
+
+    board: str | None
+    metadata: Metadata
+    model: ModelInfo
+    samples: Samples
+    run: BatchRun
+    layers: list[LayerTime]
+    footprint: Footprint | None
+
+
+def run_project(
+    folder: Path,
+    load: Callable[[tuple[TensorType, ...]], Samples],
+    progress: Callable[[str], None],
+    *,
+    options: Mapping[str, OptionValue] | None = None,
+    board: str | None = None,
+    port: str = "",
+    profile: bool = False,
+    count: Callable[[int, int], None] = lambda done, total: None,
+) -> ProjectRun:
+    """``load`` gives the samples for the model's inputs; ``board``, where given, must be the project's.
+
+    A project of uaccel's own template is built before it runs; with ``port`` it is on a board there already.
+    """
+    with ProjectServer(folder, options) as server:
+        server.require_project("run")
+        if port:
+            server.require("port", port)
+        project = _Project(server, folder, port, progress)
+        project.require_board(board)
+        with project.session(observe=False) as session:
+            samples = load(session.model.inputs)
+            progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
+            run = run_batch(session, samples, count=count)
+            layers = _layer_times(session, samples[0]) if profile and session.model.observable else []
+            model = session.model
+        if project.can_build and not layers and (profile or run.instructions is not None):
+            progress("profile the layers")
+            with project.session(observe=True) as session:
+                layers = _layer_times(session, samples[0])
+        return ProjectRun(project.board, project.metadata, model, samples, run, layers, project.footprint())
+
+
+def _layer_times(session: Session, sample: list[Array]) -> list[LayerTime]:
+    return session.layer_times(dict(zip((tensor.name for tensor in session.model.inputs), sample, strict=True)))
+
+
+class _Project:
+    """What is special about a project of our own template: it is built when needed, and says what its board is."""
+
+    def __init__(self, server: ProjectServer, folder: Path, port: str, progress: Callable[[str], None]) -> None:
+        self._server = server
+        self._folder = folder
+        self._progress = progress
+        own = read_board_json(folder) if server.is_ours else None
+        self.board = own.name if own else None
+        self._run = _chosen_run(server, own.runs) if own else None
+        self._arguments = server.given("run_arguments")
+        self.can_build = server.is_ours and not port
+        self.metadata = _metadata(server)
+
+    def require_board(self, board: str | None) -> None:
+        if board is not None and self.board not in (None, board):
+            raise UaccelError(f"{self._folder} is for board {self.board}, not {board}; leave --board away")
+
+    def session(self, *, observe: bool) -> Session:
+        rate = None
+        if self._run is not None:
+            self._server.require("observe", observe)
+            if self.can_build:
+                self._build(observe)
+            if self._run["kind"] == "qemu":
+                self._server.require("run_arguments", self._counting(self._run["command"][0], observe))
+            rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
+        line = ProjectTransport(self._server, bytes_per_second=rate)
+        return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS)
+
+    def footprint(self) -> Footprint | None:
+        build = self._build_folder(observe=False)
+        if not self._server.is_ours or not build.is_dir():
+            return None
+        main = self.metadata.at("modules", self.metadata.model, "memory", "functions", "main", 0)
+        tensors = [*main["inputs"].values(), *main["outputs"].values()]
+        io = sum(-(-tensor["size"] // IO_ALIGNMENT) * IO_ALIGNMENT for tensor in tensors)
+        return footprint(self._folder, build, self.metadata.model, arena=main["workspace_size_bytes"], io=io)
+
+    def _build(self, observe: bool) -> None:
+        self._progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
+        require_tools(self._folder)
+        self._server.build()
+
+    def _build_folder(self, *, observe: bool) -> Path:
+        return self._folder / ("build-observe" if observe else "build")
+
+    def _counting(self, qemu: str, observe: bool) -> OptionValue:
+        """The words that make QEMU count instructions, where it can; the user's come first."""
+        if self._arguments is not None:
+            return self._arguments
+        firmware = firmware_of(self._build_folder(observe=observe)).resolve()
+        try:
+            return shlex.join(plugin_options(plugin_for(find_command(qemu, "running emulated boards")), firmware))
+        except ToolError:
+            return ""
+
+
+def _chosen_run(server: ProjectServer, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """How the server will run the firmware."""
+    kind = server.given("run") or ("serial" if server.given("port") else None)
+    return next((run for run in runs if kind in (None, run["kind"])), runs[0])
+
+
+def _metadata(server: ProjectServer) -> Metadata:
+    path = server.info.model_library_format_path
+    if path is None:
+        raise UaccelError(f"{server.folder} has no archive; wanted a project, as 'uaccel create' makes")
+    return read_metadata(path)
+
+
+def _identity(metadata: Metadata) -> Identity:
+    """What firmware that was built from the archive says it is."""
+    model = metadata.at("uaccel", "model", "sha256")
+    return Identity(bytes.fromhex(model), bytes.fromhex(metadata.at("uaccel", "build")))

@@ -1,0 +1,47 @@
+"""The line to firmware through a Project API server, uaccel's or any that speaks microTVM's protocol."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Final
+
+from uaccel.errors import UaccelError
+from uaccel.project.api_client import ProjectServer
+from uaccel.project.api_errors import IoTimeoutError
+from uaccel.session.transport import Transport
+
+CHUNK: Final = 1 << 16
+SLICE: Final = 0.1
+"""Seconds of one call. Some servers wait for all the bytes they are asked for, until time is up."""
+WRITE_SECONDS: Final = 10.0
+
+
+class ProjectTransport(Transport):
+    """Opens the server's transport and closes it; the server itself goes on, for another one."""
+
+    def __init__(self, server: ProjectServer, name: str = "", bytes_per_second: float | None = None) -> None:
+        self.name = name or f"project {server.folder}"
+        self.bytes_per_second = bytes_per_second
+        self._server = server
+        self._open = False
+        server.open_transport()
+        self._open = True
+
+    def write(self, data: bytes) -> None:
+        self._server.write_transport(data, WRITE_SECONDS)
+
+    def read(self, timeout: float) -> bytes:
+        end = time.monotonic() + timeout
+        while True:
+            left = max(0.0, end - time.monotonic())
+            with suppress(IoTimeoutError):
+                return self._server.read_transport(CHUNK, min(left, SLICE))
+            if left <= SLICE:
+                return b""
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            with suppress(UaccelError):
+                self._server.close_transport()
