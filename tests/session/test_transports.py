@@ -217,6 +217,20 @@ def test_a_serial_port_that_vanishes() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_serial_port_that_vanishes_in_the_middle(firmware: Path) -> None:
+    port, other = os.openpty()
+    tty.setraw(port)
+    process = subprocess.Popen([str(firmware)], stdin=port, stdout=port)
+    with Session.open(os.ttyname(other), timeouts=SHORT) as session:
+        check(session)
+        process.kill()
+        process.wait()
+        os.close(port)
+        os.close(other)
+        with pytest.raises(DeviceError, match=r"^/dev/\S+ vanished: (Input/output error|the other end has closed)"):
+            check(session)
+
+
 def test_an_echoing_port() -> None:
     with pytest.raises(DeviceError, match=r"^loop:// sends back what uaccel sends: "):
         Session.open("loop://", timeouts=SHORT)
