@@ -45,7 +45,7 @@ def qemu_command(board: Board, firmware: Path, *, chardev: str, counting: Counti
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
     mux, *escape = MUX
-    command = [*qemu.command, "-machine", run.machine, "-display", "none", "-monitor", "none", "-nodefaults"]
+    command = [*qemu.command, "-machine", run.machine, "-display", "none", "-monitor", "none"]
     command += ["-cpu", run.cpu] if run.cpu else []
     command += [*run.args, *["-serial", "null"] * run.serial]
     command += ["-chardev", f"{chardev},id=console,{mux}", *escape, "-serial", "chardev:console"]
