@@ -109,7 +109,7 @@ def test_a_qemu_without_plugins_is_said_to_be_one(tmp_path: Path) -> None:
     assert str(caught.value) == f"{program} was built without support for plugins"
 
 
-def test_without_a_plugin_the_board_runs_uncounted_unless_it_must(
+def test_without_a_plugin_the_clock_counts_unless_it_must_be_exact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = board_with_tools("mps2_an385")
@@ -117,6 +117,7 @@ def test_without_a_plugin_the_board_runs_uncounted_unless_it_must(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     command = qemu_command(board, tmp_path / "firmware.elf", chardev="stdio")
     assert "-plugin" not in command
+    assert command[-2:] == ["-icount", "shift=0"]
     with pytest.raises(ToolError, match="was built without support for plugins"):
         qemu_command(board, tmp_path / "firmware.elf", chardev="stdio", counting="plugin")
 

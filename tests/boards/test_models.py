@@ -15,6 +15,8 @@ from uaccel.execute import archive_of, connect, identity
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
+from uaccel.session.qemu import Counting, QemuTransport
+from uaccel.session.session import Session
 
 RUNS = 3
 QUICK = ("gesture", "int16", "mixed", "vww")
@@ -69,3 +71,20 @@ def test_the_bytes_are_the_references_on_every_board(network: Network, name: str
     low, high = INSTRUCTIONS.get((network.name, name), (10_000, 1_000_000_000))
     assert low < (results[0].instructions or 0) < high
     assert 32 <= max(result.stack for result in results) < board.stack
+
+
+def test_where_no_plugin_can_be_built_the_clock_counts(tmp_path: Path) -> None:
+    """To the resolution of the board's tick and what interrupts took."""
+    board = board_with_tools("mps2_an386")
+    network = next(network for network in NETWORKS if network.name == "residual")
+    model = compiled(network)
+    create_project(archive_of(model), board, tmp_path / "project")
+    firmware = firmware_of(build_project(tmp_path / "project", observe=True))
+    counts = {}
+    ways: tuple[Counting, ...] = ("plugin", "time")
+    for counting in ways:
+        with Session(QemuTransport(board, firmware, counting=counting), expect=identity(model)) as session:
+            timing, layers = session.time(1), session.layer_times()
+        counts[counting] = [timing.instructions, *(layer.instructions for layer in layers)]
+    assert counts["time"] == pytest.approx(counts["plugin"], rel=0.02, abs=1000)
+    assert counts["time"] != counts["plugin"]

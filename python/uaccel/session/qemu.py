@@ -18,13 +18,15 @@ from uaccel.board import Board, QemuRun
 from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.session.counting import plugin_for, plugin_options
 from uaccel.session.process import ProcessTransport
-from uaccel.toolchain import find_command
+from uaccel.toolchain import FoundProgram, find_command
 
 Counting = Literal["auto", "plugin", "time", "off"]
-"""How instructions are counted: by the plugin; by QEMU's own clock, which then advances by a nanosecond for each
-(``time``: exact only to the resolution of the board's timer, and slow); ``auto`` takes the plugin where it can be had;
-``off`` is fastest."""
-NANOSECONDS_AN_INSTRUCTION: Final = 1
+"""How instructions are counted. ``plugin``: exactly. ``time``: by QEMU's clock, which then advances by a nanosecond for
+each; exact to the tick of the board's timer and what interrupts took, and slow. ``auto``: by the plugin where it can be
+had, else by the clock. ``off`` is fastest."""
+INSTRUCTIONS_PER_SECOND: Final = 1e9
+"""By QEMU's clock."""
+_BY_THE_CLOCK: Final = ("-icount", "shift=0")
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
 MUX: Final = ("mux=on", "-echr", "0x100")
@@ -50,15 +52,19 @@ def qemu_command(board: Board, firmware: Path, *, chardev: str, counting: Counti
     command += [*run.args, *["-serial", "null"] * run.serial]
     command += ["-chardev", f"{chardev},id=console,{mux}", *escape, "-serial", "chardev:console"]
     command += ["-kernel", str(firmware)]
-    if counting == "time":
-        return [*command, "-icount", "shift=0"]
-    if counting != "off":
+    return command + _counting_options(counting, qemu, firmware)
+
+
+def _counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) -> list[str]:
+    if counting == "off":
+        return []
+    if counting != "time":
         try:
-            command += plugin_options(plugin_for(qemu), firmware)
+            return plugin_options(plugin_for(qemu), firmware)
         except ToolError:
             if counting == "plugin":
                 raise
-    return command
+    return [*_BY_THE_CLOCK]
 
 
 class QemuTransport(ProcessTransport):
@@ -67,6 +73,7 @@ class QemuTransport(ProcessTransport):
     def __init__(self, board: Board, firmware: Path, *, counting: Counting = "auto") -> None:
         command = qemu_command(board, firmware, chardev="stdio,signal=off", counting=counting)
         super().__init__(command, f"board {board.name} under QEMU")
+        self.instructions_per_second = INSTRUCTIONS_PER_SECOND if _BY_THE_CLOCK[0] in command else None
 
     def _end(self) -> None:
         self._process.terminate()  # it does not mind that its input ends

@@ -44,15 +44,22 @@ def _tensor(model: ModelInfo, layer: int, output: int, data: bytes) -> Array:
     return model.layers[layer].outputs[output].unpack(data)
 
 
-def layer_times(data: bytes, model: ModelInfo) -> list[LayerTime]:
-    """In order of execution."""
+def instructions_of(count: int, ticks: int, ticks_per_second: int, rate: float | None) -> int | None:
+    """As the device counted them, or by its clock where ``rate`` instructions make a second of that; else None."""
+    if count != NO_COUNT:
+        return count
+    return round(ticks * rate / ticks_per_second) if rate and ticks_per_second else None
+
+
+def layer_times(data: bytes, model: ModelInfo, rate: float | None = None) -> list[LayerTime]:
+    """In order of execution; ``rate`` as in :func:`instructions_of`."""
     times = []
     for position in range(0, len(data), TIME.size):
         layer, ticks, instructions = _unpack(TIME, data, position)
         if layer >= len(model.layers):
             raise DeviceError(f"the device speaks of layer {layer}, which the model does not have")
         seconds = ticks / model.ticks_per_second if model.ticks_per_second else None
-        counted = None if instructions == NO_COUNT else instructions
+        counted = instructions_of(instructions, ticks, model.ticks_per_second, rate)
         times.append(LayerTime(layer, model.layers[layer].name, seconds, counted))
     return times
 

@@ -29,14 +29,13 @@ from uaccel.session.inputs import ramp
 from uaccel.session.link import Link, RefusedError, Timeouts, Traffic
 from uaccel.session.ports import open_port
 from uaccel.session.process import ProcessTransport
-from uaccel.session.records import LayerTime, layer_outputs, layer_times
+from uaccel.session.records import LayerTime, instructions_of, layer_outputs, layer_times
 from uaccel.session.request import Pieces, Request
 from uaccel.session.tensors import Array
 from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF
 TO_THE_END: Final = 0xFFFFFFFF
-NO_COUNT: Final = (1 << 64) - 1
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
 AHEAD: Final = 4
@@ -177,12 +176,12 @@ class Session:
             raise InputError(f"cannot time {runs} runs; wanted at least 1")
         self._write_or_keep(inputs)
         reply = self._run_reply(self._submit_run(runs))
-        counted = reply.instructions != NO_COUNT
+        instructions = self._instructions(reply)
         return Timing(
             runs=runs,
             seconds=self._seconds(reply.ticks / runs),
             least_seconds=self._seconds(reply.least_ticks),
-            instructions=reply.instructions / runs if counted else None,
+            instructions=None if instructions is None else instructions / runs,
         )
 
     def reset(self) -> None:
@@ -212,7 +211,8 @@ class Session:
     def layer_times(self, inputs: Inputs | None = None) -> list[LayerTime]:
         """Time and instructions of each layer that was executed, of one run."""
         self._write_or_keep(inputs)
-        return layer_times(self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers"), self.model)
+        data = self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers")
+        return layer_times(data, self.model, self._transport.instructions_per_second)
 
     # ------------------------------------------------------------------------------------------------ the parts
 
@@ -239,6 +239,10 @@ class Session:
 
     def _seconds(self, ticks: float) -> float | None:
         return ticks / self.model.ticks_per_second if self.model.ticks_per_second else None
+
+    def _instructions(self, reply: RunReply) -> int | None:
+        rate = self._transport.instructions_per_second
+        return instructions_of(reply.instructions, reply.ticks, self.model.ticks_per_second, rate)
 
     def _packed(self, inputs: Inputs) -> bytes:
         names = [tensor.name for tensor in self.model.inputs]
@@ -301,8 +305,7 @@ class Session:
         data = sample.outputs.value()
         if zlib.crc32(data) != reply.output_crc:
             raise DeviceError(f"{self._link.name} sent outputs that are not those it computed: run again")
-        instructions = None if reply.instructions == NO_COUNT else reply.instructions
-        return Result(self._unpacked(data), self._seconds(reply.ticks), instructions, reply.stack_bytes)
+        return Result(self._unpacked(data), self._seconds(reply.ticks), self._instructions(reply), reply.stack_bytes)
 
     def _unpacked(self, data: bytes) -> dict[str, Array]:
         outputs, offset = {}, 0

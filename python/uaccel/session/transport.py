@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 class Transport(ABC):
     """``name`` is how messages call the device; ``bytes_per_second`` the line's speed, None where it is no matter.
 
+    ``instructions_per_second``: where the device's clock advances with its instructions alone, as an emulator's can.
+
     Every method may raise :class:`~uaccel.errors.DeviceError`, for example where the port has vanished.
     """
 
     name: str = "the device"
     bytes_per_second: float | None = None
+    instructions_per_second: float | None = None
 
     @abstractmethod
     def write(self, data: bytes) -> None:
