@@ -103,7 +103,8 @@ def _tidy(text: str) -> str:
 
 
 def _run(command: str, folder: Path, where: str, extra: dict[str, str]) -> str:
-    """The command's output, both streams; it must succeed."""
+    """The command's output; it must succeed. ``make`` runs in the checkout itself: it may install what that says."""
+    folder = ROOT if command.startswith("make ") else folder
     bin_folder = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}", "COLUMNS": "100"} | extra
     done = subprocess.run(

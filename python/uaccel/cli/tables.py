@@ -24,7 +24,7 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
     table.add_column("Layer", no_wrap=True)
     table.add_column("Output", overflow="fold")
     table.add_column("MACs", justify="right", no_wrap=True)
-    counted = any(layer["instructions"] is not None for layer in layers)
+    counted = any(layer.get("instructions") is not None for layer in layers)
     if counted:
         table.add_column("Instructions", justify="right", no_wrap=True)
     if len(engines) > 1:
@@ -32,7 +32,7 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
     table.add_column("How", overflow="fold")
     for layer in layers:
         columns = [layer["name"], _shapes(layer), _count(layer["macs"])]
-        columns += [_count(layer["instructions"])] if counted else []
+        columns += [_count(layer.get("instructions"))] if counted else []
         columns += [layer["engine"]] if len(engines) > 1 else []
         table.add_row(*columns, _how(layer["reason"]))
     console.print(table)
