@@ -104,7 +104,7 @@ static __attribute__((noinline)) void spin(uint32_t rounds)
 #if defined(__riscv)
     __asm volatile("1: addi %0, %0, -1\n\tbnez %0, 1b" : "+r"(rounds));
 #else
-    __asm volatile("1: subs %0, %0, #1\n\tbne 1b" : "+r"(rounds)::"cc");
+    __asm volatile(".syntax unified\n1: subs %0, %0, #1\n\tbne 1b" : "+r"(rounds)::"cc");
 #endif
 }
 

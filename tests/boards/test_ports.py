@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from boards.conftest import Console
-from uaccel.board import Board
+from boards.conftest import SELFTEST, Console
+from support.boards import CROSS, WARNINGS, board_with_tools, build_bare
+from uaccel.board import Board, load_board
+from uaccel.project.boardfiles import board_files
+from uaccel.project.elf import symbols
+from uaccel.project.layout import Needs
+from uaccel.resources import data_dir
 
 LEAST_RATE = 50_000
 """Bytes a second that QEMU's UART must carry, each way."""
@@ -163,3 +171,33 @@ def test_reset_starts_anew(console: Console) -> None:
         console.boot()
     console.send("i", 100)
     assert console.numbers("Q")[0] != NO_COUNT
+
+
+CLANG_TARGETS = {"arm-none-eabi": "thumb-none-eabi", "riscv64-unknown-elf": "riscv32-unknown-elf"}
+GCC_ONLY = ("-misa-spec", "-mno-relax", "--specs")
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
+@pytest.mark.parametrize("name", CROSS)
+def test_another_compiler_has_nothing_to_say(name: str, tmp_path: Path) -> None:
+    board = load_board(name)
+    for path, text in board_files(board, Needs("bare", 0, 0, 0)).items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    flags = [flag for flag in board.cpu.flags if not flag.startswith(GCC_ONLY)]
+    includes = [tmp_path / "board", data_dir("firmware") / "include", *board.port.sources]
+    sources = [str(source) for port in board.port.sources for source in sorted(port.glob("*.c"))]
+    command = ["clang", f"--target={CLANG_TARGETS[board.cpu.toolchain]}", *flags, *WARNINGS, "-fsyntax-only"]
+    done = subprocess.run(
+        [*command, *(f"-I{path}" for path in includes), *sources], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_smallest_core_builds_too(tmp_path: Path) -> None:
+    """ARMv6-M has neither the instructions nor the registers of the others; QEMU has no such board with this UART."""
+    text = board_with_tools("mps2_an385").file.read_text()
+    file = tmp_path / "mps2_m0.toml"
+    file.write_text(text.replace('"armv7m"', '"armv6m"').replace("cortex-m3", "cortex-m0"))
+    elf = build_bare(load_board(file), [SELFTEST], tmp_path, "-DSELFTEST_NOWHERE=0xF0000000u")
+    assert symbols(elf)["uaccel_vectors"] == 0

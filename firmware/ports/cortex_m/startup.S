@@ -107,7 +107,7 @@ uaccel_fault:
     bhs     2f
     ldr     r3, =uaccel_interrupt_stack_top
     msr     msp, r3
-2:  b       uaccel_report_fault
+2:  bl      uaccel_report_fault
     .size uaccel_fault, . - uaccel_fault
 
     .section .rodata.uaccel_returned, "a", %progbits
