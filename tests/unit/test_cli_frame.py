@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +235,19 @@ def test_help_lists_every_command(arguments: list[str]) -> None:
     assert {"boards", "doctor"} <= {line.split()[0] for line in listed.splitlines() if line.strip()}
 
 
+def leaves(command: Any) -> Iterator[Any]:
+    """The commands of a group, and of the groups within it."""
+    if hasattr(command, "commands"):
+        for member in command.commands.values():
+            yield from leaves(member)
+    else:
+        yield command
+
+
 def test_every_command_takes_json() -> None:
-    for command in typer.main.get_command(app.make_app()).commands.values():  # type: ignore[attr-defined]
+    commands = list(leaves(typer.main.get_command(app.make_app())))
+    assert {"boards", "run", "board"} <= {command.name for command in commands}
+    for command in commands:
         assert "--json" in [name for parameter in command.params for name in parameter.opts], command.name
 
 
