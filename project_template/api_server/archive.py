@@ -138,9 +138,7 @@ def content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def read_metadata(path: Path, files: dict[str, bytes]) -> dict[str, Any]:
     data = files.get("metadata.json")
     if data is None:
-        raise ServerError(
-            f"archive {path} has no metadata.json; wanted the Model Library Format, as 'compile' writes it"
-        )
+        raise ServerError(f"archive {path} has no metadata.json; wanted an archive that 'uaccel compile' wrote")
     if len(data) > LONGEST_METADATA:
         raise ServerError(f"archive {path}: metadata.json has {len(data)} bytes; wanted at most {LONGEST_METADATA}")
     try:

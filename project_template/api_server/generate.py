@@ -30,7 +30,8 @@ def overlay_of(archive: Archive, board: str | None, folder: str | None) -> dict[
     """What the board adds to a project, by path in it: from ``folder``, else from the archive."""
     if folder is not None:
         return files_below(Path(folder))
-    made_for = archive.metadata.get("uaccel", {}).get("board")
+    own = archive.metadata.get("uaccel")
+    made_for = own.get("board") if isinstance(own, dict) else None
     found = {name[len(OVERLAY) :]: data for name, data in archive.files.items() if name.startswith(OVERLAY)}
     strangers = [name for name in found if not name.startswith(OVERLAY_FOLDERS)]
     if strangers:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import importlib.metadata
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ from uaccel.project.api_process import ServerProcess
 
 PROTOCOL_VERSION: Final = 1
 UNKNOWN_TVM: Final = "0.27.0"
+ARCHIVE_NAME: Final = "model.tar"
+"""Servers of microTVM rely on the name that TVM gave to its archives."""
 OUR_PLATFORM: Final = "uaccel"
 """What our own server calls itself; its messages need no word about whose they are."""
 
@@ -115,6 +119,15 @@ class ProjectServer:
         """``runtime``: the C sources that every project needs."""
         if not self.info.is_template:
             raise ProjectApiError(f"{self.folder} is a project already; wanted a template")
+        if self.is_ours or archive.name == ARCHIVE_NAME:
+            self._generate(archive, project, runtime)
+            return
+        with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+            copy = Path(temporary) / ARCHIVE_NAME
+            shutil.copyfile(archive, copy)
+            self._generate(copy, project, runtime)
+
+    def _generate(self, archive: Path, project: Path, runtime: Path) -> None:
         paths = {"model_library_format_path": archive, "standalone_crt_dir": runtime, "project_dir": project}
         params = {name: str(path.resolve()) for name, path in paths.items()}
         self._with_options("generate_project", params, self._limits.generate)

@@ -22,7 +22,9 @@ LAUNCHER: Final = "launch_microtvm_api_server.sh"
 CHUNK: Final = 1 << 16
 LONGEST_REPLY: Final = 1 << 28
 PATIENCE: Final = 5.0
-"""Seconds that a server has to end once its input has."""
+"""Seconds that a server has to end once its input has, and then once it is told to."""
+SHORT_PATIENCE: Final = 1.0
+"""The same for one that has shown that it does not work."""
 STDERR: Final = 2
 
 
@@ -87,25 +89,25 @@ class ServerProcess:
             self._send(json.dumps(request).encode() + b"\n", method, limit, end)
             return self._checked(self._line(method, limit, end), request["id"], method)
         except BaseException:
-            self.close()
+            self.close(SHORT_PATIENCE)
             raise
 
-    def close(self) -> None:
+    def close(self, patience: float = PATIENCE) -> None:
         """End it: by the end of its input, by a signal, by force. May be called again."""
         if not self._open:
             return
         self._open = False
         os.close(self._output)
         os.close(self._input)
-        self._end()
+        self._end(patience)
         self._words.close()
 
-    def _end(self) -> None:
+    def _end(self, patience: float) -> None:
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 if number is not None:
                     os.killpg(self._process.pid, number)
-                self._process.wait(PATIENCE)
+                self._process.wait(patience)
                 return
         self._process.wait()
 
