@@ -10,7 +10,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_gather)(const struct uaccel_conv2d *p
         for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
             const uaccel_index x = left + kx * p->dilation_width;
             const bool inside = y >= 0 && y < p->in_height && x >= 0 && x < p->in_width;
-            const UACCEL_ELEMENT *pixel = input + (y * p->in_width + x) * p->in_channels + channel;
+            const UACCEL_ELEMENT *pixel = inside ? input + (y * p->in_width + x) * p->in_channels + channel : input;
             for (uaccel_index c = 0; c < depth; ++c) {
                 patch[c] = inside ? pixel[c] : (UACCEL_ELEMENT)p->input_zero_point;
             }
