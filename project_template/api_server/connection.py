@@ -7,7 +7,7 @@ import logging
 import os
 import select
 import time
-from typing import Any, Iterable
+from typing import Any, Iterable, NamedTuple
 
 from .errors import ClientGoneError, InvalidRequestError
 
@@ -24,6 +24,13 @@ class Deadline:
 
     def left(self) -> float | None:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+
+class Ready(NamedTuple):
+    """The descriptors that will not wait, or that have ended."""
+
+    reading: set[int]
+    writing: set[int]
 
 
 class Connection:
@@ -65,19 +72,21 @@ class Connection:
         except OSError as error:
             raise ClientGoneError from error
 
-    def wait(self, reading: Iterable[int], writing: Iterable[int], deadline: Deadline) -> set[int]:
+    def wait(self, reading: Iterable[int], writing: Iterable[int], deadline: Deadline) -> Ready:
         """The descriptors that are ready; none when time is up. Ends with an error as soon as the client has gone."""
+        wanted: dict[int, int] = {}
+        for descriptors, event in ((reading, select.POLLIN), (writing, select.POLLOUT)):
+            for descriptor in descriptors:
+                wanted[descriptor] = wanted.get(descriptor, 0) | event
         poll = select.poll()
         poll.register(self._write_fd, 0)  # nothing but that nobody reads there any more
-        wanted: dict[int, int] = {}
-        for descriptor in reading:
-            wanted[descriptor] = wanted.get(descriptor, 0) | select.POLLIN
-        for descriptor in writing:
-            wanted[descriptor] = wanted.get(descriptor, 0) | select.POLLOUT
         for descriptor, events in wanted.items():
             poll.register(descriptor, events)
         left = deadline.left()
-        ready = dict(poll.poll(None if left is None else left * 1000))
-        if ready.pop(self._write_fd, 0) & GONE:
+        seen = dict(poll.poll(None if left is None else left * 1000))
+        if seen.pop(self._write_fd, 0) & GONE:
             raise ClientGoneError
-        return set(ready)
+        return Ready(
+            {descriptor for descriptor in reading if seen.get(descriptor, 0) & (select.POLLIN | GONE)},
+            {descriptor for descriptor in writing if seen.get(descriptor, 0) & (select.POLLOUT | GONE)},
+        )

@@ -33,7 +33,7 @@ class Line:
         deadline = Deadline(timeout)
         least = count if timeout is None else 1
         while len(self._arrived) < least and not self._ended:
-            if self._connection.wait([self._reading], [], deadline):
+            if self._connection.wait([self._reading], [], deadline).reading:
                 self._take()
             elif not self._arrived:
                 raise IoTimeoutError(f"{self.name} sent nothing within {timeout:g} s")
@@ -50,12 +50,13 @@ class Line:
         while rest:
             reading = [] if self._ended else [self._reading]
             ready = self._connection.wait(reading, [self._writing], deadline)
-            if not ready:
+            if not ready.reading and not ready.writing:
                 sent = len(data) - len(rest)
                 raise IoTimeoutError(f"{self.name} took {sent} of {len(data)} bytes within {timeout:g} s")
-            if reading and self._reading in ready:
+            if ready.reading:
                 self._take()
-            rest = rest[self._give(rest) :]
+            if ready.writing:
+                rest = rest[self._give(rest) :]
 
     def close(self) -> None:
         """Let go of the line."""

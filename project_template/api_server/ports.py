@@ -56,7 +56,8 @@ def open_port(connection: Connection, port: str, baud: int) -> Line:
         return open_socket(connection, port)
     try:
         if HAVE_PYSERIAL:
-            device = serial.Serial(port, baud, timeout=0, exclusive=True)
+            # With inter_byte_timeout reading nothing is no success, as it is for any other descriptor.
+            device = serial.Serial(port, baud, timeout=0, inter_byte_timeout=0, exclusive=True)
             return PortLine(connection, port, device.fileno(), device.close)
         descriptor = open_terminal(port, baud)
     except (OSError, ValueError, termios.error) as error:  # pyserial's own errors are OSErrors

@@ -62,7 +62,7 @@ def collect(connection: Connection, process: subprocess.Popen[bytes], show: bool
     pipe = process.stdout.fileno()
     output = bytearray()
     while True:
-        ready = connection.wait([pipe], [], Deadline(TICK))
+        ready = connection.wait([pipe], [], Deadline(TICK)).reading
         data = os.read(pipe, CHUNK) if ready else b""
         if data and show:
             sys.stderr.buffer.write(data)
