@@ -2,6 +2,8 @@
  *
  * At start-up it sends '!' and then a byte that is 0 where .data, .bss and floating point are as they should be. A command
  * is a letter and a 32-bit number, little endian; what it answers stands beside it below. */
+#include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -188,6 +190,18 @@ static void fail(uint32_t kind)
     }
 }
 
+/* 'm' n: the bits of exp(n) as the C library computes it, and what errno is then, having been 1234. */
+static void compute(uint32_t power)
+{
+    static float (*const volatile function)(float) = expf;
+    uint32_t bits;
+    errno = 1234;
+    const float value = function((float)power);
+    memcpy(&bits, &value, sizeof bits);
+    send32(bits);
+    send32((uint32_t)errno);
+}
+
 /* 'o' n, then anything: n rounds of the loop without reading; 4 zero bytes when they are over. */
 static void ignore(uint32_t rounds)
 {
@@ -224,6 +238,9 @@ int main(void)
             break;
         case 'f':
             fail(number);
+            break;
+        case 'm':
+            compute(number);
             break;
         case 'o':
             ignore(number);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import re
 import shutil
@@ -163,6 +164,15 @@ def test_a_division_by_zero_is_a_fault_on_cortex_m(console: Console, board: Boar
 def test_main_must_not_return(console: Console) -> None:
     console.send("x")
     assert console.line() == "fault: main() returned"
+
+
+def test_the_c_librarys_mathematics_and_its_errno(console: Console) -> None:
+    """errno lies in thread-local memory with some libraries, which start-up has to provide."""
+    for power, bits in ((0, 0x3F800000), (1, 0x402DF854), (1000, 0x7F800000), (0, 0x3F800000)):
+        console.send("m", power)
+        seen, error = console.numbers("II")
+        assert seen == bits, f"exp({power})"
+        assert error == 1234 or (error == errno.ERANGE and power == 1000), "not every library's exp sets it"
 
 
 def test_reset_starts_anew(console: Console) -> None:

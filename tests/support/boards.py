@@ -40,7 +40,7 @@ def build_bare(board: Board, sources: list[Path], folder: Path, *options: str) -
     command = [f"{board.cpu.toolchain}-gcc", *board.cpu.flags, *board.cpu.link_flags, *WARNINGS, "-O2", *options]
     command += ["-ffunction-sections", "-fdata-sections", "-nostartfiles", "-Wl,--gc-sections"]
     command += [f"-I{include}" for include in includes]
-    command += ["-T", str(folder / "board" / "memory.ld"), "-o", str(elf), *map(str, [*sources, *ports])]
+    command += ["-T", str(folder / "board" / "memory.ld"), "-o", str(elf), *map(str, [*sources, *ports]), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return elf

@@ -162,10 +162,13 @@ def test_the_script_names_every_memory_and_puts_each_part_in_its_own(tmp_path: P
         ".uaccel_weights": "qspi",
         ".text": "flash",
         ".uaccel_stacks": "sram",
-        ".data": "sram",
         ".uaccel_arena": "sdram",
         ".uaccel_io": "sram",
         ".uaccel_shared": "sdram",
+        ".data": "sram",
+        ".tdata": "sram",
+        ".tbss": "sram",
+        ".uaccel_tls": "sram",
         ".bss": "sram",
     }
     assert ". += 4096;" in script, "the stack that the board file asks for"

@@ -46,6 +46,7 @@ uaccel_reset:
     .option norelax
     la      gp, __global_pointer$
     .option pop
+    la      tp, uaccel_tls_start
     la      t0, uaccel_trap
     csrw    mtvec, t0
     la      t0, uaccel_interrupt_stack_top

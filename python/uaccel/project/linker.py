@@ -86,7 +86,11 @@ SECTIONS
     uaccel_interrupt_stack_top = .;
   }} > {data}
 
-  .data :
+  /* Left as they are at start-up: their contents do not matter then. */
+  .uaccel_arena (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_arena) }} > {arena}
+  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
+
+{shared}  .data :
   {{
     . = ALIGN(8);
     uaccel_data_start = .;
@@ -94,18 +98,23 @@ SECTIONS
     PROVIDE(__global_pointer$ = . + 0x800);
     *(.sdata .sdata.*)
     . = ALIGN(8);
-    uaccel_data_end = .;
   }} > {data} AT> {code}
   uaccel_data_load = LOADADDR(.data);
 
-  /* Left as they are at start-up: their contents do not matter then. */
-  .uaccel_arena (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_arena) }} > {arena}
-  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
+  /* Thread-local variables, of the one thread that there is: the errno of some C libraries. */
+  .tdata :
+  {{
+    uaccel_tls_start = .;
+    *(.tdata .tdata.*)
+    . = ALIGN(8);
+    uaccel_data_end = .;
+  }} > {data} AT> {code}
+  .tbss (NOLOAD) : {{ *(.tbss .tbss.*) . = ALIGN(8); }} > {data}
+  .uaccel_tls (NOLOAD) : {{ uaccel_bss_start = .; . += SIZEOF(.tbss); }} > {data} /* .tbss itself takes no room */
 
-{shared}  .bss (NOLOAD) :
+  .bss (NOLOAD) :
   {{
     . = ALIGN(8);
-    uaccel_bss_start = .;
     *(.bss .bss.* .sbss .sbss.* COMMON)
     . = ALIGN(8);
     uaccel_bss_end = .;
