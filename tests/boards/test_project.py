@@ -73,6 +73,16 @@ def test_a_compiler_that_uaccel_does_not_know_is_asked_for_by_name(gesture: Comp
     )
 
 
+def test_a_compiler_without_its_c_library_is_told(gesture: Compiled, tmp_path: Path) -> None:
+    file = tmp_path / "bare.toml"
+    file.write_text(board_with_tools("mps2_an386").file.read_text().replace('"-mthumb"', '"-mthumb", "-nostdinc"'))
+    create_project(archive_of(gesture), load_board(file), tmp_path / "project")
+    with pytest.raises(
+        ToolError, match=r"the compiler has no std\w+\.h: install its C library \(for Debian's compilers "
+    ):
+        build_project(tmp_path / "project")
+
+
 def test_a_folder_that_is_no_project_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(
         ToolError, match=r"^cannot read .*/board/board\.cmake: .*; wanted a firmware project, as 'uaccel"
