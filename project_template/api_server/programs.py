@@ -20,6 +20,7 @@ KEPT = 1 << 20
 PATIENCE = 5.0
 SHOWN_LINES = 3
 LONGEST_WORDS = 300
+C_LIBRARIES = "libc6-dev, libnewlib-arm-none-eabi, picolibc-riscv64-unknown-elf"
 TELLING = r"\b(error|fail(ed|ure|s)?|cannot|can't|unable|denied|not found|timed? ?out)\b|^\d+ [CE] "
 
 
@@ -95,6 +96,9 @@ def first_error(output: str) -> str:
     if full is not None:
         words = f"memory '{full[1]}' of the board is too small by {int(full[2]):,} bytes"
         return f"{words}; choose a board with more, or a smaller model"
+    header = re.search(r"fatal error: ((?:std|str|mat)\w*\.h): No such file", output)
+    if header is not None:
+        return f"the compiler has no {header[1]}: install its C library (for Debian's compilers {C_LIBRARIES})"
     for index, line in enumerate(lines):
         if re.search(r"\berror: |undefined reference to ", line, re.IGNORECASE):
             return line[:LONGEST_WORDS]

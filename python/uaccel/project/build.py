@@ -14,7 +14,6 @@ from uaccel.project.api_options import OptionValue
 from uaccel.toolchain import find_command, find_program
 
 NATIVE: Final = "native"
-C_LIBRARIES: Final = "libc6-dev, libnewlib-arm-none-eabi, picolibc-riscv64-unknown-elf"
 
 
 def build_project(folder: Path, *, observe: bool = False) -> Path:
