@@ -1,0 +1,196 @@
+"""The pytest plugin: options, the marker ``uaccel_needs`` and the fixture ``uaccel_board``.
+
+Pytest loads this module in every run, so it imports nothing of weight before a test asks for a board.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from uaccel.errors import UaccelError
+
+if TYPE_CHECKING:
+    from uaccel.board import Board
+    from uaccel.testing import BoardUnderTest
+    from uaccel.testing.workshop import Workshop
+
+FIXTURE: Final = "uaccel_board"
+MARKER: Final = "uaccel_needs"
+WAIT_SECONDS: Final = 600.0
+RUN_SECONDS: Final = 120.0
+
+
+@dataclass
+class _State:
+    """Of one run of pytest."""
+
+    workshop: Workshop | None = None
+
+
+STATE: Final = pytest.StashKey[_State]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("uaccel", "models on boards (uaccel)")
+    group.addoption(
+        "--uaccel-board",
+        action="append",
+        default=[],
+        metavar="BOARD",
+        help="a board's name or the path of a board file; several: every test runs on each (host)",
+    )
+    group.addoption(
+        "--uaccel-port",
+        action="append",
+        default=[],
+        metavar="[BOARD=]PORT",
+        help="where a real board is: a device, a URL, or auto; also in the variable UACCEL_PORT",
+    )
+    group.addoption(
+        "--uaccel-wait",
+        type=float,
+        default=WAIT_SECONDS,
+        metavar="SECONDS",
+        help=f"how long to wait for a board that another run has ({WAIT_SECONDS:g})",
+    )
+    group.addoption(
+        "--uaccel-timeout",
+        type=float,
+        default=RUN_SECONDS,
+        metavar="SECONDS",
+        help=f"how long one inference may take ({RUN_SECONDS:g})",
+    )
+    group.addoption(
+        "--uaccel-strict", action="store_true", help="a board or a tool that is absent is a failure, not a skip"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(need, ...): skip the test on boards that lack something: accelerator, memory=SIZE, flash=SIZE, "
+        "a feature of the CPU such as helium, or a way to run (host, qemu, serial)",
+    )
+    config.stash[STATE] = _State()
+    if config.getoption("--uaccel-board") or config.getoption("--uaccel-port"):
+        try:
+            _ports(config, _boards(config))
+        except UaccelError as error:
+            raise pytest.UsageError(str(error)) from error
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test that asks for a board runs on each, unless it says itself on which."""
+    if FIXTURE in metafunc.fixturenames and not _says_itself(metafunc.definition):
+        names = _names(metafunc.config)
+        metafunc.parametrize(FIXTURE, names, ids=[Path(name).stem for name in names], indirect=True)
+
+
+def _says_itself(definition: pytest.Item) -> bool:
+    for mark in definition.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
+        if FIXTURE in (names.replace(" ", "").split(",") if isinstance(names, str) else names):
+            return True
+    return False
+
+
+@pytest.fixture
+def uaccel_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoardUnderTest]:
+    """A board, for this test alone: ``uaccel_board.check("model.tflite")`` compiles, flashes, runs and compares."""
+    try:
+        board, port = _chosen(request)
+        _skip_where_needs_are_not_met(request.node, board, port)
+        _skip_where_absent(request.config, board, port)
+        with ExitStack() as stack:
+            held = _hold(stack, request, board, port)
+            yield _under_test(request, tmp_path_factory, board, held)
+    except UaccelError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+def _names(config: pytest.Config) -> list[str]:
+    from uaccel.testing.choose import USUAL
+
+    return list(config.getoption("--uaccel-board")) or [USUAL]
+
+
+def _boards(config: pytest.Config) -> list[Board]:
+    from uaccel.board import load_board
+
+    return [load_board(name) for name in _names(config)]
+
+
+def _ports(config: pytest.Config, boards: Sequence[Board]) -> dict[str, str]:
+    from uaccel.testing.choose import ports_of
+
+    return ports_of(boards, config.getoption("--uaccel-port"))
+
+
+def _chosen(request: pytest.FixtureRequest) -> tuple[Board, str]:
+    """The board, and its port where it has one."""
+    from uaccel.board import load_board
+
+    boards = _boards(request.config)
+    board = load_board(getattr(request, "param", boards[0].file))
+    return board, _ports(request.config, boards).get(board.name, "")
+
+
+def _skip_where_needs_are_not_met(item: Any, board: Board, port: str) -> None:
+    from uaccel.testing.needs import lacks
+
+    for mark in item.iter_markers(MARKER):
+        for need in mark.args:
+            reason = lacks(board, port, str(need))
+            if reason is not None:
+                pytest.skip(f"board {board.name} lacks {need}: {reason}")
+
+
+def _skip_where_absent(config: pytest.Config, board: Board, port: str) -> None:
+    from uaccel.testing.choose import absence
+
+    reason = absence(board, port)
+    if reason is not None and config.getoption("--uaccel-strict"):
+        pytest.fail(reason, pytrace=False)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+def _hold(stack: ExitStack, request: pytest.FixtureRequest, board: Board, port: str) -> str:
+    """Where the board is, now that nobody else has it; empty where everybody can have one."""
+    from uaccel.bench import find_port, hold
+    from uaccel.testing.choose import over_line
+
+    if not over_line(board, port):
+        return ""
+    found = find_port(board, port)
+    wait = request.config.getoption("--uaccel-wait")
+    stack.enter_context(hold(found, wait=wait, user=f"pytest {request.node.nodeid}"))
+    return found
+
+
+def _under_test(
+    request: pytest.FixtureRequest, factory: pytest.TempPathFactory, board: Board, port: str
+) -> BoardUnderTest:
+    from uaccel.session.link import Timeouts
+    from uaccel.testing import BoardUnderTest
+    from uaccel.testing.workshop import Workshop
+
+    state = request.config.stash[STATE]
+    if state.workshop is None:
+        state.workshop = Workshop(factory.mktemp("uaccel"))
+    folders = (request.path.parent, request.config.invocation_params.dir)
+    timeouts = Timeouts(run=request.config.getoption("--uaccel-timeout"))
+    return BoardUnderTest(
+        board, port, state.workshop, folders, timeouts, lambda name, value: _record(request.node, name, value)
+    )
+
+
+def _record(item: Any, name: str, value: object) -> None:
+    """For JUnit's XML and other reports."""
+    item.user_properties.append((name, value))

@@ -1,0 +1,120 @@
+"""What a test holds in its hands: one board, and everything that is done to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from uaccel.board import Board
+from uaccel.errors import UaccelError
+from uaccel.testing.choose import over_line
+from uaccel.testing.workshop import Product, Workshop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uaccel.session.link import Timeouts
+    from uaccel.session.session import LogLine, Session
+
+    Values: TypeAlias = Mapping[str, Any] | NDArray[Any] | str | Path
+    """Arrays by name, of one sample or of several along a first axis; the array alone where there is one name; or an
+    .npz file with them."""
+
+Report = Callable[[str, object], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a check: ``outputs`` of all samples, as ``uaccel run --outputs`` would write them.
+
+    ``seconds`` of the fastest inference and ``instructions`` of the first are None where the board cannot measure them.
+    """
+
+    outputs: dict[str, NDArray[Any]]
+    seconds: float | None
+    instructions: int | None
+    stack: int
+
+
+class BoardUnderTest:
+    """A board, and nobody else's as long as the test runs."""
+
+    def __init__(
+        self, board: Board, port: str, workshop: Workshop, folders: tuple[Path, ...], timeouts: Timeouts, report: Report
+    ) -> None:
+        self.board = board
+        self.port = port
+        """Where it is; empty for a board that runs as a process of this computer."""
+        self._workshop = workshop
+        self._folders = folders
+        self._timeouts = timeouts
+        self._report = report
+
+    @property
+    def name(self) -> str:
+        """The board's."""
+        return self.board.name
+
+    def __repr__(self) -> str:
+        return f"<board {self.name}{f' at {self.port}' if self.port else ''}>"
+
+    def check(self, model: str | Path, inputs: Values | None = None, expected: Values | None = None) -> Outcome:
+        """Compile, build, flash and run a model, and compare what it computes.
+
+        ``inputs``: without them the ramp. ``expected``: without it the exact meaning of the model. Where a byte
+        differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went wrong.
+        """
+        __tracebackhide__ = True
+        try:
+            return self._check(self._path(model), inputs, expected)
+        except UaccelError as error:
+            if os.environ.get("UACCEL_DEBUG") == "1":
+                raise
+            raise error.with_traceback(None) from None  # the test's own line is what matters
+
+    @contextmanager
+    def session(self, model: str | Path, *, observe: bool = False) -> Iterator[Session]:
+        """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
+        path = self._path(model)
+        with self._session(self._workshop.product(path, self.board), observe=observe) as session:
+            yield session
+
+    def _check(self, path: Path, inputs: Values | None, expected: Values | None) -> Outcome:
+        from uaccel.testing.check import check_product
+
+        product = self._workshop.product(path, self.board)
+        outcome = check_product(
+            product, path.name, self.name, inputs, expected, lambda observe: self._session(product, observe=observe)
+        )
+        for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
+            if value is not None:
+                self._report(f"uaccel_{product.compiled.program.name}_{what}", value)
+        return outcome
+
+    @contextmanager
+    def _session(self, product: Product, *, observe: bool) -> Iterator[Session]:
+        from uaccel.bench import flash
+        from uaccel.execute import connect, identity
+
+        firmware = product.firmware(observe=observe)
+        if over_line(self.board, self.port) and self.board.flash is not None:
+            flash(self.board, firmware, self.port)
+        expect = identity(product.compiled)
+        with connect(
+            self.board, firmware, expect, self.port, timeouts=self._timeouts, on_log=self._show_log
+        ) as session:
+            yield session
+
+    def _show_log(self, line: LogLine) -> None:
+        """Pytest shows it where the test fails."""
+        lost = f" ({line.lost} lines before it were lost)" if line.lost else ""
+        print(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}")
+
+    def _path(self, model: str | Path) -> Path:
+        """Relative to the test's own folder, else to where pytest was started."""
+        places = [folder / model for folder in self._folders]
+        return next((place for place in places if place.exists()), places[0])

@@ -1,0 +1,83 @@
+"""Compiled models and their firmware, made once in a run of pytest, however many tests ask for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uaccel.board import Board
+from uaccel.errors import ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uaccel.pipeline import Compiled
+    from uaccel.reference import Executor
+
+
+class Meaning:
+    """The exact meaning of a model, built for this computer when it is first asked for; that takes seconds."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._executor: Executor | None = None
+
+    def outputs(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """What the model should compute."""
+        from uaccel.reference import Executor
+
+        if self._executor is None:
+            self._executor = Executor(self._module)
+        return self._executor.run(inputs)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A model for a board, what it means on any, and the project that builds its firmware."""
+
+    compiled: Compiled
+    meaning: Meaning
+    project: Path
+    _built: dict[bool, Path] = field(default_factory=dict)
+
+    def firmware(self, *, observe: bool = False) -> Path:
+        """Built when it is first asked for. With ``observe`` its layers can be read."""
+        from uaccel.project.build import build_project, firmware_of
+
+        if observe not in self._built:
+            self._built[observe] = firmware_of(build_project(self.project, observe=observe))
+        return self._built[observe]
+
+
+class Workshop:
+    """Works in ``folder``, which nobody else may use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._products: dict[tuple[bytes, str, Path], Product] = {}
+        self._meanings: dict[bytes, Meaning] = {}
+
+    def product(self, model: Path, board: Board) -> Product:
+        """The same as long as the file's content is."""
+        try:
+            digest = hashlib.sha256(model.read_bytes()).digest()
+        except OSError as error:
+            raise ModelError(f"cannot read {model}: {error.strerror}") from error
+        key = digest, model.name, board.file
+        if key not in self._products:
+            self._products[key] = self._make(model, board, digest)
+        return self._products[key]
+
+    def _make(self, model: Path, board: Board, digest: bytes) -> Product:
+        from uaccel.execute import archive_of
+        from uaccel.pipeline import compile_model
+        from uaccel.project.create import create_project
+
+        compiled = compile_model(model, board=board.name, board_file=board.file.name)
+        project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
+        create_project(archive_of(compiled), board, project)
+        meaning = self._meanings.setdefault(digest, Meaning(compiled.stages["import"]))
+        return Product(compiled, meaning, project)
