@@ -15,6 +15,8 @@ from support.boards import board_with_tools
 from support.command import Call, Done
 from support.networks import OWN
 from support.raw_server import TEMPLATE
+from uaccel.bench.desk import Desk
+from uaccel.bench.lock import hold
 from uaccel.cli import app
 from uaccel.resources import data_dir
 
@@ -386,8 +388,33 @@ def test_a_port_that_is_looked_for(bench: Path, tar: Path, call: Call) -> None:
     good(call("flash", project, "--port", "/dev/ttyMINE"))
 
 
+def test_a_board_that_somebody_uses(bench: Path, tar: Path, call: Call) -> None:
+    project = flashable(bench, tar, '[flash]\ntool = "command"\ncommand = ["flash.py", "{port}"]\n', call)
+    with hold("/dev/ttyMINE", user="somebody"):
+        complaint = refused(call("flash", project, "--port", "/dev/ttyMINE", "--json"), 4, "BoardBusyError")
+    assert "the board at /dev/ttyMINE is in use by process " in complaint
+    assert "(somebody)" in complaint
+    assert not (bench / "log").exists()
+
+
 def test_firmware_that_is_not_built(bench: Path, tar: Path, call: Call) -> None:
     project = flashable(bench, tar, '[flash]\ntool = "command"\ncommand = ["flash.py"]\n', call)
     (project / "build" / "firmware.elf").unlink()
     complaint = refused(call("flash", project, "--json"), 4, "DeviceError")
     assert complaint == f"there is no {project / 'build' / 'firmware.elf'}; build the project first"
+
+
+def test_a_board_on_the_desk(tar: Path, tmp_path: Path, call: Call) -> None:
+    """Built, flashed by the tool that its board file names, and run over its serial port: all through the server."""
+    board_with_tools("netduino_plus_2")
+    with Desk(tmp_path / "desk") as desk:
+        project = tmp_path / "project"
+        good(call("create", tar, project, "--board", desk.board_file))
+        good(call("build", project))
+        assert good(call("flash", project, "--json")).report["flashed"] is True
+        report = good(call("run", project, "--port", desk.port, "--json")).report
+        assert report["outputs"]["softmax_1"]["data"] == RAMP
+        assert report["ram"]["total"] is not None
+        desk.order("unplug")
+        complaint = refused(call("run", project, "--port", desk.port, "--json"), 4, "DeviceError")
+        assert complaint == f"cannot open port {desk.port}: there is none of that name; is the board plugged in?"

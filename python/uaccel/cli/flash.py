@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.bench.find import AUTO
+from uaccel.bench.lock import hold
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.project_options import OptionOption, ProjectArgument, VerboseFlag, read_options
 
@@ -32,7 +35,7 @@ def flash_command(
 ) -> None:
     """Write a project's firmware to its board, through its Project API server."""
     options = read_options(option)
-    with progress() as step:
+    with progress() as step, hold(port) if port not in ("", AUTO) else nullcontext():
         from uaccel.project.flash import flash_any
 
         step(f"flash {folder}")

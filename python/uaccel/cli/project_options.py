@@ -15,7 +15,7 @@ ProjectArgument = Annotated[
 ]
 OptionOption = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the project's server; may be repeated."),
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the project's server; may be repeated."),
 ]
 TemplateOption = Annotated[
     Path | None,
