@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from uaccel.errors import ToolError, UaccelError
 from uaccel.project.api_client import ProjectServer
-from uaccel.project.api_options import OptionValue
+from uaccel.project.api_options import OptionValue, port_from_here
 from uaccel.project.archive_reader import Metadata, read_metadata
 from uaccel.project.boardjson import read_board_json
 from uaccel.project.build import firmware_of, require_tools
@@ -62,7 +62,7 @@ def run_project(
     with ProjectServer(folder, options) as server:
         server.require_project("run")
         if port:
-            server.require("port", port)
+            server.require("port", port_from_here(port))
         project = _Project(server, folder, port, progress)
         project.require_board(board)
         with project.session(observe=False) as session:

@@ -7,15 +7,15 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from uaccel.bench.find import find_port
-from uaccel.board import Board, Flash, OpenOcdFlash, PyOcdFlash
+from uaccel.board import Board, CommandFlash, Flash
 from uaccel.errors import BoardError, DeviceError, ToolError
+from uaccel.project.flash_steps import Step, flash_steps, reset_steps
 from uaccel.toolchain import find_program
 
 FLASH_SECONDS: Final = 300.0
@@ -41,18 +41,21 @@ def flash(board: Board, elf: Path, port: str | None = None, *, timeout: float = 
     tool = _tool_of(board)
     if not elf.is_file():
         raise ToolError(f"there is no firmware at {elf}: build it first")
-    log = elf.with_name(LOG)
     with tempfile.TemporaryDirectory(prefix="uaccel-flash-") as folder:
-        for call in _flash_calls(board, tool, elf.resolve(), port, Path(folder)):
-            _run(call, f"flashing board {board.name}", timeout, log)
+        (Path(folder) / "firmware.elf").symlink_to(elf.resolve())  # however it is called
+        for step in flash_steps(tool):
+            call = _filled(step, board, elf.resolve(), port, Path(folder))
+            _run(call, f"flashing board {board.name}", timeout, elf.with_name(LOG))
 
 
 def reset(board: Board, port: str | None = None, *, timeout: float = FLASH_SECONDS) -> None:
     """Restart the board through its flash tool: for firmware that no longer answers."""
-    tool = _tool_of(board)
+    steps = reset_steps(_tool_of(board))
+    if not steps:
+        raise BoardError(f"{board.where('flash')}: board {board.name} cannot be reset: [flash] has no 'reset'")
     with tempfile.TemporaryDirectory(prefix="uaccel-flash-") as folder:
-        for call in _reset_calls(board, tool, port, Path(folder)):
-            _run(call, f"resetting board {board.name}", timeout, None)
+        for step in steps:
+            _run(_filled(step, board, None, port, Path(folder)), f"resetting board {board.name}", timeout, None)
 
 
 def _tool_of(board: Board) -> Flash:
@@ -61,50 +64,17 @@ def _tool_of(board: Board) -> Flash:
     return board.flash
 
 
-def _flash_calls(board: Board, tool: Flash, elf: Path, port: str | None, folder: Path) -> list[Call]:
-    beside = board.file.resolve().parent
-    if isinstance(tool, OpenOcdFlash):
-        (folder / "firmware.elf").symlink_to(elf)  # its scripts take a path apart at blanks
-        return [_openocd(tool, beside, folder, "program firmware.elf verify reset exit")]
-    if isinstance(tool, PyOcdFlash):
-        return [_pyocd(tool, beside, "flash", str(elf))]
-    calls = [_own(board, tool.command, elf, port)]
-    return [*calls, _own(board, tool.reset, elf, port)] if tool.reset else calls
-
-
-def _reset_calls(board: Board, tool: Flash, port: str | None, folder: Path) -> list[Call]:
-    beside = board.file.resolve().parent
-    if isinstance(tool, OpenOcdFlash):
-        return [_openocd(tool, beside, folder, "init; reset run; shutdown")]
-    if isinstance(tool, PyOcdFlash):
-        return [_pyocd(tool, beside, "reset")]
-    if not tool.reset:
-        raise BoardError(f"{board.where('flash')}: board {board.name} cannot be reset: [flash] has no 'reset'")
-    return [_own(board, tool.reset, None, port)]
-
-
-def _openocd(tool: OpenOcdFlash, beside: Path, folder: Path, task: str) -> Call:
-    """Its configuration may lie beside the board file."""
-    words = [*find_program("openocd").command, "-s", str(beside)]
-    for file in tool.config:
-        words += ["-f", file]
-    for command in (*tool.commands, task):
-        words += ["-c", command]
-    return Call(tuple(words), folder)
-
-
-def _pyocd(tool: PyOcdFlash, beside: Path, task: str, *what: str) -> Call:
-    """Runs where the board file is, as its own configuration (pyocd.yaml) may be; does not wait for a probe."""
-    words = [*find_program("pyocd").command, task, "--no-wait", "--target", tool.target, *tool.options, *what]
-    return Call(tuple(words), beside)
-
-
-def _own(board: Board, words: Sequence[str], elf: Path | None, port: str | None) -> Call:
-    """The user's command, which runs where the board file is."""
-    if any("{port}" in word for word in words):
+def _filled(step: Step, board: Board, elf: Path | None, port: str | None, beside_firmware: Path) -> Call:
+    """With what its words stand for. A port is looked for where one of them asks for it."""
+    if any("{port}" in word for word in step.command):
         port = find_port(board, port)
-    filled = [word.replace("{elf}", str(elf or "")).replace("{port}", port or "") for word in words]
-    return Call(tuple(filled), board.file.resolve().parent)
+    folder = board.file.resolve().parent
+    values = {"{elf}": str(elf or ""), "{port}": port or "", "{board}": str(folder)}
+    program, *words = step.command
+    for place, value in values.items():
+        words = [word.replace(place, value) for word in words]
+    found = (program,) if isinstance(board.flash, CommandFlash) else find_program(program).command
+    return Call((*found, *words), folder if step.folder == "board" else beside_firmware)
 
 
 def _run(call: Call, what: str, timeout: float, log: Path | None) -> None:

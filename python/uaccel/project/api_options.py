@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import UaccelError
@@ -13,6 +14,11 @@ OptionValue = str | int | bool | None
 
 TRUE: Final = ("true", "1", "yes", "on")
 FALSE: Final = ("false", "0", "no", "off")
+
+
+def port_from_here(port: str) -> str:
+    """A port as a server understands it: it runs in another folder than the user who names a path."""
+    return str(Path(port).absolute()) if "/" in port and "://" not in port else port
 
 
 @dataclass(frozen=True)

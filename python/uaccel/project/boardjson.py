@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from uaccel.board import Board, Flash, OpenOcdFlash, PyOcdFlash, QemuRun, Run, SerialRun, UartConsole
+from uaccel.board import Board, QemuRun, Run, SerialRun, UartConsole
 from uaccel.errors import UaccelError
+from uaccel.project.flash_steps import ELF, Step, flash_steps
 
 FILE: Final = Path("board") / "board.json"
-ELF: Final = "{elf}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def board_json(board: Board, folder: Path | None) -> str:
         "firmware": "firmware" if board.cpu.arch == "native" else "firmware.elf",
         "folder": None if folder is None else str(folder),
         "runs": [_run(board, run) for run in board.runs],
-        "flash": [] if board.flash is None else _flash(board.flash),
+        "flash": [] if board.flash is None else [_step(step) for step in flash_steps(board.flash)],
     }
     return json.dumps(data, indent=2) + "\n"
 
@@ -70,16 +70,5 @@ def _qemu(run: QemuRun) -> list[str]:
     return [*command, "-kernel", ELF]
 
 
-def _flash(flash: Flash) -> list[dict[str, Any]]:
-    """OpenOCD runs beside the firmware, whose whole path its scripts would take apart at blanks."""
-    if isinstance(flash, OpenOcdFlash):
-        words = ["openocd", "-s", "{board}", *(word for file in flash.config for word in ("-f", file))]
-        words += [word for command in flash.commands for word in ("-c", command)]
-        return [_command("build", [*words, "-c", "program firmware.elf verify reset exit"])]
-    if isinstance(flash, PyOcdFlash):
-        return [_command("board", ["pyocd", "flash", "--no-wait", "--target", flash.target, *flash.options, ELF])]
-    return [_command("board", [*words]) for words in (flash.command, flash.reset) if words]
-
-
-def _command(folder: Literal["board", "build"], words: list[str]) -> dict[str, Any]:
-    return {"in": folder, "command": words}
+def _step(step: Step) -> dict[str, Any]:
+    return {"in": step.folder, "command": list(step.command)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uaccel.project.api_client import ProjectServer
-from uaccel.project.api_options import OptionValue
+from uaccel.project.api_options import OptionValue, port_from_here
 from uaccel.project.boardjson import read_board_json
 
 
@@ -23,7 +23,7 @@ class Flashed:
 def flash_any(folder: Path, options: Mapping[str, OptionValue], *, port: str, verbose: bool) -> Flashed:
     with ProjectServer(folder, options, show=verbose) as server:
         if port:
-            server.require("port", port)
+            server.require("port", port_from_here(port))
         server.offer("verbose", verbose)
         server.flash()
         platform = server.info.platform_name
