@@ -109,7 +109,7 @@ def test_what_a_person_sees(tar: Path, tmp_path: Path, call: Call, monkeypatch: 
     assert done.out == "  Project   p, model gesture for board host\n  Next      uaccel build p\n"
     assert good(call("build", "p")).out == "  Firmware  p/build/firmware\n"
     assert good(call("flash", "p")).out == (
-        "  Nothing   board host is not flashed: 'uaccel run' loads the firmware itself\n"
+        "  Flashed   nothing: 'uaccel run' loads the firmware of board host itself\n"
     )
     shown = good(call("run", "p")).out
     for words in ("conv_2d_0", "RAM", "Flash", "softmax_1 (int8 1x6): -128, -128, -128, -128, 127, -128"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from support.raw_server import TEMPLATE, RawServer, children, wait_for_end
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 INTERNAL_ERROR, SERVER_ERROR = -32603, -32000
+CODES = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR, SERVER_ERROR)
 METHODS: dict[str, dict[str, Any]] = {
     "server_info_query": {"tvm_version": "0.18.0"},
     "generate_project": {
@@ -383,3 +385,42 @@ def test_a_signal_ends_it_too(project: Path) -> None:
         server.process.terminate()
         assert server.process.wait(10) == 0
         wait_for_end(firmware)
+
+
+def mutated(line: bytes, generator: random.Random) -> bytes:
+    changed = bytearray(line)
+    for _ in range(generator.choice([1, 1, 2, 4])):
+        at = generator.randrange(len(changed))
+        what = generator.choice(["flip", "drop", "double", "brace"])
+        if what == "drop" and len(changed) > 1:
+            del changed[at]
+        elif what == "double":
+            changed[at:at] = changed[at : at + generator.randrange(1, 20)]
+        elif what == "brace":
+            changed[at] = generator.choice(b'{}[]":,\\ 0')
+        else:
+            changed[at] ^= 1 << generator.randrange(8)
+    return bytes(changed).replace(b"\n", b" ")
+
+
+def test_any_line_is_answered(template: RawServer) -> None:
+    """Or is a notification; and no line keeps the next one from being served."""
+    silent = 0
+    for seed in range(3000):
+        generator = random.Random(seed)
+        method = generator.choice(
+            ["server_info_query", "close_transport", "build", "read_transport", "write_transport"]
+        )
+        line = json.dumps({"jsonrpc": "2.0", "method": method, "params": METHODS[method], "id": seed}).encode()
+        template.send(mutated(line, generator))
+        template.send('{"jsonrpc": "2.0", "method": "close_transport", "id": "next"}')
+        reply = template.reply()
+        if reply["id"] == "next":
+            silent += 1
+            continue
+        if "error" in reply:
+            assert reply["error"]["code"] in CODES, (seed, reply)
+            assert reply["error"]["code"] != INTERNAL_ERROR, (seed, reply)
+            assert "\n" not in reply["error"]["message"]
+        assert template.reply()["id"] == "next"
+    assert 0 < silent < 300

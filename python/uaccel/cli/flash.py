@@ -48,4 +48,4 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if report["flashed"]:
         console.print(f"  Flashed   {report['board'] or report['project']}", soft_wrap=True)
     else:
-        console.print(f"  Nothing   board {report['board']} is not flashed: 'uaccel run' loads the firmware itself")
+        console.print(f"  Flashed   nothing: 'uaccel run' loads the firmware of board {report['board']} itself")
