@@ -95,3 +95,16 @@ def test_a_model_compiles_and_runs_outside_the_repository(environment: Path, tmp
     assert result["verify"] == {"bit_exact": True, "first_difference": None}
     run(environment / "bin" / "uaccel", "compile", model, "--board", "host", "-o", "out.tar", cwd=tmp_path)
     assert (tmp_path / "out.tar").stat().st_size > 0
+
+
+def test_the_pytest_plugin_is_there_once_uaccel_is_installed(environment: Path, tmp_path: Path) -> None:
+    model = ROOT / "tests" / "models" / "gesture.tflite"
+    (tmp_path / "test_it.py").write_text(f"""
+import uaccel
+
+def test_it(uaccel_board):
+    assert uaccel.__file__.startswith({str(environment)!r})
+    uaccel_board.check({str(model)!r})
+""")
+    command = (environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    assert "1 passed" in run(*command, cwd=tmp_path)
