@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.errors import ToolError, UaccelError
+from uaccel.errors import UaccelError
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue, port_from_here
 from uaccel.project.archive_reader import Metadata, read_metadata
@@ -16,11 +16,11 @@ from uaccel.project.boardjson import read_board_json
 from uaccel.project.build import firmware_of, require_tools
 from uaccel.project.footprint import Footprint, footprint
 from uaccel.session.batch import BatchRun, run_batch
-from uaccel.session.counting import plugin_for, plugin_options
 from uaccel.session.description import Identity, ModelInfo
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import BITS_PER_BYTE
 from uaccel.session.project import ProjectTransport
+from uaccel.session.qemu import counted_per_second, counting_options
 from uaccel.session.records import LayerTime
 from uaccel.session.session import Session
 from uaccel.session.tensors import Array, TensorType
@@ -101,15 +101,17 @@ class _Project:
             raise UaccelError(f"{self._folder} is for board {self.board}, not {board}; leave --board away")
 
     def session(self, *, observe: bool) -> Session:
-        rate = None
+        rate, counted = None, None
         if self._run is not None:
             self._server.require("observe", observe)
             if self.can_build:
                 self._build(observe)
             if self._run["kind"] == "qemu":
-                self._server.require("run_arguments", self._counting(self._run["command"][0], observe))
+                words = self._qemu_words(self._run["command"][0], observe)
+                self._server.require("run_arguments", shlex.join(words))
+                counted = counted_per_second(words)
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
-        line = ProjectTransport(self._server, bytes_per_second=rate)
+        line = ProjectTransport(self._server, bytes_per_second=rate, instructions_per_second=counted)
         return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS)
 
     def footprint(self) -> Footprint | None:
@@ -129,15 +131,12 @@ class _Project:
     def _build_folder(self, *, observe: bool) -> Path:
         return self._folder / ("build-observe" if observe else "build")
 
-    def _counting(self, qemu: str, observe: bool) -> OptionValue:
-        """The words that make QEMU count instructions, where it can; the user's come first."""
+    def _qemu_words(self, qemu: str, observe: bool) -> list[str]:
+        """The user's; else those that make QEMU count instructions."""
         if self._arguments is not None:
-            return self._arguments
+            return shlex.split(str(self._arguments))
         firmware = firmware_of(self._build_folder(observe=observe)).resolve()
-        try:
-            return shlex.join(plugin_options(plugin_for(find_command(qemu, "running emulated boards")), firmware))
-        except ToolError:
-            return ""
+        return counting_options("auto", find_command(qemu, "running emulated boards"), firmware)
 
 
 def _chosen_run(server: ProjectServer, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -101,6 +101,9 @@ def test_instructions_are_counted_through_the_project_api(tar: Path, tmp_path: P
     counts = [[layer["instructions"] for layer in report["layers"]] for report in (from_project, from_model)]
     assert counts[0] == counts[1]
     assert from_project["outputs"] == from_model["outputs"]
+    by_the_clock = good(call("run", tmp_path / "p", "--option", "run_arguments=-icount shift=0", "--json")).report
+    assert by_the_clock["instructions"] == pytest.approx(from_model["instructions"], rel=0.01)
+    assert good(call("run", tmp_path / "p", "--option", "run_arguments=", "--json")).report["instructions"] is None
 
 
 def test_what_a_person_sees(tar: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,8 @@ def board_json(board: Board, folder: Path | None) -> str:
 
 def _run(board: Board, run: Run) -> dict[str, Any]:
     if isinstance(run, QemuRun):
-        return {"kind": run.kind, "command": _qemu(run)}
+        words = qemu_words(run, "stdio,signal=off", ELF)
+        return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words]}
     if isinstance(run, SerialRun):
         assert isinstance(board.console, UartConsole)  # the board file's rules
         line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
@@ -61,13 +62,16 @@ def _run(board: Board, run: Run) -> dict[str, Any]:
     return {"kind": run.kind, "command": [ELF]}
 
 
-def _qemu(run: QemuRun) -> list[str]:
-    """The console on standard input and output, through a multiplexer: its buffer makes the way in several times faster
-    than a UART without one is. No byte can be its escape character."""
-    command = [f"qemu-system-{run.system}", "-machine", run.machine, *(["-cpu", run.cpu] if run.cpu else [])]
-    command += ["-display", "none", "-monitor", "none", "-nodefaults", *run.args, *["-serial", "null"] * run.serial]
-    command += ["-chardev", "stdio,signal=off,id=console,mux=on", "-echr", "0x100", "-serial", "chardev:console"]
-    return [*command, "-kernel", ELF]
+def qemu_words(run: QemuRun, chardev: str, firmware: str) -> list[str]:
+    """QEMU's arguments; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``.
+
+    The console goes through a multiplexer, whose escape character no byte can be: its buffer is what makes the way from
+    host to guest several times faster than a UART without a FIFO is by itself.
+    """
+    words = ["-machine", run.machine, "-display", "none", "-monitor", "none", *(["-cpu", run.cpu] if run.cpu else [])]
+    words += [*run.args, *["-serial", "null"] * run.serial]
+    words += ["-chardev", f"{chardev},id=console,mux=on", "-echr", "0x100", "-serial", "chardev:console"]
+    return [*words, "-kernel", firmware]
 
 
 def _step(step: Step) -> dict[str, Any]:

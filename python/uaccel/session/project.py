@@ -20,9 +20,16 @@ WRITE_SECONDS: Final = 10.0
 class ProjectTransport(Transport):
     """Opens the server's transport and closes it; the server itself goes on, for another one."""
 
-    def __init__(self, server: ProjectServer, name: str = "", bytes_per_second: float | None = None) -> None:
-        self.name = name or f"project {server.folder}"
+    def __init__(
+        self,
+        server: ProjectServer,
+        *,
+        bytes_per_second: float | None = None,
+        instructions_per_second: float | None = None,
+    ) -> None:
+        self.name = f"project {server.folder}"
         self.bytes_per_second = bytes_per_second
+        self.instructions_per_second = instructions_per_second
         self._server = server
         self._open = False
         server.open_transport()

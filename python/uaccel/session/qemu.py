@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from uaccel.board import Board, QemuRun
 from uaccel.errors import BoardError, DeviceError, ToolError
+from uaccel.project.boardjson import qemu_words
 from uaccel.session.counting import plugin_for, plugin_options
 from uaccel.session.process import ProcessTransport
 from uaccel.toolchain import FoundProgram, find_command
@@ -29,9 +30,6 @@ INSTRUCTIONS_PER_SECOND: Final = 1e9
 _BY_THE_CLOCK: Final = ("-icount", "shift=0")
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
-MUX: Final = ("mux=on", "-echr", "0x100")
-"""A multiplexer between the line and the UART, whose escape character no byte can be: its buffer is what makes the
-way from host to guest several times faster than a UART without a FIFO is by itself."""
 
 
 def qemu_run(board: Board) -> QemuRun:
@@ -46,16 +44,12 @@ def qemu_command(board: Board, firmware: Path, *, chardev: str, counting: Counti
     """QEMU running ``firmware``; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``."""
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
-    mux, *escape = MUX
-    command = [*qemu.command, "-machine", run.machine, "-display", "none", "-monitor", "none"]
-    command += ["-cpu", run.cpu] if run.cpu else []
-    command += [*run.args, *["-serial", "null"] * run.serial]
-    command += ["-chardev", f"{chardev},id=console,{mux}", *escape, "-serial", "chardev:console"]
-    command += ["-kernel", str(firmware)]
-    return command + _counting_options(counting, qemu, firmware)
+    words = qemu_words(run, chardev, str(firmware))
+    return [*qemu.command, *words, *counting_options(counting, qemu, firmware)]
 
 
-def _counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) -> list[str]:
+def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) -> list[str]:
+    """QEMU's options; :func:`counted_per_second` tells how what they count is to be read."""
     if counting == "off":
         return []
     if counting != "time":
@@ -67,13 +61,18 @@ def _counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) ->
     return [*_BY_THE_CLOCK]
 
 
+def counted_per_second(command: Sequence[str]) -> float | None:
+    """The rate of a clock that advances with instructions alone; None where there is none such."""
+    return INSTRUCTIONS_PER_SECOND if _BY_THE_CLOCK[0] in command else None
+
+
 class QemuTransport(ProcessTransport):
     """An emulated board for one session: QEMU starts and ends with it, its console is a pipe."""
 
     def __init__(self, board: Board, firmware: Path, *, counting: Counting = "auto") -> None:
         command = qemu_command(board, firmware, chardev="stdio,signal=off", counting=counting)
         super().__init__(command, f"board {board.name} under QEMU")
-        self.instructions_per_second = INSTRUCTIONS_PER_SECOND if _BY_THE_CLOCK[0] in command else None
+        self.instructions_per_second = counted_per_second(command)
 
     def _end(self) -> None:
         self._process.terminate()  # it does not mind that its input ends
