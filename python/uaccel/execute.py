@@ -17,9 +17,9 @@ from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, Progress
-from uaccel.project.build import build_project, firmware_of, toolchain_of
+from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.project.sizes import Sizes, object_sizes, size_tool
+from uaccel.project.footprint import Footprint, footprint
 from uaccel.report import json_number
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity
@@ -36,13 +36,11 @@ DEFAULT_BAUD: Final = 115200
 
 @dataclass(frozen=True)
 class Measured:
-    """``samples``: the inputs of every run; ``code`` and ``static`` without weights and arena."""
+    """``samples``: the inputs of every run."""
 
     samples: list[list[Array]]
     run: BatchRun
-    code: int
-    static: int
-    session: Sizes
+    footprint: Footprint
     layers: list[LayerTime]
 
 
@@ -101,7 +99,7 @@ def run_on_board(
     create_project(archive_of(compiled), board, folder)
     progress("build the firmware")
     build = build_project(folder)
-    sizes = _measure(folder, build, compiled)
+    taken = _measure(folder, build, compiled)
     progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
     with connect(board, firmware_of(build), identity(compiled), port) as session:
         run = run_batch(session, samples, count=count)
@@ -111,7 +109,7 @@ def run_on_board(
         observed = firmware_of(build_project(folder, observe=True))
         with connect(board, observed, identity(compiled), port) as session:
             layers = session.layer_times(dict(zip(_input_names(compiled), samples[0], strict=True)))
-    return Measured(samples, run, *sizes, layers)
+    return Measured(samples, run, taken, layers)
 
 
 def _input_names(compiled: Compiled) -> list[str]:
@@ -136,22 +134,10 @@ def connect(
     return Session(QemuTransport(board, firmware), expect=expect, timeouts=timeouts, **options)
 
 
-def _measure(folder: Path, build: Path, compiled: Compiled) -> tuple[int, int, Sizes]:
-    """Code and static RAM of the model, without weights and arena; and what the host application adds."""
-    weights_name = f"{compiled.generated.names.prefix}_weights.c"
-    tool = size_tool(toolchain_of(folder))
-    objects = _objects(build, "model")
-    code = object_sizes([path for path in objects if path.stem != weights_name], tool)
-    arena = 0 if compiled.options.workspace_pool else compiled.placement.arena
-    application = object_sizes(_objects(build, "firmware"), tool)
+def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
     signature = compiled.model.signature
     io = tensor_memory((*signature.inputs, *signature.outputs))
-    return code.flash, code.ram - arena, Sizes(application.flash, application.ram - io)
-
-
-def _objects(build: Path, target: str) -> list[Path]:
-    """CMake calls them .o on this computer and .obj for a board."""
-    return sorted(path for path in build.glob(f"CMakeFiles/{target}.dir/**/*") if path.suffix in (".o", ".obj"))
+    return footprint(folder, build, compiled.program.name, arena=compiled.placement.arena, io=io)
 
 
 def first_difference(compiled: Compiled, measured: Measured) -> Difference | None:

@@ -168,7 +168,7 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
     from uaccel.report import compile_report, flash_report, layer_report, ram_report, tensors_report
 
-    runs = len(measured.samples)
+    runs, taken = len(measured.samples), measured.footprint
     times = {time.layer: time for time in measured.layers}
     return compile_report(compiled) | {
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
@@ -176,8 +176,8 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         "instructions": measured.run.instructions,
         "accelerator_cycles": None,
         "layers": [layer_report(layer, runs, times.get(layer.index)) for layer in compiled.program.layers],
-        "ram": ram_report(compiled, static=measured.static, stack=measured.run.stack, session=measured.session.ram),
-        "flash": flash_report(compiled, code=measured.code, session=measured.session.flash),
+        "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
+        "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
     }
 
 

@@ -11,6 +11,7 @@ from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.verdict import difference_words, show_verified, verdict
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.files import require_writable, write_atomically
+from uaccel.project.footprint import Footprint
 from uaccel.project.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool, *, verify: 
             step("execute the exact meaning and compare")
             from uaccel.execute import Measured, first_difference
 
-            measured = Measured(done.samples, done.run, 0, 0, Sizes(0, 0), done.layers)
+            taken = done.footprint or Footprint(0, 0, Sizes(0, 0))
+            measured = Measured(done.samples, done.run, taken, done.layers)
             difference = first_difference(compiled, measured)
     report = _report(done, wishes.repeat)
     if verify:
