@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.lower.program import Program
 from uaccel.pipeline import Compiled
 from uaccel.reference import Executor
 from uaccel.tvm_api import is_call, main_bindings
@@ -80,12 +81,11 @@ def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[tuple[int,
     return found
 
 
-def first_wrong_layer(compiled: Compiled, inputs: Sequence[Array], computed: Layers) -> WrongLayer | None:
+def first_wrong_layer(program: Program, exact: Layers, computed: Layers) -> WrongLayer | None:
     """``computed`` may lack layers: views are never executed."""
-    exact = exact_layers(compiled, inputs)
-    for layer, output in sorted(set(exact) & set(computed)):
+    for layer, output in sorted(exact.keys() & computed.keys()):
         mismatch = compare(computed[layer, output], exact[layer, output])
         if mismatch is not None:
-            wrong = compiled.program.layers[layer]
+            wrong = program.layers[layer]
             return WrongLayer(layer, wrong.name, wrong.op, wrong.engine, output, mismatch)
     return None

@@ -36,7 +36,9 @@ def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         ([SERIAL, BOTH], [f"{BOTH}=/dev/b"], {BOTH: "/dev/b"}),
         ([SERIAL, BOTH], ["auto", f"{BOTH}=/dev/b"], {SERIAL: "auto", BOTH: "/dev/b"}),
         ([QEMU], [f"{QEMU}=socket://h:1"], {QEMU: "socket://h:1"}),
+        ([HOST], [f"{SERIAL}=/dev/a"], {SERIAL: "/dev/a"}),
         ([SERIAL], ["loop://?a=b"], {SERIAL: "loop://?a=b"}),
+        ([SERIAL], ["/dev/a=b"], {SERIAL: "/dev/a=b"}),
     ],
 )
 def test_ports_of_boards(
@@ -58,8 +60,7 @@ def test_ports_of_boards(
             "/dev/x",
             f"--uaccel-port /dev/x: for which of {SERIAL}, {BOTH}? Say {SERIAL}=/dev/x",
         ),
-        ([HOST, QEMU], "/dev/x", f"--uaccel-port /dev/x: none of {HOST}, {QEMU} has a serial line"),
-        ([SERIAL, BOTH], "other=/dev/x", f"for which of {SERIAL}, {BOTH}?"),
+        ([HOST, QEMU], "/dev/x", f"--uaccel-port /dev/x: none of {HOST}, {QEMU} has a serial line; see --uaccel-board"),
     ],
 )
 def test_a_port_that_fits_no_board(names: list[str], option: str, said: str) -> None:

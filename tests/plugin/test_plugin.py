@@ -295,7 +295,7 @@ def test_twice(uaccel_board):
     ("options", "said"),
     [
         (["--uaccel-board", "mps2_an3855"], "no board is called 'mps2_an3855'; did you mean 'mps2_an385'?*"),
-        (["--uaccel-port", "/dev/x"], "--uaccel-port /dev/x: none of host has a serial line"),
+        (["--uaccel-port", "/dev/x"], "--uaccel-port /dev/x: none of host has a serial line; see --uaccel-board"),
     ],
 )
 def test_wrong_options_end_the_run(run: Run, options: list[str], said: str) -> None:
@@ -339,8 +339,8 @@ SAMPLES = np.zeros((100_000, 32, 1, 3), np.int8)
 said = []
 
 def pull():
-    give_order(Path({{desk!r}}), ["{{order}}"])
     said.append(time.monotonic())
+    give_order(Path({{desk!r}}), ["{{order}}"])
 
 def test_it(uaccel_board, monkeypatch):
     def run_batch(*arguments):

@@ -1,4 +1,4 @@
-"""``python -m uaccel.bench``: set up a stand-in for a board, and do to it what is done to boards."""
+"""Set up a stand-in for a board, and do to it what is done to boards: ``python -m uaccel.bench``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from uaccel.errors import DeviceError, UaccelError
 
 START_SECONDS: Final = 30.0
 LOG: Final = "desk.log"
+ABOUT: Final = "Set up a stand-in for a board in a folder DIR, and do to it what is done to boards."
 MARK: Final = "uaccel.bench: error: "
 
 
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m uaccel.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m uaccel.bench", description=ABOUT)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     helps = {
         "start": "set up a stand-in in a folder, and leave it running",
@@ -47,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("folder", type=Path, metavar="DIR")
         if name in ("start", "serve"):
-            command.add_argument("--board", default="netduino_plus_2", help="what it stands in for")
+            command.add_argument("--board", default="netduino_plus_2", help="what it stands in for (%(default)s)")
         if name == "flash":
             command.add_argument("elf", type=Path, metavar="ELF")
     return parser

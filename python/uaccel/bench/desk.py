@@ -162,7 +162,7 @@ class Desk:
                 return b"this is another desk"
             word, *rest = order["words"]
             self._actions()[word](*rest)
-        except UaccelError as error:
+        except (UaccelError, OSError) as error:
             return str(error).encode()
         except (ValueError, KeyError, TypeError) as error:
             return f"no order that this desk knows: {error!r}".encode()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.diagnosis import compare, first_wrong_layer
+from uaccel.diagnosis import compare, exact_layers, first_wrong_layer
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.execute import tensor_types
 from uaccel.model import Signature
@@ -96,7 +96,7 @@ def _tell(product: Product, values: Sequence[Array], outputs: Sequence[Array], o
             layers = session.layers(dict(zip(names, values, strict=True)))
     except (DeviceError, ToolError) as error:
         return f"the first wrong layer cannot be told: {error}"
-    wrong = first_wrong_layer(product.compiled, values, layers)
+    wrong = first_wrong_layer(product.compiled.program, exact_layers(product.compiled, values), layers)
     if wrong is None:
         return "watched layer by layer, every layer is right: does something else write to its memory?"
     return f"first wrong: {wrong}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from uaccel.bench.find import BoardAbsentError, find_port
+from uaccel.bench.find import AUTO, BoardAbsentError, find_port
 from uaccel.board import Board, CommandFlash, HostRun, OpenOcdFlash, PyOcdFlash, QemuRun, SerialRun
 from uaccel.errors import ToolError, UaccelError
 from uaccel.toolchain import find_command, find_program
@@ -20,22 +21,22 @@ USUAL: Final = "host"
 def ports_of(boards: Sequence[Board], options: Sequence[str]) -> dict[str, str]:
     """The port of each board that runs over a serial line, by the board's name.
 
-    Each option is ``PORT`` or ``BOARD=PORT``; without options the variable UACCEL_PORT holds them, apart by blanks.
+    Each option is ``PORT`` or ``BOARD=PORT``, which may be for a board that only a test itself names; without options
+    the variable UACCEL_PORT holds them, apart by blanks.
     """
-    given = list(options) or os.environ.get(VARIABLE, "").split()
-    names = {board.name for board in boards}
     with_line = [board.name for board in boards if any(isinstance(run, SerialRun) for run in board.runs)]
     ports: dict[str, str] = {}
-    for text in given:
-        name, equals, port = text.partition("=")
-        if equals and name in names:
-            ports[name] = port
-        elif text == "auto" or len(with_line) == 1:
+    for text in list(options) or os.environ.get(VARIABLE, "").split():
+        named = re.match(r"([a-z][a-z0-9_]*)=", text)
+        if named is not None:
+            ports[named[1]] = text[named.end() :]
+        elif text == AUTO or len(with_line) == 1:
             ports |= dict.fromkeys(with_line, text)
         elif with_line:
             raise UaccelError(f"--uaccel-port {text}: for which of {', '.join(with_line)}? Say {with_line[0]}={text}")
         elif options:
-            raise UaccelError(f"--uaccel-port {text}: none of {', '.join(sorted(names))} has a serial line")
+            names = ", ".join(board.name for board in boards)
+            raise UaccelError(f"--uaccel-port {text}: none of {names} has a serial line; see --uaccel-board")
     return ports
 
 

@@ -1,0 +1,46 @@
+"""Where a wrong bit first appears: every layer's meaning is what the generated C computes, and a change is seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.hostlib import HostModel
+from support.networks import OWN
+from support.oracle import random_inputs
+from uaccel.diagnosis import Mismatch, compare, exact_layers, first_wrong_layer
+from uaccel.pipeline import compile_model
+
+
+@pytest.mark.parametrize("name", ["branches", "mixed"])  # several outputs a layer, views; float layers
+def test_the_first_layer_that_is_wrong_is_told(name: str) -> None:
+    path = OWN / f"{name}.tflite"
+    model = HostModel(compile_model(path, board="host"))
+    (values,) = random_inputs(path.read_bytes(), 7, 1)
+    model(*values)
+    computed, program = model.layers, model.compiled.program
+    exact = exact_layers(model.compiled, values)
+    assert computed.keys() <= exact.keys()
+    assert {layer for layer, _ in exact} == set(range(len(program.layers)))
+    assert first_wrong_layer(program, exact, computed) is None
+    later = max(computed)
+    for key in sorted(computed):
+        wrong = dict(computed)
+        for place in {key, later}:
+            wrong[place] = computed[place].copy()
+            wrong[place].flat[-1] += 1
+        told = first_wrong_layer(program, exact, wrong)
+        assert told is not None
+        layer = program.layers[key[0]]
+        assert (told.index, told.output, told.name, told.op) == (*key, layer.name, layer.op)
+        last = tuple(length - 1 for length in computed[key].shape)
+        assert (told.mismatch.index, told.mismatch.differing, told.mismatch.size) == (last, 1, computed[key].size)
+
+
+def test_differences_in_words() -> None:
+    assert compare(np.array([[1, 2], [3, 4]], np.int8), np.array([1, 2, 3, 4], np.int8)) is None
+    mismatch = compare(np.array([[1, 2], [3, 4]], np.int8), np.array([[1, 2], [5, 6]], np.int8))
+    assert mismatch == Mismatch(index=(1, 0), expected=5, got=3, differing=2, size=4)
+    assert str(mismatch) == "[1,0] is 3, expected 5; 2 of 4 elements differ"
+    assert compare(np.array([1.0, np.nan], np.float32), np.array([1.0 + 1e-6, np.nan], np.float32)) is None
+    assert compare(np.array([1.0], np.float32), np.array([1.001], np.float32)) is not None
