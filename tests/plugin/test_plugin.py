@@ -357,6 +357,7 @@ def test_it(uaccel_board, monkeypatch):
 """The cable comes out in the middle of a batch that would take minutes."""
 
 
+@pytest.mark.slow  # real seconds of a real process: a busy computer may miss its moment
 @pytest.mark.parametrize(
     ("order", "said", "seconds"),
     [
