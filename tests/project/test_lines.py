@@ -34,9 +34,10 @@ class Client:
         self.connection = Connection(self._requests, self._replies)
 
     def hang_up(self) -> None:
-        for end in (self.output, self.input):
+        ends = self.output, self.input
+        self.output = self.input = -1  # first: another thread may tidy up as soon as one end is closed
+        for end in ends:
             os.close(end)
-        self.output = self.input = -1
 
     def close(self) -> None:
         for end in (self._requests, self._replies, self.output, self.input):
