@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -89,6 +90,36 @@ def test_the_reset_button(one: Board, firmware: Path) -> None:
                 assert time.monotonic() < end, got
                 got += line.read(0.3)
         line.close()
+
+
+LATE = """#!{python}
+import os, pathlib, socket, sys, time
+if "--version" in sys.argv:
+    sys.exit(print("QEMU emulator version 9.0.0"))
+(number,) = [word.rpartition("=")[2] for word in sys.argv if word.startswith("socket,id=control")]
+control = socket.socket(fileno=int(number))
+control.sendall(b'{{"QMP": {{}}}}\\n')
+for line in control.makefile():
+    control.sendall(b'{{"return": {{}}}}\\n')
+    if "system_reset" in line:
+        control.sendall(b'{{"event": "STOP"}}\\n')
+        time.sleep(0.5)
+        pathlib.Path({file!r}).touch()
+        control.sendall(b'{{"event": "RESET"}}\\n')
+"""
+"""QEMU on a busy computer: it promises to reset the board, and does so later."""
+
+
+def test_after_a_reset_the_board_is_reset(one: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not a moment later: a session that has begun meanwhile would see it."""
+    done = tmp_path / "done"
+    qemu = tmp_path / "qemu-system-arm"
+    qemu.write_text(LATE.format(python=sys.executable, file=str(done)))
+    qemu.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with EmulatedBoard(one, tmp_path / "firmware.elf", counting="off") as emulated:
+        emulated.reset()
+        assert done.exists()
 
 
 def test_stopping_twice_and_forgetting_it(one: Board, firmware: Path) -> None:

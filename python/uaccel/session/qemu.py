@@ -118,8 +118,8 @@ class EmulatedBoard:
         return self._process.pid
 
     def reset(self) -> None:
-        """Press the board's reset button."""
-        self._control.call("system_reset")
+        """Press the board's reset button. QEMU may answer before it resets the board: this waits until it has."""
+        self._control.call("system_reset", until="RESET")
 
     def stop(self) -> None:
         """Switch it off. May be called again."""
@@ -177,26 +177,34 @@ class _Control:
         self._line = line
         self._last_words = last_words
         self._buffer = b""
+        self._seen: set[str] = set()
+        """Events since the last call began."""
         self._deadline = time.monotonic() + START_SECONDS
         self._receive("QMP")
         self.call("qmp_capabilities")
 
-    def call(self, command: str) -> Any:
-        """What the command returns."""
+    def call(self, command: str, *, until: str | None = None) -> Any:
+        """What the command returns; ``until``: the event that tells that its work is done, before or after that."""
+        self._seen.clear()
         self._deadline = time.monotonic() + START_SECONDS
         try:
             self._line.sendall(json.dumps({"execute": command}).encode() + b"\n")
         except OSError as error:
             raise DeviceError(f"QEMU has ended: {self._last_words()}") from error
-        return self._receive("return")
+        value = self._receive("return")
+        while until is not None and until not in self._seen:
+            self._receive("event")
+        return value
 
     def _receive(self, key: str) -> Any:
-        """The next object with that key; events are passed over."""
+        """The next value of that key; events are noted."""
         while True:
             while b"\n" not in self._buffer:
                 self._buffer += self._take()
             line, self._buffer = self._buffer.split(b"\n", 1)
             message = json.loads(line)
+            if "event" in message and not message.get("data", {}).get("guest"):  # not what the firmware did itself
+                self._seen.add(message["event"])
             if "error" in message:
                 raise DeviceError(f"QEMU refuses: {message['error'].get('desc', message['error'])}")
             if key in message:
