@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+struct uaccel_account;
+
 /* Where the tensors of the description lie; define it to place them, for example __attribute__((section(".sdram"))). */
 #ifndef UACCEL_IO
 #define UACCEL_IO
@@ -29,7 +31,10 @@ struct uaccel_model {
     const struct uaccel_tensor *outputs;
     /* The description as JSON, for the host, in pieces; the last is followed by NULL. */
     const char *const *description;
-    /* One inference over the tensors' data; 0 or the model's error. */
+    /* For the server to count in, one for each layer; NULL in a model without an accelerator (uaccel_accelerator.h). */
+    struct uaccel_account *accounts;
+    /* One inference over the tensors' data. Returns 0, the model's own error (below 0), or which layer's accelerator
+     * failed (above 0, uaccel_layer_failed). */
     int32_t (*run)(void);
 };
 

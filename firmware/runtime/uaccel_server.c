@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "uaccel_account.h"
 #include "uaccel_frame.h"
 #include "uaccel_log.h"
 #include "uaccel_model.h"
@@ -14,6 +15,9 @@
 
 /* Sequences beyond the one that is expected, in half of their circle, are to come; those before it have been. */
 #define SEQUENCE_PAST 0x8000u
+
+/* Of a record of the accounts: layer, calls, cycles. */
+#define ACCOUNT_RECORD_BYTES 14
 
 typedef char uaccel_assert_hello_fits[UACCEL_BODY_BYTES >= UACCEL_HELLO_REPLY_BYTES + 24u ? 1 : -1];
 typedef char uaccel_assert_body_fits_16_bits[UACCEL_BODY_BYTES <= 65000 ? 1 : -1];
@@ -30,7 +34,7 @@ struct request {
 struct answer {
     uint8_t type;
     uint8_t bytes;
-    uint8_t body[UACCEL_RUN_REPLY_BYTES];
+    uint8_t body[UACCEL_RUN_REPLY_BYTES + UACCEL_FAILURE_BYTES];
 };
 
 static struct {
@@ -46,6 +50,12 @@ static struct {
 } session;
 
 static struct uaccel_frame_reader reader;
+
+static uint32_t cut(const char *text, uint32_t room)
+{
+    const size_t bytes = strlen(text);
+    return bytes < room ? (uint32_t)bytes : room;
+}
 
 static void send_packet(uint8_t type, uint16_t sequence, uint32_t token, const void *body, uint32_t bytes)
 {
@@ -84,6 +94,15 @@ static void refuse(const struct request *request, uint8_t code, uint32_t detail)
 {
     const struct answer error = error_answer(code, detail);
     answer(request, error.type, error.body, error.bytes);
+}
+
+/* Behind the answer's fields: what a driver said of the inference that failed. */
+static void add_failure(struct answer *what)
+{
+    const char *const text = uaccel_account_failure_text();
+    const uint32_t bytes = cut(text, UACCEL_BODY_BYTES - what->bytes);
+    memcpy(what->body + what->bytes, text, bytes);
+    what->bytes = (uint8_t)(what->bytes + bytes);
 }
 
 /* What requests that run the model answer is kept: they are not served twice. */
@@ -149,12 +168,6 @@ static void describe_model(uint8_t *to)
     memcpy(to + UACCEL_HELLO_REPLY_BUILD_AT, model->build, sizeof model->build);
 }
 
-static uint32_t cut(const char *text, uint32_t room)
-{
-    const size_t bytes = strlen(text);
-    return bytes < room ? (uint32_t)bytes : room;
-}
-
 static void hello(const struct request *request)
 {
     uint8_t body[UACCEL_HELLO_REPLY_BYTES];
@@ -166,6 +179,7 @@ static void hello(const struct request *request)
         session.token = request->token;
         session.expected = 1;
         session.verbosity = UACCEL_LOG_WARNING;
+        uaccel_account_clear();
     }
     describe_model(body);
     uaccel_frame_begin(UACCEL_TYPE_HELLO_REPLY, request->sequence, request->token, false);
@@ -210,11 +224,13 @@ static void write_inputs(const struct request *request)
 /* `count` inferences, at least one; stops at one that fails. */
 static int32_t infer(uint32_t count, uint8_t *reply)
 {
+    const struct uaccel_account idle = uaccel_account_total();
     uint64_t ticks = 0, least = UINT64_MAX, instructions = 0;
     int32_t status = 0;
     uint32_t done = 0;
     uaccel_port_stack_paint();
     do {
+        uaccel_account_begin();
         const uint64_t ticks_before = uaccel_port_ticks();
         const uint64_t before = uaccel_port_instructions();
         status = uaccel_model.run();
@@ -230,6 +246,8 @@ static int32_t infer(uint32_t count, uint8_t *reply)
     uaccel_put64(reply + UACCEL_RUN_REPLY_TICKS_AT, ticks);
     uaccel_put64(reply + UACCEL_RUN_REPLY_LEAST_TICKS_AT, least);
     uaccel_put64(reply + UACCEL_RUN_REPLY_INSTRUCTIONS_AT, instructions);
+    uaccel_put32(reply + UACCEL_RUN_REPLY_CALLS_AT, uaccel_account_total().calls - idle.calls);
+    uaccel_put64(reply + UACCEL_RUN_REPLY_CYCLES_AT, uaccel_account_total().cycles - idle.cycles);
     return status;
 }
 
@@ -266,6 +284,8 @@ static void run(const struct request *request)
         result = error_answer(UACCEL_ERROR_INPUT, input_crc);
     } else if (infer(uaccel_get32(request->body + UACCEL_RUN_COUNT_AT), result.body) == 0) {
         deliver(request, result.body);
+    } else {
+        add_failure(&result);
     }
     answer_run(request, &result);
 }
@@ -300,6 +320,9 @@ static void read_layers(const struct request *request, struct uaccel_stream *str
     const int32_t status = uaccel_watch_run(stream, request->body[UACCEL_READ_OBJECT_AT],
                                             uaccel_get16(request->body + UACCEL_READ_INDEX_AT));
     result = status == 0 ? read_answer(stream) : error_answer(UACCEL_ERROR_MODEL, (uint32_t)status);
+    if (status != 0) {
+        add_failure(&result);
+    }
     answer_run(request, &result);
 }
 
@@ -327,6 +350,24 @@ static void read_description(const struct request *request, struct uaccel_stream
     finish_read(request, stream);
 }
 
+/* How many inferences, and a record for each layer in which an accelerator was called. */
+static void read_accounts(const struct request *request, struct uaccel_stream *stream)
+{
+    uint8_t record[ACCOUNT_RECORD_BYTES];
+    uaccel_put32(record, uaccel_account_inferences());
+    uaccel_stream_add(stream, record, 4);
+    for (uint32_t layer = 0; uaccel_model.accounts != NULL && layer < uaccel_model.layer_count; ++layer) {
+        const struct uaccel_account *const account = &uaccel_model.accounts[layer];
+        if (account->calls != 0) {
+            uaccel_put16(record, layer);
+            uaccel_put32(record + 2, account->calls);
+            uaccel_put64(record + 6, account->cycles);
+            uaccel_stream_add(stream, record, sizeof record);
+        }
+    }
+    finish_read(request, stream);
+}
+
 static void read_object(const struct request *request)
 {
     const uint8_t object = request->body[UACCEL_READ_OBJECT_AT];
@@ -347,6 +388,9 @@ static void read_object(const struct request *request)
     case UACCEL_OBJECT_LAYERS:
     case UACCEL_OBJECT_TIMES:
         read_layers(request, &stream);
+        break;
+    case UACCEL_OBJECT_ACCOUNTS:
+        read_accounts(request, &stream);
         break;
     default:
         refuse(request, UACCEL_ERROR_OBJECT, object);

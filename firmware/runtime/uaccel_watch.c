@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "uaccel_account.h"
 #include "uaccel_frame.h"
 #include "uaccel_model.h"
 #include "uaccel_observe.h"
@@ -20,6 +21,7 @@ int32_t uaccel_watch_run(struct uaccel_stream *stream, uint8_t object, uint16_t 
     watch.stream = stream;
     watch.object = object;
     watch.index = index;
+    uaccel_account_begin();
     const int32_t status = uaccel_model.run();
     watch.stream = NULL;
     return status;

@@ -21,6 +21,10 @@ class BoardError(UaccelError):
     """A board file that is wrong, or a board that does not exist."""
 
 
+class AcceleratorError(UaccelError):
+    """An accelerator's description that is wrong, an accelerator that does not exist, or a claim that cannot hold."""
+
+
 class InputError(UaccelError):
     """Input tensors that do not fit the model."""
 
@@ -39,6 +43,16 @@ class DeviceError(UaccelError):
     """The device or the transport to it failed."""
 
     exit_status = 4
+
+
+class LayerError(DeviceError):
+    """An accelerator failed in a layer; ``code`` is what its driver returned, ``text`` what it said."""
+
+    def __init__(self, message: str, layer: int, code: int, text: str) -> None:
+        super().__init__(message)
+        self.layer = layer
+        self.code = code
+        self.text = text
 
 
 class InternalError(UaccelError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,15 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
     }
 
 
+class Accounted(Protocol):
+    """What accelerators did for a layer in one inference."""
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def cycles(self) -> int: ...
+
+
 class Taken(Protocol):
     """What a layer took on the board; None where that could not be measured."""
 
@@ -44,9 +53,22 @@ class Taken(Protocol):
     def instructions(self) -> int | None: ...
 
 
-def layer_report(layer: Layer, runs: int | None, taken: Taken | None = None) -> dict[str, Any]:
-    """``calls``: how often the engine was called in ``runs`` inferences; a view is never called."""
-    calls = None if runs is None else 0 if layer.is_view else runs
+CPU: Final = "cpu"
+
+
+def work_report(engine: str, view: bool, runs: int | None, account: Accounted | None) -> dict[str, Any]:
+    """``calls``: how often the engine was called in ``runs`` inferences, by accelerators' drivers as they say; a view
+    is never called. ``cycles``: those that an accelerator took in one."""
+    if runs is None:
+        return {"calls": None, "cycles": None}
+    once = account.calls if account else 0 if view or engine != CPU else 1
+    return {"calls": runs * once, "cycles": account.cycles if account else 0}
+
+
+def layer_report(
+    layer: Layer, runs: int | None, taken: Taken | None = None, account: Accounted | None = None
+) -> dict[str, Any]:
+    work = work_report(layer.engine, layer.is_view, runs, account)
     return {
         "name": layer.name,
         "op": layer.op,
@@ -56,9 +78,9 @@ def layer_report(layer: Layer, runs: int | None, taken: Taken | None = None) -> 
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
         "outputs": [list(value.info.shape) for value in layer.outputs],
-        "calls": calls,
+        "calls": work["calls"],
         "instructions": taken.instructions if taken else None,
-        "cycles": None,
+        "cycles": work["cycles"],
         "seconds": taken.seconds if taken else None,
     }
 

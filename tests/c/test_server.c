@@ -6,6 +6,7 @@
 
 #include "device_model.h"
 #include "memory_port.h"
+#include "uaccel_account.h"
 #include "uaccel_frame.h"
 #include "uaccel_log.h"
 #include "unit.h"
@@ -330,6 +331,10 @@ static void test_run(void)
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_INSTRUCTIONS_AT), 0xFFFFFFFF);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_INSTRUCTIONS_AT + 4), 0xFFFFFFFF);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_STACK_BYTES_AT), 321);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_CALLS_AT), 3 * 2);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_CYCLES_AT), 3 * WAVE);
+    CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_CYCLES_AT + 4), 0);
+    CHECK_EQ(packets[2].bytes, UACCEL_RUN_REPLY_BYTES);
     const uint32_t crc = uaccel_crc32(uaccel_crc32(0, device_mask, sizeof device_mask), device_sums, sizeof device_sums);
     CHECK_EQ(uaccel_get32(body + UACCEL_RUN_REPLY_OUTPUT_CRC_AT), crc);
     ask_run(2, 6, 0, false); /* at least once */
@@ -383,6 +388,74 @@ static void test_a_run_that_fails(void)
     expect_packet(2, UACCEL_TYPE_ERROR, 4);
     CHECK_EQ(packets[2].body[UACCEL_ERROR_CODE_AT], UACCEL_ERROR_MODEL);
     ask_write(5, 0, "\0\0", 2);
+}
+
+/* The driver's code and words arrive, and arrive again. */
+static void test_an_accelerator_that_fails(void)
+{
+    int16_t poison[SUMS];
+    greet();
+    for (uint32_t i = 0; i < SUMS; ++i) {
+        poison[i] = POISON;
+    }
+    ask_write(1, WAVE, poison, sizeof poison);
+    for (int i = 0; i < 2; ++i) {
+        ask_run(2, 1, 5, false);
+        const struct packet *const reply = &packets[packet_count - 1];
+        const uint32_t status = uaccel_get32(reply->body + UACCEL_RUN_REPLY_STATUS_AT);
+        CHECK_EQ(UACCEL_FAILED_LAYER(status), 2);
+        CHECK_EQ(UACCEL_FAILED_CODE(status), STALLED);
+        CHECK_EQ(reply->bytes, UACCEL_RUN_REPLY_BYTES + strlen(SAYS));
+        CHECK(memcmp(reply->body + UACCEL_RUN_REPLY_BYTES, SAYS, strlen(SAYS)) == 0);
+    }
+    ask_read(3, UACCEL_OBJECT_TIMES, 0, 0, 0, 99);
+    const struct packet *const error = &packets[packet_count - 1];
+    CHECK_EQ(uaccel_get32(error->body + UACCEL_ERROR_DETAIL_AT), (uint32_t)uaccel_layer_failed(2, STALLED));
+    CHECK(memcmp(error->body + UACCEL_ERROR_BYTES, SAYS, strlen(SAYS)) == 0);
+    memset(device_weights, 0, sizeof device_weights);
+    ask_run(4, 2, 1, false);
+    CHECK_EQ(packets[2].bytes, UACCEL_RUN_REPLY_BYTES); /* it says nothing of an earlier one */
+}
+
+static void test_a_drivers_codes(void)
+{
+    static const int32_t odd[] = {0, -1, 0x7FFF, 0x8000, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; ++i) {
+        CHECK_EQ(uaccel_layer_failed(0, odd[i]), UACCEL_CODE_OTHER);
+    }
+    CHECK_EQ(uaccel_layer_failed(0, 1), 1);
+    CHECK_EQ(uaccel_layer_failed(0xFFFF, 0x7FFE), 0x7FFFFFFE);
+}
+
+static void test_accounts(void)
+{
+    greet();
+    ask_read(1, UACCEL_OBJECT_ACCOUNTS, 0, 0, 0, 0xFFFFFFFFu);
+    expect_packet(0, UACCEL_TYPE_DATA, 1);
+    CHECK_EQ(packets[0].bytes, UACCEL_DATA_BYTES + 4); /* no inference, and so no layer */
+    ask_run(2, 1, 3, false);
+    ask_read(3, UACCEL_OBJECT_ACCOUNTS, 0, 0, 0, 0xFFFFFFFFu);
+    CHECK_EQ(packet_count, 3);
+    CHECK_EQ(uaccel_get32(packets[0].body + UACCEL_DATA_BYTES), 3);
+    const uint8_t *const record = packets[1].body + UACCEL_DATA_BYTES;
+    CHECK_EQ(packets[1].bytes, UACCEL_DATA_BYTES + 14);
+    CHECK_EQ(uaccel_get16(record), 2);
+    CHECK_EQ(uaccel_get32(record + 2), 3 * 2);
+    CHECK_EQ(uaccel_get32(record + 6), 3 * WAVE);
+    CHECK_EQ(uaccel_get32(packets[2].body + UACCEL_READ_REPLY_OBJECT_BYTES_AT), 4 + 14);
+    uaccel_account_layer(3); /* beyond the model's layers: in the sum alone */
+    uaccel_account(1, 1);
+    CHECK_EQ(device_accounts[2].calls, 6);
+}
+
+/* What is longer than there is room for is cut off, not written elsewhere. */
+static void test_a_long_failure(void)
+{
+    char text[200];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    uaccel_account_failure(text);
+    CHECK_EQ(strlen(uaccel_account_failure_text()), UACCEL_FAILURE_BYTES - 1);
 }
 
 static void test_run_and_send_the_outputs(void)
@@ -582,6 +655,10 @@ int main(void)
     test_a_repeated_run_is_answered_and_not_done();
     test_run_on_other_inputs_than_were_meant();
     test_a_run_that_fails();
+    test_an_accelerator_that_fails();
+    test_a_drivers_codes();
+    test_accounts();
+    test_a_long_failure();
     test_run_and_send_the_outputs();
     test_read_outputs();
     test_ranges();

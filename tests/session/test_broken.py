@@ -309,7 +309,7 @@ def test_a_fault_is_told_in_the_devices_words() -> None:
     ],
 )
 def test_a_refusal_is_told_in_words(code: int, detail: int, words: str) -> None:
-    error = Error(code, detail).pack()
+    error = Error(code, detail, b"").pack()
     seen = scripted(lambda packet: [reply(packet, Type.ERROR, error)])
     assert seen == f"the scripted device refused to describe the model: {words}"
 

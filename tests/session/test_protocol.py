@@ -108,9 +108,9 @@ def test_a_longer_body_than_is_known_is_read_as_far_as_it_is() -> None:
 
 def test_a_shorter_body_than_is_known() -> None:
     with pytest.raises(DeviceError) as caught:
-        ids.RunReply.unpack(bytes(35))
+        ids.RunReply.unpack(bytes(47))
     assert str(caught.value) == (
-        "the device sent RunReply with 35 bytes, 36 were wanted: build and flash its firmware with this uaccel"
+        "the device sent RunReply with 47 bytes, 48 were wanted: build and flash its firmware with this uaccel"
     )
 
 

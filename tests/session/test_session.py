@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from support.device import Array, Device, VirtualLine, known_inputs, known_outputs, tokens
-from uaccel.errors import DeviceError, InputError
+from uaccel.errors import DeviceError, InputError, LayerError
 from uaccel.session.ids import LogLevel, Verbosity
 from uaccel.session.inputs import ramp
+from uaccel.session.records import Account
 from uaccel.session.session import LogLine, Session
 from uaccel.session.tensors import TensorType
 
@@ -216,9 +217,29 @@ def test_a_model_that_fails(session: Session) -> None:
     poison["wave"][0, :2] = 77
     with pytest.raises(DeviceError, match=r"^the test device: the model returned -5 instead of 0$"):
         session.run(poison)
-    with pytest.raises(DeviceError, match=r"^the test device refused to read the layers: the model returned -5$"):
+    with pytest.raises(DeviceError, match=r"^the test device: the model returned -5 instead of 0$"):
         session.layers(poison)
     assert_outputs(session.run(INPUTS), INPUTS)
+
+
+def test_an_accelerator_that_fails(session: Session) -> None:
+    stalled = {**INPUTS, "weights": np.full(3, 77, np.int16)}
+    words = r"^the test device: layer 2 \(dot\): dotter: the device never finished \(error 6\)$"
+    for ask in (session.run, session.layers, session.layer_times, lambda inputs: session.time(3, inputs)):
+        with pytest.raises(LayerError, match=words) as caught:
+            ask(stalled)
+        assert (caught.value.layer, caught.value.code, caught.value.text) == (2, 6, "the device never finished")
+        assert_outputs(session.run(INPUTS), INPUTS)
+
+
+def test_what_accelerators_did(session: Session) -> None:
+    assert session.accounts() == {}
+    (result,) = session.stream([INPUTS])
+    assert (result.calls, result.cycles) == (2, 40)
+    assert session.time(5).cycles == 40
+    assert session.accounts() == {2: Account(calls=2, cycles=40)}
+    session.reset()
+    assert session.accounts() == {}
 
 
 def test_inputs_by_the_wrong_names(session: Session) -> None:

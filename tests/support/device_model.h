@@ -4,7 +4,8 @@
  *   (layer 1 is a view of it)
  *   sums[k] = sum of wave[i] * weights[k] over i % SUMS == k    int32 [SUMS]   layer 2
  *
- * It fails with FAILURE where wave[0] is POISON and wave[1] is POISON too. */
+ * It fails with FAILURE where wave[0] is POISON and wave[1] is POISON too. Layer 2 is an accelerator's, which takes a
+ * cycle a weight's use and fails where all weights are POISON: with SAYS, and with STALLED. */
 #ifndef UACCEL_TESTS_DEVICE_MODEL_H
 #define UACCEL_TESTS_DEVICE_MODEL_H
 
@@ -12,6 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifndef UACCEL_ACCOUNTING
+#define UACCEL_ACCOUNTING
+#endif
+#include "uaccel_accelerator.h"
 #include "uaccel_model.h"
 #include "uaccel_observe.h"
 
@@ -27,6 +32,8 @@
 #define SUMS 3
 #define POISON 77
 #define FAILURE (-5)
+#define STALLED 6
+#define SAYS "the device never finished"
 
 #define TEXT_(number) #number
 #define TEXT(number) TEXT_(number)
@@ -38,6 +45,21 @@ static int32_t device_sums[SUMS];
 
 /* Told when the model begins. */
 void device_computes(void);
+
+/* A driver, as an accelerator's folder has one. */
+static int32_t dotter(void)
+{
+    if (device_weights[0] == POISON && device_weights[1] == POISON && device_weights[2] == POISON) {
+        UACCEL_ACCOUNT_FAILURE(SAYS);
+        return STALLED;
+    }
+    memset(device_sums, 0, sizeof device_sums);
+    for (size_t i = 0; i < WAVE; ++i) {
+        device_sums[i % SUMS] += device_wave[i] * device_weights[i % SUMS];
+    }
+    UACCEL_ACCOUNT(2, WAVE);
+    return 0;
+}
 
 static int32_t device_run(void)
 {
@@ -51,9 +73,10 @@ static int32_t device_run(void)
     }
     UACCEL_LAYER_END("known", 0, 0, device_mask, sizeof device_mask);
     UACCEL_LAYER_BEGIN("known", 2);
-    memset(device_sums, 0, sizeof device_sums);
-    for (size_t i = 0; i < WAVE; ++i) {
-        device_sums[i % SUMS] += device_wave[i] * device_weights[i % SUMS];
+    UACCEL_ACCOUNT_LAYER(2);
+    const int32_t code = dotter();
+    if (code != 0) {
+        return uaccel_layer_failed(2, code);
     }
     UACCEL_LAYER_END("known", 2, 0, device_sums, sizeof device_sums);
     return 0;
@@ -69,6 +92,8 @@ static const struct uaccel_tensor device_outputs[] = {
     {"sums", sizeof device_sums, device_sums},
 };
 
+static struct uaccel_account device_accounts[3];
+
 static const char *const device_description[] = {
     "{\"model\":\"known\",\n\"inputs\":[",
     "{\"name\":\"wave\",\"dtype\":\"int8\",\"shape\":[1," TEXT(WAVE) "]},\n",
@@ -78,7 +103,7 @@ static const char *const device_description[] = {
     "{\"name\":\"xor\",\"op\":\"xor\",\"engine\":\"cpu\",\"outputs\":[{\"dtype\":\"int8\",\"shape\":[1," TEXT(MASK) "]}]},\n",
     "{\"name\":\"view\",\"op\":\"reshape\",\"engine\":\"cpu\",\"view\":true,"
     "\"outputs\":[{\"dtype\":\"int8\",\"shape\":[" TEXT(MASK) "]}]},\n",
-    "{\"name\":\"dot\",\"op\":\"dot\",\"engine\":\"cpu\",\"outputs\":[{\"dtype\":\"int32\",\"shape\":[" TEXT(SUMS) "]}]}]}",
+    "{\"name\":\"dot\",\"op\":\"dot\",\"engine\":\"dotter\",\"outputs\":[{\"dtype\":\"int32\",\"shape\":[" TEXT(SUMS) "]}]}]}",
     NULL,
 };
 
@@ -93,6 +118,7 @@ const struct uaccel_model uaccel_model = {
     .inputs = device_inputs,
     .outputs = device_outputs,
     .description = device_description,
+    .accounts = device_accounts,
     .run = device_run,
 };
 

@@ -169,13 +169,16 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
     from uaccel.report import compile_report, flash_report, layer_report, ram_report, tensors_report
 
     runs, taken = len(measured.samples), measured.footprint
-    times = {time.layer: time for time in measured.layers}
+    times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
     return compile_report(compiled) | {
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
         "runs": runs,
         "instructions": measured.run.instructions,
-        "accelerator_cycles": None,
-        "layers": [layer_report(layer, runs, times.get(layer.index)) for layer in compiled.program.layers],
+        "accelerator_cycles": measured.run.cycles,
+        "layers": [
+            layer_report(layer, runs, times.get(layer.index), accounts.get(layer.index))
+            for layer in compiled.program.layers
+        ],
         "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
         "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
     }

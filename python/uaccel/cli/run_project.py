@@ -162,19 +162,22 @@ def _report(done: ProjectRun, repeat: int) -> dict[str, Any]:
         "warnings": [],
         "runs": runs,
         "instructions": done.run.instructions,
-        "accelerator_cycles": None,
+        "accelerator_cycles": done.run.cycles,
     }
 
 
 def _layer(row: dict[str, Any], done: ProjectRun, runs: int) -> dict[str, Any]:
+    from uaccel.report import work_report
+
     taken = next((time for time in done.layers if time.layer == row["index"]), None)
-    view = done.model.layers[row["index"]].view
+    view, account = done.model.layers[row["index"]].view, done.run.accounts.get(row["index"])
+    work = work_report(row["engine"], view, runs, account)
     kept = {key: row[key] for key in ("name", "op", "engine", "reason", "operator", "tensor", "macs")}
     return kept | {
         "outputs": [output["shape"] for output in row["outputs"]],
-        "calls": 0 if view else runs,
+        "calls": work["calls"],
         "instructions": taken.instructions if taken else None,
-        "cycles": None,
+        "cycles": work["cycles"],
         "seconds": taken.seconds if taken else None,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from uaccel.session.records import Account
 from uaccel.session.session import Session
 from uaccel.session.tensors import Array
 
@@ -20,6 +21,10 @@ class BatchRun:
     """Of the first run; None where the device cannot count."""
     seconds: float | None = None
     """Of the fastest run."""
+    cycles: int = 0
+    """That accelerators took in the first run, as they count."""
+    accounts: dict[int, Account] = field(default_factory=dict)
+    """What accelerators did in one run, by layer; layers that called none are missing."""
     layers: dict[tuple[int, int], Array] = field(default_factory=dict)
     """Of the last run, by (layer, output), where they were asked for."""
 
@@ -44,5 +49,7 @@ def run_batch(
         stack=max((result.stack for result in results), default=0),
         instructions=results[0].instructions if results else None,
         seconds=min((result.seconds for result in results if result.seconds is not None), default=None),
+        cycles=results[0].cycles if results else 0,
+        accounts=session.accounts(),
         layers=session.layers() if observe else {},
     )

@@ -50,6 +50,7 @@ class ObjectKind(IntEnum):
     OUTPUTS = 2
     LAYERS = 3
     TIMES = 4
+    ACCOUNTS = 5
 
 
 class Flag(IntEnum):
@@ -181,13 +182,17 @@ class RunReply(Message):
     """What came of a run."""
 
     TYPE: ClassVar[int] = Type.RUN_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<iIQQQI")
+    LAYOUT: ClassVar[Struct] = Struct("<iIQQQIIQ")
+    TAIL: ClassVar[bool] = True
     status: int
     output_crc: int
     ticks: int
     least_ticks: int
     instructions: int
     stack_bytes: int
+    calls: int
+    cycles: int
+    failure: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -248,8 +253,10 @@ class Error(Message):
 
     TYPE: ClassVar[int] = Type.ERROR
     LAYOUT: ClassVar[Struct] = Struct("<BI")
+    TAIL: ClassVar[bool] = True
     code: int
     detail: int
+    text: bytes = b""
 
 
 @dataclass(frozen=True)

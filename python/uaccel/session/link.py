@@ -47,9 +47,9 @@ class DeviceResetError(DeviceError):
 class RefusedError(DeviceError):
     """The device has answered that it cannot serve a request; the session goes on."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, error: Error) -> None:
         super().__init__(message)
-        self.code = code
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Link:
             self._step()
         if request.error is not None:
             words = f"{self.name} refused to {request.label}: {_refusal(request.error)}"
-            raise RefusedError(words, request.error.code)
+            raise RefusedError(words, request.error)
         assert request.reply is not None
         return request.reply
 
@@ -354,6 +354,11 @@ def _text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
+def as_signed(word: int) -> int:
+    """A u32 that carries an i32."""
+    return word - (word >> 31 << 32)
+
+
 def _refusal(error: Error) -> str:
     """In words; docs/protocol.md has the table."""
     words = {
@@ -364,7 +369,7 @@ def _refusal(error: Error) -> str:
         ErrorCode.INPUT: "its inputs are not what was sent; its memory, or a driver, has changed them",
         ErrorCode.RUN: "the outputs are of another run",
         ErrorCode.OBSERVE: "its firmware cannot watch layers; build it with -DOBSERVE=ON",
-        ErrorCode.MODEL: f"the model returned {error.detail - (error.detail >> 31 << 32)}",
+        ErrorCode.MODEL: f"the model returned {as_signed(error.detail)}",
         ErrorCode.FORGOTTEN: "it does not remember the answer; start again",
     }
     return words.get(ErrorCode(error.code), "") if error.code in set(ErrorCode) else f"error {error.code}"

@@ -14,6 +14,9 @@ LAYER: Final = struct.Struct("<HHI")
 """layer, output, bytes; the data follows"""
 TIME: Final = struct.Struct("<HQQ")
 """layer, ticks, instructions"""
+INFERENCES: Final = struct.Struct("<I")
+ACCOUNT: Final = struct.Struct("<HIQ")
+"""layer, calls, cycles"""
 NO_COUNT: Final = (1 << 64) - 1
 
 
@@ -25,6 +28,30 @@ class LayerTime:
     name: str
     seconds: float | None
     instructions: int | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """What accelerators did for one layer in one inference: the mean, as every inference does the same."""
+
+    calls: int
+    cycles: int
+
+
+def accounts(data: bytes, model: ModelInfo) -> dict[int, Account]:
+    """By layer; those that called no accelerator are missing."""
+    (inferences,) = _unpack(INFERENCES, data, 0)
+    found = {}
+    for position in range(INFERENCES.size, len(data), ACCOUNT.size):
+        layer, calls, cycles = _unpack(ACCOUNT, data, position)
+        if layer >= len(model.layers):
+            raise _unknown(layer)
+        found[layer] = Account(round(calls / max(1, inferences)), round(cycles / max(1, inferences)))
+    return found
+
+
+def _unknown(layer: int) -> DeviceError:
+    return DeviceError(f"the device speaks of layer {layer}, which the model does not have")
 
 
 def layer_outputs(data: bytes, model: ModelInfo) -> dict[tuple[int, int], Array]:
@@ -57,7 +84,7 @@ def layer_times(data: bytes, model: ModelInfo, rate: float | None = None) -> lis
     for position in range(0, len(data), TIME.size):
         layer, ticks, instructions = _unpack(TIME, data, position)
         if layer >= len(model.layers):
-            raise DeviceError(f"the device speaks of layer {layer}, which the model does not have")
+            raise _unknown(layer)
         seconds = ticks / model.ticks_per_second if model.ticks_per_second else None
         counted = instructions_of(instructions, ticks, model.ticks_per_second, rate)
         times.append(LayerTime(layer, model.layers[layer].name, seconds, counted))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
-from uaccel.errors import DeviceError, InputError
+from uaccel.errors import DeviceError, InputError, LayerError
 from uaccel.session.description import Identity, ModelInfo, read_description
 from uaccel.session.ids import (
     ErrorCode,
@@ -26,20 +26,24 @@ from uaccel.session.ids import (
     Write,
 )
 from uaccel.session.inputs import ramp
-from uaccel.session.link import Link, RefusedError, Timeouts, Traffic
+from uaccel.session.link import Link, RefusedError, Timeouts, Traffic, as_signed
 from uaccel.session.ports import open_port
 from uaccel.session.process import ProcessTransport
-from uaccel.session.records import LayerTime, instructions_of, layer_outputs, layer_times
+from uaccel.session.records import Account, LayerTime, instructions_of, layer_outputs, layer_times
+from uaccel.session.records import accounts as read_accounts
 from uaccel.session.request import Pieces, Request
 from uaccel.session.tensors import Array
 from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF
 TO_THE_END: Final = 0xFFFFFFFF
+CODE_BITS: Final = 15
+"""Of a model's status above 0: the driver's code, below the layer's number."""
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
 AHEAD: Final = 4
 """How many inferences are under way at most."""
+ACCOUNTS_LABEL: Final = "read what accelerators did"
 WRITE_HEAD: Final = Write.LAYOUT.size
 
 Inputs = Mapping[str, Array]
@@ -53,6 +57,10 @@ class Result:
     seconds: float | None
     instructions: int | None
     stack: int
+    calls: int = 0
+    """Of accelerators."""
+    cycles: int = 0
+    """That accelerators took, as they count."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Timing:
     seconds: float | None
     least_seconds: float | None
     instructions: float | None
+    cycles: float = 0.0
+    """That accelerators took, as they count."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +192,7 @@ class Session:
             seconds=self._seconds(reply.ticks / runs),
             least_seconds=self._seconds(reply.least_ticks),
             instructions=None if instructions is None else instructions / runs,
+            cycles=reply.cycles / runs,
         )
 
     def reset(self) -> None:
@@ -213,6 +224,14 @@ class Session:
         self._write_or_keep(inputs)
         data = self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers")
         return layer_times(data, self.model, self._transport.instructions_per_second)
+
+    def accounts(self) -> dict[int, Account]:
+        """What accelerators did in each layer that called one, in one inference: the mean since the session began."""
+        pieces = Pieces()
+        request = self._link.submit(Read(ObjectKind.ACCOUNTS, 0, 0, 0, TO_THE_END), ACCOUNTS_LABEL, on_data=pieces.add)
+        pieces.size = ReadReply.unpack(self._link.wait(request)).object_bytes
+        self._fill(ObjectKind.ACCOUNTS, pieces, ACCOUNTS_LABEL)
+        return read_accounts(pieces.value(), self.model)
 
     # ------------------------------------------------------------------------------------------------ the parts
 
@@ -273,8 +292,17 @@ class Session:
     def _run_reply(self, request: Request) -> RunReply:
         reply = RunReply.unpack(self._link.wait(request))
         if reply.status != 0:
-            raise DeviceError(f"{self._link.name}: the model returned {reply.status} instead of 0")
+            raise self._failed(reply.status, reply.failure)
         return reply
+
+    def _failed(self, status: int, said: bytes) -> DeviceError:
+        """What the model returned, in words."""
+        layer, code = status >> CODE_BITS, status & ((1 << CODE_BITS) - 1)
+        if status <= 0 or layer >= len(self.model.layers):
+            return DeviceError(f"{self._link.name}: the model returned {status} instead of 0")
+        info, text = self.model.layers[layer], said.decode(errors="replace")
+        words = f"{info.engine}: {text} (error {code})" if text else f"{info.engine}: error {code}"
+        return LayerError(f"{self._link.name}: layer {layer} ({info.name}): {words}", layer, code, text)
 
     def _begin(self) -> _Sample:
         """Run, and have the outputs sent."""
@@ -296,7 +324,7 @@ class Session:
         try:
             reply = self._run_reply(sample.request)
         except RefusedError as error:
-            if error.code != ErrorCode.FORGOTTEN:
+            if error.error.code != ErrorCode.FORGOTTEN:
                 raise
             raise _TooLateError from None
         if sample.outputs.missing() and sample.run != self._runs:
@@ -305,7 +333,14 @@ class Session:
         data = sample.outputs.value()
         if zlib.crc32(data) != reply.output_crc:
             raise DeviceError(f"{self._link.name} sent outputs that are not those it computed: run again")
-        return Result(self._unpacked(data), self._seconds(reply.ticks), self._instructions(reply), reply.stack_bytes)
+        return Result(
+            outputs=self._unpacked(data),
+            seconds=self._seconds(reply.ticks),
+            instructions=self._instructions(reply),
+            stack=reply.stack_bytes,
+            calls=reply.calls,
+            cycles=reply.cycles,
+        )
 
     def _unpacked(self, data: bytes) -> dict[str, Array]:
         outputs, offset = {}, 0
@@ -340,12 +375,20 @@ class Session:
         for _ in range(ATTEMPTS):
             read = Read(kind, index, 0, *part)
             request = self._link.submit(read, label, limit=self._link.timeouts.run, on_data=pieces.add)
-            pieces.size = ReadReply.unpack(self._link.wait(request)).object_bytes
+            pieces.size = ReadReply.unpack(self._wait_for_model(request)).object_bytes
             gaps = pieces.missing()
             if not gaps:
                 return pieces.value()
             part = (gaps[0][0], gaps[-1][0] + gaps[-1][1] - gaps[0][0])
         raise self._incomplete(label)
+
+    def _wait_for_model(self, request: Request) -> bytes:
+        try:
+            return self._link.wait(request)
+        except RefusedError as refused:
+            if refused.error.code == ErrorCode.MODEL:
+                raise self._failed(as_signed(refused.error.detail), refused.error.text) from None
+            raise
 
     def _incomplete(self, label: str) -> DeviceError:
         return DeviceError(f"{self._link.name}: cannot {label} over this line, {ATTEMPTS} attempts lost parts of it")

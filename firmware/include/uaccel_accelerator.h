@@ -1,0 +1,56 @@
+/* What generated code and an accelerator's driver tell of their work: how often the accelerator was called, how many
+ * cycles it took, and why it failed.
+ *
+ * Off by default, when it costs nothing and needs nothing. Firmware projects build with UACCEL_ACCOUNTING defined:
+ * their session server provides the functions and tells the host. A product leaves it out, or provides its own. */
+#ifndef UACCEL_ACCELERATOR_H
+#define UACCEL_ACCELERATOR_H
+
+#include <stdint.h>
+
+/* What accelerators did for one layer, since the session began. */
+struct uaccel_account {
+    uint32_t calls;
+    uint64_t cycles;
+};
+
+#ifdef UACCEL_ACCOUNTING
+
+/* Generated code, before an accelerator's layer: whatever drivers tell from now on is of this one. */
+void uaccel_account_layer(uint32_t layer);
+
+/* A driver, after `calls` commands of its device that took so many of the device's own cycles together; 0 cycles where
+ * the device does not count them. From main() alone, not from an interrupt. */
+void uaccel_account(uint32_t calls, uint64_t cycles);
+
+/* A driver, before it returns an error: one line of UTF-8 that says what happened, such as "the device never finished
+ * (status 0x12)". It is copied and may lie on the stack; what is beyond 79 bytes is cut off. */
+void uaccel_account_failure(const char *text);
+
+#define UACCEL_ACCOUNT_LAYER(layer) uaccel_account_layer(layer)
+#define UACCEL_ACCOUNT(calls, cycles) uaccel_account((calls), (cycles))
+#define UACCEL_ACCOUNT_FAILURE(text) uaccel_account_failure(text)
+
+#else
+
+#define UACCEL_ACCOUNT_LAYER(layer) ((void)0)
+#define UACCEL_ACCOUNT(calls, cycles) ((void)(calls), (void)(cycles))
+#define UACCEL_ACCOUNT_FAILURE(text) ((void)(text))
+
+#endif
+
+/* A driver's code that is none of 1 to 0x7FFE counts as this one. */
+#define UACCEL_CODE_OTHER 0x7FFF
+
+/* What a run function returns when a layer's driver has returned `code`: a number above 0, from which
+ * UACCEL_FAILED_LAYER and UACCEL_FAILED_CODE tell both. */
+static inline int32_t uaccel_layer_failed(uint32_t layer, int32_t code)
+{
+    const uint32_t told = code > 0 && code < UACCEL_CODE_OTHER ? (uint32_t)code : UACCEL_CODE_OTHER;
+    return (int32_t)((layer & 0xFFFFu) << 15 | told);
+}
+
+#define UACCEL_FAILED_LAYER(status) ((uint32_t)(status) >> 15)
+#define UACCEL_FAILED_CODE(status) ((uint32_t)(status) & 0x7FFFu)
+
+#endif
