@@ -8,6 +8,20 @@
 
 #include <stdint.h>
 
+/* What a driver's functions return: 0 when all is well. Codes of a vendor's own begin at UACCEL_ACCELERATOR_OWN. */
+enum uaccel_accelerator_code {
+    UACCEL_ACCELERATOR_OK = 0,
+    UACCEL_ACCELERATOR_TIMEOUT = 1,  /* the device did not finish */
+    UACCEL_ACCELERATOR_ERROR = 2,    /* the device reports an error */
+    UACCEL_ACCELERATOR_GONE = 3,     /* the device does not answer: its registers read all ones */
+    UACCEL_ACCELERATOR_IDENTITY = 4, /* another device is there */
+    UACCEL_ACCELERATOR_VERSION = 5,  /* the device is of a version that the driver does not know */
+    UACCEL_ACCELERATOR_BUS = 6,      /* the device was refused access to memory */
+    UACCEL_ACCELERATOR_STREAM = 7,   /* the command stream is damaged or truncated */
+    UACCEL_ACCELERATOR_ARGUMENT = 8, /* the driver was asked for something that the device cannot do */
+    UACCEL_ACCELERATOR_OWN = 64
+};
+
 /* What accelerators did for one layer, since the session began. */
 struct uaccel_account {
     uint32_t calls;

@@ -28,6 +28,11 @@
 #define UACCEL_CONSTANT UACCEL_ALIGNED(4)
 #endif
 
+/* Where constants lie that an accelerator reads by itself; define it to place them in memory that it reaches. */
+#ifndef UACCEL_DEVICE_CONSTANT
+#define UACCEL_DEVICE_CONSTANT UACCEL_ALIGNED(16)
+#endif
+
 /* Where the workspace lies; define it to place it, for example __attribute__((section(".dtcm"))). */
 #ifndef UACCEL_WORKSPACE
 #define UACCEL_WORKSPACE

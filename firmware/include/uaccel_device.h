@@ -1,0 +1,53 @@
+/* A functional model of an accelerator: what stands in for the hardware wherever there is none.
+ *
+ * The same source runs inside the host's process, behind QEMU's boards and in plain C unit tests. It sees registers from
+ * the one side and a bus from the other, and nothing else: no heap, no files, no clock.
+ *
+ * A model is functional: the register write that starts a job does the whole job before it returns, and the next read
+ * of the status register says that it is done. How long the hardware would have taken is counted in cycles. */
+#ifndef UACCEL_DEVICE_H
+#define UACCEL_DEVICE_H
+
+#include <stdint.h>
+
+/* The memory that the device reaches, and its interrupt line. */
+struct uaccel_bus {
+    void *context; /* of the three functions below */
+    /* Copy `bytes` from or to `address`. 0, or -1 where no memory answers at all of these addresses: then nothing was
+     * copied, and the model does what the hardware does at a bus error. */
+    int32_t (*read)(void *context, uint32_t address, void *to, uint32_t bytes);
+    int32_t (*write)(void *context, uint32_t address, const void *from, uint32_t bytes);
+    /* Raise (1) or lower (0) the interrupt line. Nothing follows of it where drivers poll. */
+    void (*interrupt)(void *context, int32_t level);
+};
+
+/* What can be wrong with a device, to see that drivers notice. */
+enum uaccel_device_fault {
+    UACCEL_FAULT_NONE,
+    UACCEL_FAULT_HANG,    /* a job that is started never finishes */
+    UACCEL_FAULT_ERROR,   /* a job that is started ends at once, with the error status and without results */
+    UACCEL_FAULT_VANISH,  /* reads are all ones, writes are lost; made outside the model */
+    UACCEL_FAULT_VERSION, /* the version register tells another version */
+    UACCEL_FAULT_DMA      /* the bus refuses every access; made outside the model */
+};
+
+/* One device. The file device/<anything>.c of accelerator NAME defines
+ *   const struct uaccel_device_model NAME_device;
+ * and every other name in there that is not static begins with NAME as well: models are linked together. */
+struct uaccel_device_model {
+    const char *name; /* the accelerator's */
+    uint32_t window;  /* bytes of registers, from offset 0 on; those beyond are not there */
+    uint32_t start;   /* offset of the register whose write starts a job; faults count by it */
+    void *state;      /* memory of the model's own, handed to every function below */
+    /* As after power-on. `bus` stays valid. Called before all else, and again whenever the firmware starts anew. */
+    void (*reset)(void *state, const struct uaccel_bus *bus);
+    /* `offset` is a multiple of 4, below `window`. */
+    uint32_t (*read)(void *state, uint32_t offset);
+    void (*write)(void *state, uint32_t offset, uint32_t value);
+    /* Cycles that jobs took since the last reset. */
+    uint64_t (*cycles)(const void *state);
+    /* From now until the next reset be as UACCEL_FAULT_HANG, _ERROR or _VERSION says. NULL: none of them can be had. */
+    void (*inject)(void *state, enum uaccel_device_fault fault);
+};
+
+#endif
