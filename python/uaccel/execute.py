@@ -26,7 +26,7 @@ from uaccel.session.description import Identity
 from uaccel.session.link import Timeouts
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.records import LayerTime
-from uaccel.session.session import Session
+from uaccel.session.session import LogLine, Session
 from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
@@ -89,8 +89,10 @@ def run_on_board(
     port: str = "",
     profile: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
+    on_log: Callable[[LogLine], None] | None = None,
 ) -> Measured:
-    """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done.
+    """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done,
+    ``on_log`` what the device's log says.
 
     With ``profile`` a second build, which calls an observer after every layer, tells what each layer takes; so it
     does without being asked where instructions can be counted. With ``port`` the board is one that runs already.
@@ -101,7 +103,7 @@ def run_on_board(
     build = build_project(folder)
     taken = _measure(folder, build, compiled)
     progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
-    with connect(board, firmware_of(build), identity(compiled), port) as session:
+    with connect(board, firmware_of(build), identity(compiled), port, on_log=on_log) as session:
         run = run_batch(session, samples, count=count)
     layers: list[LayerTime] = []
     if not port and (profile or run.instructions is not None):

@@ -22,7 +22,7 @@ from uaccel.session.ports import BITS_PER_BYTE
 from uaccel.session.project import ProjectTransport
 from uaccel.session.qemu import counted_per_second, counting_options
 from uaccel.session.records import LayerTime
-from uaccel.session.session import Session
+from uaccel.session.session import LogLine, Session
 from uaccel.session.tensors import Array, TensorType
 from uaccel.toolchain import find_command
 
@@ -54,6 +54,7 @@ def run_project(
     port: str = "",
     profile: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
+    on_log: Callable[[LogLine], None] | None = None,
 ) -> ProjectRun:
     """``load`` gives the samples for the model's inputs; ``board``, where given, must be the project's.
 
@@ -65,7 +66,7 @@ def run_project(
             server.require("port", port_from_here(port))
         project = _Project(server, folder, port, progress)
         project.require_board(board)
-        with project.session(observe=False) as session:
+        with project.session(observe=False, on_log=on_log) as session:
             samples = load(session.model.inputs)
             progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
             run = run_batch(session, samples, count=count)
@@ -100,7 +101,7 @@ class _Project:
         if board is not None and self.board not in (None, board):
             raise UaccelError(f"{self._folder} is for board {self.board}, not {board}; leave --board away")
 
-    def session(self, *, observe: bool) -> Session:
+    def session(self, *, observe: bool, on_log: Callable[[LogLine], None] | None = None) -> Session:
         rate, counted = None, None
         if self._run is not None:
             self._server.require("observe", observe)
@@ -112,7 +113,7 @@ class _Project:
                 counted = counted_per_second(words)
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
         line = ProjectTransport(self._server, bytes_per_second=rate, instructions_per_second=counted)
-        return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS)
+        return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS, on_log=on_log)
 
     def footprint(self) -> Footprint | None:
         build = self._build_folder(observe=False)

@@ -243,6 +243,14 @@ def test_a_device_that_fails_is_status_4(small: Path, tmp_path: Path, statement:
     assert [path.name for path in tmp_path.iterdir()] == ["firmware"]
 
 
+def test_what_the_device_logs_is_shown(small: Path, tmp_path: Path) -> None:
+    """Once: the profile's second build runs the model again, and is no news."""
+    logs = 'static int said; void uaccel_log(unsigned char, const char *); if (said++ == 0) { uaccel_log(2, "warm"); }'
+    done = process("run", small, "--json", "--profile", prelude=with_clamp(tmp_path, logs))
+    assert done.status == 0
+    assert [line for line in done.err.splitlines() if "warm" in line] == ["uaccel: the firmware: warning: warm"]
+
+
 def test_people_see_outputs_and_the_proof(small: Path, call: Call) -> None:
     done = call("run", small, "--verify")
     assert done.status == 0

@@ -201,7 +201,10 @@ def test_log(device: Device) -> None:
     line._say(line.now, device.log(LogLevel.ERROR, "not sent either"))
     session.run(INPUTS)
     assert session.log == heard
-    assert heard == [LogLine(LogLevel.WARNING, "half full", 0), LogLine(LogLevel.DEBUG, "héllo", 1)]
+    assert heard == [
+        LogLine("the test device", LogLevel.WARNING, "half full", 0),
+        LogLine("the test device", LogLevel.DEBUG, "héllo", 1),
+    ]
 
 
 def test_a_fault_of_the_device(device: Device) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from uaccel.session.session import LogLine
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout, and nothing else.")]
 """The parameter that every command has: ``as_json: JsonFlag = False``."""
 
@@ -77,9 +79,12 @@ def console(stream: IO[str]) -> Console:
 
 def say(line: str) -> None:
     """One line for a person, on stderr; what a terminal would not print is escaped."""
-    safe = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(line.splitlines()))
     if sys.stderr is not None:  # print would take stdout for it
-        print(f"uaccel: {safe}", file=sys.stderr, flush=True)
+        print(f"uaccel: {_printable(line)}", file=sys.stderr, flush=True)
+
+
+def _printable(line: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(line.splitlines()))
 
 
 @contextmanager
@@ -124,6 +129,15 @@ class Steps:
     def count(self, done: int, total: int) -> None:
         """So many parts of the step are done, of how many."""
 
+    def log(self, line: LogLine) -> None:
+        """The device's log says something."""
+        say(_log_words(line))
+
+
+def _log_words(line: LogLine) -> str:
+    lost = f" ({line.lost} lines before it were lost)" if line.lost else ""
+    return f"{line.device}: {line.level.name.lower()}: {line.text}{lost}"
+
 
 class _ShownSteps(Steps):
     def __init__(self, screen: Console) -> None:
@@ -142,6 +156,9 @@ class _ShownSteps(Steps):
     def count(self, done: int, total: int) -> None:
         if self._live is not None:
             self._live.update(self._live.task_ids[0], completed=done, total=total)
+
+    def log(self, line: LogLine) -> None:
+        self._screen.print(f"  {_printable(_log_words(line))}", style="yellow", soft_wrap=True)
 
     def stop(self) -> None:
         """Take away what moves."""

@@ -147,7 +147,9 @@ def _run(
     types = tensor_types(compiled.model.signature.inputs)
     samples = load_inputs(inputs, types) if inputs else [[ramp(tensor) for tensor in types]]
     runs = [sample for sample in samples for _ in range(repeat)]
-    return run_on_board(compiled, board, runs, folder, step, port=port, profile=profile, count=step.count)
+    return run_on_board(
+        compiled, board, runs, folder, step, port=port, profile=profile, count=step.count, on_log=step.log
+    )
 
 
 def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:

@@ -118,6 +118,7 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
         port=wishes.port,
         profile=wishes.profile,
         count=step.count,
+        on_log=step.log,
     )
     if wishes.outputs is not None:
         _write_outputs(wishes.outputs, done, wishes.repeat)

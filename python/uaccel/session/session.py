@@ -77,8 +77,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of the device's log; ``lost`` lines were sent before it and never arrived."""
+    """A line of the log of ``device``; ``lost`` lines were sent before it and never arrived."""
 
+    device: str
     level: LogLevel
     text: str
     lost: int
@@ -250,7 +251,8 @@ class Session:
 
     def _take_log(self, log: Log, number: int) -> None:
         level = LogLevel(min(log.level, LogLevel.ERROR))
-        line = LogLine(level, log.text.decode(errors="replace"), max(0, number - self._log_lines))
+        lost = max(0, number - self._log_lines)
+        line = LogLine(self._link.name, level, log.text.decode(errors="replace"), lost)
         self._log_lines = number + 1
         self.log.append(line)
         if self._on_log is not None:
