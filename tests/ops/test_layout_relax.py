@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,39 +10,15 @@ import pytest
 
 from support.exactness import assert_same
 from support.hostlib import Array, HostModel
-from uaccel.emit.generate import generate
-from uaccel.emit.options import EmitOptions
-from uaccel.lower.from_relax import lower
-from uaccel.memory.placement import place
-from uaccel.model import ImportedModel, Signature, TensorInfo, TensorSpec
-from uaccel.ops.base import constant, type_info
+from support.relax_modules import Build, compiled
+from uaccel.ops.base import constant
 from uaccel.pipeline import Compiled
 from uaccel.reference import Executor
-from uaccel.tvm_api import ModuleBuilder, main_result, relax
-
-Build = Callable[..., Any]
+from uaccel.tvm_api import relax
 
 INT8S = np.arange(-30, 30, dtype=np.int8)
 TABLE = INT8S.reshape(10, 6)
 FLOATS = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
-
-
-def compiled(inputs: Sequence[Array], build: Build) -> Compiled:
-    """The module whose result is ``build`` of variables like the inputs, without any front end."""
-    builder = ModuleBuilder()
-    specs = tuple(TensorSpec(f"x{i}", TensorInfo(x.shape, str(x.dtype))) for i, x in enumerate(inputs))
-    parameters = [relax.Var(spec.name, relax.TensorType(spec.info.shape, spec.info.dtype)) for spec in specs]
-    with builder.function(parameters) as block:
-        block.finish(build(*parameters))
-    module = builder.module
-    ty = main_result(module).ty
-    infos = [type_info(entry) for entry in getattr(ty, "fields", [ty])]
-    outputs = tuple(TensorSpec(f"y{i}", info) for i, info in enumerate(infos))
-    model = ImportedModel("model", "relax", "", module, Signature(specs, outputs), {}, {})
-    program = lower(model, "model")
-    placement, options = place(program), EmitOptions()
-    generated = generate(program, placement, options, "")
-    return Compiled(model, program, placement, generated, options, "host", {"import": module})
 
 
 def functions(found: Compiled) -> list[str]:

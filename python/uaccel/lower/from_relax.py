@@ -197,21 +197,31 @@ def choose(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, 
     """The first kernel that fits; where none does, C from TVM's own lowering."""
     operator = operator_of(call)
     if operator is not None:
-        return _integer_step(operator, call, operands, outputs)
+        return _integer_step(operator, call, operands, outputs, symbol)
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
         return _Step(op, kernels[0], _describe(kernels[0]))
-    kernel, definition = fallback_layer(call, operands, symbol)
-    return _Step(op, kernel, f"no CPU kernel for {call.op.name}: C from its TIR (TIR fallback)", 0, definition)
+    return _fallback_step(op, call, operands, symbol)
 
 
 def _integer_step(
-    operator: IntegerOperator[Any], call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]
+    operator: IntegerOperator[Any],
+    call: Any,
+    operands: tuple[Operand, ...],
+    outputs: tuple[TensorInfo, ...],
+    symbol: str,
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
-    kernel = operator.kernels(site)[0]
-    return _Step(operator.name, kernel, _describe(kernel), operator.macs(site))
+    macs, kernels = operator.macs(site), operator.kernels(site)
+    if not kernels:
+        return _fallback_step(operator.name, call, operands, symbol, macs)
+    return _Step(operator.name, kernels[0], _describe(kernels[0]), macs)
+
+
+def _fallback_step(op: str, call: Any, operands: tuple[Operand, ...], symbol: str, macs: int = 0) -> _Step:
+    kernel, definition = fallback_layer(call, operands, symbol)
+    return _Step(op, kernel, f"no CPU kernel for {call.op.name}: C from its TIR (TIR fallback)", macs, definition)
 
 
 def _describe(kernel: Kernel) -> str:

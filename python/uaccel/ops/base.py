@@ -95,7 +95,7 @@ class IntegerOperator(abc.ABC, Generic[A]):
 
     @abc.abstractmethod
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
-        """The ways the CPU can compute it, most specialised first; the last one always works."""
+        """The ways the CPU can compute it, most specialised first; none: C from its meaning, by the TIR fallback."""
 
     def macs(self, site: Site[A]) -> int:
         """Multiply-accumulates of one inference, counting nothing for other work."""
