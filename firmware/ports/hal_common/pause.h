@@ -4,8 +4,12 @@
 
 #include <stdint.h>
 
-/* Sleep until the device may have finished, where it has an interrupt; else do nothing. Returns how many looks that was
- * worth, at least 1. Weak: a port may provide it. */
+/* Sleep until the device may have finished, where that can be done; else do nothing. Returns how many looks that was
+ * worth, at least 1. Weak: does nothing, unless another part of the HAL provides it. */
 uint32_t uaccel_hal_pause(const void *device);
+
+/* Sleep until interrupt `irq` is pending, or any other that is enabled. Returns as uaccel_hal_pause. Weak: does nothing,
+ * unless the CPU's part of the HAL provides it. */
+uint32_t uaccel_pause_until_interrupt(uint32_t irq);
 
 #endif

@@ -48,12 +48,6 @@ static int32_t timed_out(uint32_t offset, uint32_t seen)
     return UACCEL_ACCELERATOR_TIMEOUT;
 }
 
-__attribute__((weak)) uint32_t uaccel_hal_pause(const void *device)
-{
-    (void)device;
-    return 1;
-}
-
 int32_t uaccel_hal_wait(void *device, uint32_t offset, uint32_t mask, uint32_t value, uint32_t polls)
 {
     uint32_t done = 0;
