@@ -12,7 +12,8 @@ import pytest
 from support.boards import WARNINGS, board_with_tools
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
-from uaccel.session.counting import cache_folder, plugin_for, plugin_options
+from uaccel.session.counting import plugin_for, plugin_options
+from uaccel.session.plugins import cache_folder
 from uaccel.session.qemu import qemu_command
 from uaccel.toolchain import FoundProgram, find_command
 

@@ -7,36 +7,14 @@
  * count: interrupt handlers, and the functions that measure.
  *
  * QEMU tells where in its own memory an instruction lies; the window is in the same emulated memory, so its place
- * follows. That also works where the guest sees ROM, and needs no shared memory file.
- *
- * No distribution packages QEMU's header, so what is used of it is declared here: interface 1 (QEMU 4.2 to 8.2), or
- * with UACCEL_QEMU_PLUGIN_API=2 interface 2 and later (from QEMU 9.0 on). */
+ * follows. That also works where the guest sees ROM, and needs no shared memory file. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef UACCEL_QEMU_PLUGIN_API
-#define UACCEL_QEMU_PLUGIN_API 1
-#endif
-
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_info_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t cb,
-                                            enum qemu_plugin_cb_flags flags, void *userdata);
+#include "qemu_api.h"
 
 #if UACCEL_QEMU_PLUGIN_API == 1
 
@@ -166,13 +144,9 @@ static bool take_option(const char *option)
     return false;
 }
 
-#define EXPORT __attribute__((visibility("default")))
+int qemu_plugin_version = UACCEL_QEMU_PLUGIN_API;
 
-EXPORT extern int qemu_plugin_version;
-EXPORT int qemu_plugin_version = UACCEL_QEMU_PLUGIN_API;
-
-EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv);
-EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
+int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
 {
     (void)info;
     for (int i = 0; i < argc; ++i) {

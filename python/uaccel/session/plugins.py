@@ -1,0 +1,111 @@
+"""Plugins for QEMU, which are sources of ours: built at first use for the QEMU that is there, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uaccel.errors import ToolError
+from uaccel.resources import data_dir
+from uaccel.toolchain import FoundProgram, find_program
+
+SECOND_INTERFACE: Final = (9, 0)
+"""The version of QEMU that dropped the first plugin interface."""
+_FLAGS: Final = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+_THUMB_BIT: Final = 1
+
+
+@dataclass(frozen=True)
+class PluginSource:
+    """``includes`` are folders of headers; ``generated`` are further sources, as text by file name."""
+
+    name: str
+    about: str
+    """For messages: "the counting plugin"."""
+    sources: Sequence[Path]
+    includes: Sequence[Path] = ()
+    generated: Mapping[str, str] = field(default_factory=dict)
+
+
+def cache_folder() -> Path:
+    """Where what is built once is kept; a user's cache may be deleted at any time."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "uaccel"
+
+
+def ports_folder(name: str) -> Path:
+    """A folder of ``firmware/ports``."""
+    return data_dir("firmware") / "ports" / name
+
+
+def build_plugin(plugin: PluginSource, qemu: FoundProgram) -> Path:
+    """The plugin, built at first use; :class:`ToolError` where this QEMU takes none or no compiler is there."""
+    usage = subprocess.run([*qemu.command, "-help"], capture_output=True, text=True, check=False)
+    if "\n-plugin " not in usage.stdout:
+        raise ToolError(f"{qemu.path} was built without support for plugins")
+    interface = 2 if qemu.version >= SECOND_INTERFACE else 1
+    compiler = find_program("C compiler")
+    fingerprint = _fingerprint(plugin, repr((compiler.command, compiler.version, _FLAGS)))
+    target = cache_folder() / f"{plugin.name}-{interface}-{fingerprint[:16]}.so"
+    if not target.is_file():
+        includes = [f"-I{folder}" for folder in plugin.includes]
+        _build([*compiler.command, *_FLAGS, f"-DUACCEL_QEMU_PLUGIN_API={interface}", *includes], plugin, target)
+    return target
+
+
+def plugin_words(plugin: Path, options: Mapping[str, int | str]) -> list[str]:
+    """For QEMU's command line."""
+    words = [str(plugin), *(f"{name}={_text(value)}" for name, value in options.items())]
+    return ["-plugin", ",".join(word.replace(",", ",,") for word in words)]
+
+
+def code_address(symbol: int) -> int:
+    """Of a function's first instruction, whose symbol may carry Thumb's bit."""
+    return symbol & ~_THUMB_BIT
+
+
+def _text(value: int | str) -> str:
+    return f"{value:#x}" if isinstance(value, int) else value
+
+
+def _fingerprint(plugin: PluginSource, how: str) -> str:
+    digest = hashlib.sha256(how.encode())
+    for path in [*plugin.sources, *_headers(plugin.includes)]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, text in plugin.generated.items():
+        digest.update(name.encode() + b"\0" + text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _headers(folders: Iterable[Path]) -> list[Path]:
+    return [header for folder in folders for header in sorted(folder.glob("*.h"))]
+
+
+def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
+    """Under a name of its own first: another process may do the same."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            made = Path(folder) / target.name
+            sources = [str(path) for path in plugin.sources]
+            for name, text in plugin.generated.items():
+                (Path(folder) / name).write_text(text, encoding="utf-8")
+                sources.append(str(Path(folder) / name))
+            done = subprocess.run([*command, "-o", str(made), *sources], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise ToolError(f"building {plugin.about} failed ({command[0]}): {_reason(done.stderr)}")
+            made.replace(target)
+    except OSError as error:
+        raise ToolError(f"cannot write to {target.parent}: {error.strerror}; set XDG_CACHE_HOME elsewhere") from error
+
+
+def _reason(words: str) -> str:
+    """The first line that tells an error, else the first one."""
+    lines = words.strip().splitlines() or ["no message"]
+    return next((line for line in lines if "error:" in line or "undefined reference" in line), lines[0])
