@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from uaccel.accelerator import Accelerator
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
@@ -15,6 +16,7 @@ from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, c_identifier
+from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.simplify import simplify
 
 Progress = Callable[[str], None]
@@ -38,6 +40,12 @@ class Compiled:
     options: EmitOptions
     board: str
     stages: Mapping[str, Any]
+    partitioned: Partitioned
+
+    @property
+    def accelerators(self) -> Sequence[Accelerator]:
+        """Those that were asked, whether they compute something or not."""
+        return self.partitioned.accelerators
 
 
 def compile_model(
@@ -47,10 +55,14 @@ def compile_model(
     board_file: str = "",
     name: str = "",
     options: EmitOptions | None = None,
+    accelerators: Sequence[Accelerator] = (),
+    wishes: Wishes | None = None,
+    cpu_fallback: bool = False,
     progress: Progress = _quiet,
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
 
+    ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``board_file`` is the name of the board's file where that is the user's own: it takes it to generate the same again.
     """
     options = options or EmitOptions()
@@ -60,10 +72,14 @@ def compile_model(
     progress("simplify")
     model = replace(model, module=simplify(model.module))
     stages["simplify"] = model.module
+    progress("partition")
+    partitioned = partition(model, accelerators, wishes or Wishes())
+    stages |= partitioned.stages
     progress("lower")
-    program = lower(model, c_identifier(name or model.name).lower())
+    program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback)
     progress("plan memory")
     placement = place(program)
     progress("emit C")
     command = regenerate_command(path.name, board_file or board, program.name, options)
-    return Compiled(model, program, placement, generate(program, placement, options, command), options, board, stages)
+    generated = generate(program, placement, options, command)
+    return Compiled(partitioned.model, program, placement, generated, options, board, stages, partitioned)

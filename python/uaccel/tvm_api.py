@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import tvm
 import tvm.ir._ffi_api as _ir_ffi
 from tvm import relax, s_tir, te, tirx
 from tvm.ir import Op
+from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
 from tvm_ffi.structural import structural_equal, structural_walk
 
 __all__ = [
+    "CallPattern",
+    "DFPattern",
     "DictAttrs",
     "ModuleBuilder",
     "Op",
+    "OrPattern",
     "TfliteConverter",
     "TvmConversionError",
     "make_call",
@@ -29,6 +34,7 @@ __all__ = [
     "te",
     "tirx",
     "tvm",
+    "wildcard",
 ]
 
 DictAttrs = tvm.ir.DictAttrs
@@ -73,8 +79,104 @@ def is_tuple(expr: Any) -> bool:
     return isinstance(expr, relax.Tuple)
 
 
+def is_tuple_type(expr: Any) -> bool:
+    """Whether its value is several tensors."""
+    return isinstance(expr.ty, relax.TupleType)
+
+
 def is_tuple_get_item(expr: Any) -> bool:
     return isinstance(expr, relax.TupleGetItem)
+
+
+def is_region_call(expr: Any) -> bool:
+    """A call of a function of the module, rather than of an operator."""
+    return is_call(expr) and isinstance(expr.op, tvm.ir.GlobalVar)
+
+
+def plain_attributes(call: Any) -> SimpleNamespace:
+    """The attributes of one of Relax's own operators as Python values."""
+    fields = type(call.attrs).__tvm_ffi_type_info__.fields if call.attrs is not None else ()
+    return SimpleNamespace(**{field.name: _plain(getattr(call.attrs, field.name)) for field in fields})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tirx.IntImm | tirx.FloatImm):
+        return value.value
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    try:
+        return tuple(_plain(entry) for entry in value)
+    except TypeError:
+        return str(value)
+
+
+def operator_pattern(name: str) -> Any:
+    """A pattern that matches every call of an operator; KeyError where there is no such operator."""
+    if name not in Op.list_op_names():
+        raise KeyError(name)
+    return CallPattern(ExprPattern(Op.get(name)), [], True)
+
+
+def operator_names() -> list[str]:
+    return [str(name) for name in Op.list_op_names()]
+
+
+def pattern_operator(pattern: Any) -> Any:
+    """The operator that a call pattern is about; None for any other."""
+    inner = pattern.op if isinstance(pattern, CallPattern) else None
+    expr = inner.expr if isinstance(inner, ExprPattern) else None
+    return expr if isinstance(expr, Op) else None
+
+
+def matched(pattern: Any, expr: Any, bound: dict[Any, Any]) -> list[Any] | None:
+    """The operator calls that a pattern covers when its root is ``expr``; None where it does not match."""
+    found = pattern.extract_matched_expr(expr, bound)
+    if found is None:
+        return None
+    return [part for key, part in found.items() if isinstance(key, CallPattern) and is_call(part)]
+
+
+def function_of_bindings(
+    name: str, parameters: list[Any], attributes: dict[str, str], body: Callable[[Any], Any]
+) -> Any:
+    """A private Relax function; ``body`` gets the open block and returns the result."""
+    builder = relax.BlockBuilder()
+    with builder.function(name, parameters, attrs=attributes, private=True):
+        with builder.dataflow():
+            result = builder.emit_output(body(FunctionBlock(builder)))
+        builder.emit_func_output(result)
+    return builder.get()[name]
+
+
+def replace_main(parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
+    """A module with a new ``main``; ``body`` may add functions to the open block's module."""
+    builder = relax.BlockBuilder()
+    with builder.function("main", list(parameters)):
+        with builder.dataflow():
+            result = builder.emit_output(body(FunctionBlock(builder)))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def add_function(block: FunctionBlock, function: Any, name: str) -> Any:
+    """Its global variable; the name gets a number where it is taken."""
+    return block.builder.add_func(function, name)
+
+
+def module_of(function: Any) -> Any:
+    """A module with this function as ``main``."""
+    return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+
+
+def same_type(one: Any, other: Any) -> bool:
+    """Of two functions: parameters and result."""
+    return bool(structural_equal(one.ty, other.ty))
+
+
+def bindings_of(function: Any) -> tuple[list[Any], list[tuple[Any, Any]], Any]:
+    """Parameters, (variable, expression) bindings in order, and the result of a function."""
+    pairs = [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
+    return list(function.params), pairs, function.body.body
 
 
 def main_bindings(module: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:

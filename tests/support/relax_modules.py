@@ -12,6 +12,7 @@ from uaccel.lower.from_relax import lower
 from uaccel.memory.placement import place
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import type_info
+from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
 
@@ -37,7 +38,8 @@ def compiled_module(module: Any, options: EmitOptions | None = None) -> Compiled
     inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
     outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(getattr(ty, "fields", [ty])))
     model = ImportedModel("model", "relax", "", module, Signature(inputs, outputs), {}, {})
-    program = lower(model, "model")
+    partitioned = partition(model, [], Wishes())
+    program = lower(partitioned, "model")
     placement, options = place(program), options or EmitOptions()
     generated = generate(program, placement, options, "")
-    return Compiled(model, program, placement, generated, options, "host", {"import": module})
+    return Compiled(model, program, placement, generated, options, "host", {"import": module}, partitioned)

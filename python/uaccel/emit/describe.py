@@ -32,16 +32,23 @@ def describe(
     signature = program.signature
     parts = [
         provenance,
-        f'#include "{names.header}"\n#include "uaccel_kernel.h"\n#include "uaccel_model.h"\n',
+        _includes(program, names),
         _memory((*signature.inputs, *signature.outputs)),
         _tensors("inputs", signature.inputs, 0),
         _tensors("outputs", signature.outputs, tensor_memory(signature.inputs)),
         _description(program),
         _workspace(placement, names, options),
-        _run(names, placement, options),
+        _run(program, names, placement, options),
+        _accounts(program),
         _model(program, build),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _includes(program: Program, names: Names) -> str:
+    more = ("uaccel_accelerator.h", "uaccel_hal.h") if program.engines else ()
+    headers = (names.header, *more, "uaccel_kernel.h", "uaccel_model.h")
+    return "".join(f'#include "{header}"\n' for header in headers)
 
 
 def c_string(text: str) -> str:
@@ -129,7 +136,7 @@ def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     return f"static uint64_t workspace[({names.macro}_WORKSPACE_SIZE + 7) / 8];\n"
 
 
-def _run(names: Names, placement: Placement, options: EmitOptions) -> str:
+def _run(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
     lines = ["static int32_t run(void)", "{"]
     lines.append(f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs))}}};")
     lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
@@ -139,11 +146,19 @@ def _run(names: Names, placement: Placement, options: EmitOptions) -> str:
             f"    struct {names.prefix}_workspace_pools pools = {{{'workspace' if placement.arena else '0'}}};"
         )
         arguments += ", &pools"
+    if program.engines:
+        handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.engines)
+        lines.append(f"    struct {names.prefix}_devices devices = {{{handles}}};")
+        arguments += ", &devices"
     return "\n".join([*lines, f"    return {names.prefix}_run({arguments});", "}", ""])
 
 
 def _members(array: str, count: int) -> str:
     return ", ".join(f"{array}[{i}].data" for i in range(count)) or "0"
+
+
+def _accounts(program: Program) -> str:
+    return f"static struct uaccel_account accounts[{len(program.layers)}];\n" if program.engines else ""
 
 
 def _model(program: Program, build: bytes) -> str:
@@ -159,6 +174,7 @@ def _model(program: Program, build: bytes) -> str:
         "    .inputs = inputs,\n"
         "    .outputs = outputs,\n"
         "    .description = description,\n"
+        f"    .accounts = {'accounts' if program.engines else '0'},\n"
         "    .run = run,\n"
         "};\n"
     )

@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
-from uaccel.emit.ctext import c_type, parameter_literal, quoted, wrapped, wrapped_comment
+from uaccel.emit.ctext import c_type, parameter_literal, wrapped, wrapped_comment
+from uaccel.emit.engines import engine_function
+from uaccel.emit.layer_text import Parameter, address, constant_name, function_name, layer_comment, layer_parameters
 from uaccel.emit.weights import ConstantPool
-from uaccel.lower.program import Layer, Program, Value
-from uaccel.ops.kernel import Argument, Constant, Input, KernelCall, Output, Scratch
+from uaccel.lower.program import Layer, Program
+from uaccel.ops.kernel import Constant, KernelCall
 
 Key = tuple[object, ...]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a layer's function."""
-
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.type}{self.name}" if self.type.endswith("*") else f"{self.type} {self.name}"
-
-
-def layer_parameters(layer: Layer) -> list[Parameter]:
-    """Typed pointers; ``void *`` for a function of TVM's, which has types of its own."""
-    if layer.definition is not None:
-        inputs = [Parameter("const void *", f"input{i}") for i in range(len(layer.inputs))]
-        outputs = [Parameter("void *", f"output{i}") for i in range(len(layer.outputs))]
-        return [*inputs, *outputs, *_scratch_parameter(layer)]
-    inputs = [Parameter(f"const {c_type(v.info.dtype)} *", f"input{i}") for i, v in enumerate(layer.inputs)]
-    outputs = [Parameter(f"{c_type(v.info.dtype)} *", f"output{i}") for i, v in enumerate(layer.outputs)]
-    return [*inputs, *outputs, *_scratch_parameter(layer)]
-
-
-def _scratch_parameter(layer: Layer) -> list[Parameter]:
-    return [Parameter("void *", "scratch")] if layer.kernel.scratch else []
 
 
 def shape_key(layer: Layer) -> Key:
@@ -49,7 +24,7 @@ def shape_key(layer: Layer) -> Key:
     return (tuple(calls), values, len(layer.inputs), layer.kernel.scratch > 0)
 
 
-def _argument_key(argument: Argument) -> object:
+def _argument_key(argument: object) -> object:
     if isinstance(argument, Constant):
         return ("constant", argument.role, str(argument.data.dtype))
     return argument
@@ -62,16 +37,25 @@ class LayerFunctions:
         self.program = program
         self.pool = pool
         groups: dict[Key, list[Layer]] = defaultdict(list)
-        for layer in program.layers:
-            if not layer.is_view and layer.definition is None:
+        for layer in self._layers(program):
+            if not layer.is_view and layer.definition is None and not layer.on_accelerator:
                 groups[shape_key(layer)].append(layer)
         self._shared = {key: layers for key, layers in groups.items() if len(layers) > 1}
         self._shared_names = {key: f"shared_by_{layers[0].name}" for key, layers in self._shared.items()}
 
     def render(self) -> str:
         parts = [self._shared_function(key, layers) for key, layers in self._shared.items()]
-        parts += [self._function(layer) for layer in self.program.layers if not layer.is_view]
+        for layer in self._layers(self.program):
+            if layer.on_accelerator:
+                parts.append(engine_function(layer, self.pool, self.program.engine(layer)))
+            elif not layer.is_view:
+                parts.append(self._function(layer))
         return "\n".join(parts)
+
+    @staticmethod
+    def _layers(program: Program) -> list[Layer]:
+        """Those of the CPU in place of an accelerator included."""
+        return [variant for layer in program.layers for variant in reversed(layer.variants)]
 
     def _shared_function(self, key: Key, layers: list[Layer]) -> str:
         layer = layers[0]
@@ -79,13 +63,13 @@ class LayerFunctions:
         users = ", ".join(entry.name for entry in layers)
         head = wrapped_comment([f"The same shapes and parameters in {len(layers)} layers, compiled once:", users])
         body = "".join(self._call(layer, i, call, constants=None) for i, call in enumerate(layer.kernel.calls))
-        signature = wrapped(f"static UACCEL_SHARED void {self._shared_names[key]}", map(str, parameters))
+        signature = wrapped(f"UACCEL_LAYER void {self._shared_names[key]}", map(str, parameters))
         return f"{head}\n{signature}\n{{\n{body}}}\n"
 
     @staticmethod
     def _constant_parameters(layer: Layer) -> list[Parameter]:
         return [
-            Parameter(f"const {c_type(str(argument.data.dtype))} *", _constant_name(i, argument))
+            Parameter(f"const {c_type(str(argument.data.dtype))} *", constant_name(i, argument))
             for i, call in enumerate(layer.kernel.calls)
             for argument in call.arguments
             if isinstance(argument, Constant)
@@ -106,7 +90,7 @@ class LayerFunctions:
         else:
             calls = enumerate(layer.kernel.calls)
             body = "".join(self._call(layer, i, call, constants=self.pool) for i, call in calls)
-        signature = wrapped(f"static void {function_name(layer)}", map(str, parameters))
+        signature = wrapped(f"UACCEL_LAYER void {function_name(layer)}", map(str, parameters))
         definition = f"{layer.definition.source}\n" if layer.definition else ""
         return f"{definition}{layer_comment(layer)}\n{signature}\n{{\n{body}}}\n"
 
@@ -114,52 +98,16 @@ class LayerFunctions:
         arguments = []
         for position, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
-                name = constants.symbol(layer, index, position) if constants else _constant_name(index, argument)
+                name = constants.symbol(layer, index, position) if constants else constant_name(index, argument)
                 arguments.append(name)
-            else:
-                arguments.append(_address(layer, argument))
+            elif not isinstance(argument, (int, float)):
+                arguments.append(address(layer, argument))
         if not call.struct:
             return wrapped(f"    {call.function}", arguments) + ";\n"
         structure = "parameters" if len(layer.kernel.calls) == 1 else f"parameters{index}"
         fields = _fields(call)
         definition = f"    static const struct {call.struct} {structure} = {{\n{fields}    }};\n"
         return definition + wrapped(f"    {call.function}", [f"&{structure}", *arguments]) + ";\n"
-
-
-def function_name(layer: Layer) -> str:
-    return f"layer_{layer.name}"
-
-
-def layer_comment(layer: Layer) -> str:
-    """Layer, shapes, quantisation and engine."""
-    origin = layer.origin
-    source = f"operator {origin.index} of the model, {origin.op}" if origin.index >= 0 else "added by the compiler"
-    lines = [f"{layer.name}: {source}"]
-    lines.append(f"  tensor  {quoted(layer.origin.tensor)}")
-    lines += [f"  input   {_describe(value)}" for value in layer.inputs]
-    lines += [f"  output  {_describe(value)}" for value in layer.outputs]
-    lines.append(f"  engine  {layer.engine}: {layer.reason}")
-    if layer.macs:
-        lines.append(f"  work    {layer.macs} multiply-accumulates")
-    return wrapped_comment(lines, indent=10)
-
-
-def _describe(value: Value) -> str:
-    quantisation = value.spec.quantisation
-    return f"{value.info}" + (f", {quantisation}" if quantisation else "")
-
-
-def _constant_name(call: int, constant: Constant) -> str:
-    return f"{constant.role}{call}" if call else constant.role
-
-
-def _address(layer: Layer, argument: Input | Output | Scratch) -> str:
-    if isinstance(argument, Scratch):
-        return f"(uint8_t *)scratch + {argument.offset}" if argument.offset else "scratch"
-    side, values = ("input", layer.inputs) if isinstance(argument, Input) else ("output", layer.outputs)
-    name = f"{side}{argument.index}"
-    elements = argument.offset // values[argument.index].info.itemsize
-    return f"{name} + {elements}" if elements else name
 
 
 def _fields(call: KernelCall) -> str:

@@ -9,7 +9,7 @@ from uaccel.emit.header import header
 from uaccel.emit.headers import kernel_files
 from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
-from uaccel.emit.source import source
+from uaccel.emit.source import ACCELERATOR_HEADER, source
 from uaccel.emit.weights import Array, ConstantPool, weights_header, weights_source
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
@@ -44,7 +44,10 @@ def generate(program: Program, placement: Placement, options: EmitOptions, comma
     weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
     declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
     public = header(program, placement, names, options, about(f"The interface of {program.name}."))
-    kernels = sorted({call.header for layer in program.layers for call in layer.kernel.calls if call.header})
+    calls = [call for layer in program.layers for variant in layer.variants for call in variant.kernel.calls]
+    kernels = sorted(
+        {call.header for call in calls if call.header} | ({ACCELERATOR_HEADER} if program.engines else set())
+    )
     build = build_id((code, weights, declarations, public, *kernel_files(kernels).values()))
     description = describe(program, placement, names, options, build, about(f"{program.name} as data."))
     return Generated(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uaccel.emit.ctext import quoted
+from uaccel.emit.engines import HOOKS, hook
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
@@ -30,7 +31,8 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
             signature.outputs,
         ),
         _pools(placement, names, options),
-        _run(names, options),
+        _devices(program, names),
+        _run(program, names, options),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
     ]
     return "\n".join(part for part in parts if part)
@@ -79,11 +81,32 @@ def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
     )
 
 
-def _run(names: Names, options: EmitOptions) -> str:
-    pools = f",\n    struct {names.prefix}_workspace_pools *workspace_pools" if options.workspace_pool else ""
-    where = "" if options.workspace_pool else "The workspace is static: not reentrant. "
+def _devices(program: Program, names: Names) -> str:
+    """Who provides the hooks is the application, or the accelerator's driver."""
+    if not program.engines:
+        return ""
+    members = "".join(f"    void *{engine.name};\n" for engine in program.engines)
+    hooks = "".join(f"int32_t {hook(engine, what)}(void *device);\n" for engine in program.engines for what in HOOKS)
     return (
-        f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above. */\n"
+        "/* What the hooks below are given: the driver says what it wants here. */\n"
+        f"struct {names.prefix}_devices {{\n{members}}};\n\n"
+        "/* Of the accelerators' drivers; each returns 0 or an error code above 0. An inference activates each device\n"
+        " * once, opens and closes it around each of its layers, and deactivates it at the end. */\n"
+        f"{hooks}"
+    )
+
+
+def _run(program: Program, names: Names, options: EmitOptions) -> str:
+    pools = f",\n    struct {names.prefix}_workspace_pools *workspace_pools" if options.workspace_pool else ""
+    devices = f",\n    struct {names.prefix}_devices *devices" if program.engines else ""
+    where = "" if options.workspace_pool else "The workspace is static: not reentrant. "
+    failed = (
+        "\n * A number above 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h."
+        if any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)
+        else ""
+    )
+    return (
+        f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above.{failed} */\n"
         f"int32_t {names.prefix}_run(\n    struct {names.prefix}_inputs *inputs,\n"
-        f"    struct {names.prefix}_outputs *outputs{pools});\n"
+        f"    struct {names.prefix}_outputs *outputs{pools}{devices});\n"
     )

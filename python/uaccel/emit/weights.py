@@ -16,10 +16,11 @@ from uaccel.ops.kernel import Constant
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """One constant array; ``users`` are the layers that read it."""
+    """One constant array; ``users`` are the layers that read it, ``for_device`` says that an accelerator does."""
 
     symbol: str
     data: NDArray[Any]
+    for_device: bool = False
     users: list[str] = field(default_factory=list)
 
     @property
@@ -32,30 +33,31 @@ class ConstantPool:
 
     def __init__(self, program: Program, names: Names) -> None:
         self._names = names
-        self._by_content: dict[tuple[str, bytes], Array] = {}
-        self._symbols: dict[tuple[int, int, int], str] = {}
+        self._by_content: dict[tuple[str, bytes, bool], Array] = {}
+        self._symbols: dict[tuple[str, int, int], str] = {}
         for layer in program.layers:
-            self._add_layer(layer)
+            for variant in layer.variants:
+                self._add_layer(variant)
 
     def _add_layer(self, layer: Layer) -> None:
         for i, call in enumerate(layer.kernel.calls):
             for j, argument in enumerate(call.arguments):
                 if isinstance(argument, Constant):
-                    self._symbols[layer.index, i, j] = self._add(layer, argument, f"_{i}" if i else "")
+                    self._symbols[layer.name, i, j] = self._add(layer, argument, f"_{i}" if i else "")
 
     def _add(self, layer: Layer, constant: Constant, suffix: str) -> str:
         data = np.ascontiguousarray(constant.data)
-        key = (str(data.dtype), data.tobytes())
+        key = (str(data.dtype), data.tobytes(), layer.on_accelerator)
         if key not in self._by_content:
             symbol = f"{self._names.prefix}_{layer.name}_{constant.role}{suffix}"
-            self._by_content[key] = Array(symbol, data)
+            self._by_content[key] = Array(symbol, data, layer.on_accelerator)
         array = self._by_content[key]
         if layer.name not in array.users:
             array.users.append(layer.name)
         return array.symbol
 
     def symbol(self, layer: Layer, call: int, argument: int) -> str:
-        return self._symbols[layer.index, call, argument]
+        return self._symbols[layer.name, call, argument]
 
     @property
     def arrays(self) -> list[Array]:
@@ -83,7 +85,8 @@ def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
         users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
         parts.append(f"/* {array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)} */")
         body = array_body(array.data) if array.data.size else "    0"
-        parts.append(f"{array.declaration} UACCEL_CONSTANT = {{\n{body}\n}};\n")
+        place = "UACCEL_DEVICE_CONSTANT" if array.for_device else "UACCEL_CONSTANT"
+        parts.append(f"{array.declaration} {place} = {{\n{body}\n}};\n")
     if not arrays:
         parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")
     return "\n".join(parts)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.lower.program import Definition
 from uaccel.lower.tir_c import compile_call
 from uaccel.ops.base import Operand
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, Scratch
+from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 
 
 def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition]:

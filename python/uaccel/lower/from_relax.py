@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import InternalError
+from uaccel.lower.engine import engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.program import Definition, Layer, Program, Value
-from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
+from uaccel.lower.program import CPU, Engine, Layer, Program, Value
+from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
-from uaccel.ops.kernel import Constant, Input, Kernel, KernelCall, Output
+from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rules import layout_kernels
+from uaccel.partition import Partitioned
 from uaccel.tvm_api import (
     is_call,
     is_constant,
+    is_region_call,
     is_tuple,
     is_tuple_get_item,
     is_var,
@@ -29,9 +32,13 @@ from uaccel.tvm_api import (
 Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
 
 
-def lower(model: ImportedModel, name: str) -> Program:
-    """The program of a model whose layers all run on the CPU."""
-    return _Lowering(model, name).program()
+def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False) -> Program:
+    """The program; with ``cpu_fallback`` the CPU computes what an accelerator fails at."""
+    program = _Lowering(partitioned, name, cpu_fallback).program()
+    for accelerator in partitioned.accelerators:
+        for change in accelerator.after_lowering:
+            program = change(program)
+    return program
 
 
 @dataclass
@@ -46,9 +53,12 @@ class _Step:
 
 
 class _Lowering:
-    def __init__(self, model: ImportedModel, name: str) -> None:
-        self.model = model
+    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool) -> None:
+        self.partitioned = partitioned
+        self.model = partitioned.model
+        self.reasons = {decision.layer: decision.reason for decision in partitioned.decisions}
         self.name = name
+        self.cpu_fallback = cpu_fallback
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
@@ -65,7 +75,16 @@ class _Lowering:
         result = self._resolve(main_result(self.model.module))
         outputs = result if isinstance(result, tuple) else (result,)
         values = self._own_outputs(inputs, outputs)
-        return Program(self.name, self.model, inputs, values, tuple(self.layers))
+        return Program(self.name, self.model, inputs, values, tuple(self.layers), self._engines())
+
+    def _engines(self) -> tuple[Engine, ...]:
+        """The accelerators that compute something."""
+        used = {layer.engine for layer in self.layers}
+        return tuple(
+            Engine(a.name, a.camel_case, tuple(a.headers), a.tolerance)
+            for a in self.partitioned.accelerators
+            if a.name in used
+        )
 
     def _value(self, name: str, info: TensorInfo) -> Value:
         unique = self.value_names.take(c_identifier(name))
@@ -93,15 +112,49 @@ class _Lowering:
         single = not hasattr(expr.ty, "fields")
         infos = (type_info(expr.ty),) if single else tuple(type_info(entry) for entry in expr.ty.fields)
         layer_name = self._layer_name(name, expr)
-        step = choose(expr, operands, infos, f"{self.name}_{layer_name}")
         names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
-        origin = self.model.origins.get(name, Origin(-1, step.op, name))
-        self._append(layer_name, origin, step, tuple(a for a in arguments if isinstance(a, Value)), outputs)
+        inputs = tuple(a for a in arguments if isinstance(a, Value))
+        if is_region_call(expr):
+            self._append_engine(layer_name, expr.op, inputs, outputs)
+        else:
+            step = choose(expr, operands, infos, f"{self.name}_{layer_name}")
+            origin = self.model.origins.get(name, Origin(-1, step.op, name))
+            self._append(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
+
+    def _append_engine(self, name: str, function: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
+        call = self.partitioned.calls[function.name_hint]
+        step = engine_step(call, self.model.origins)
+        last = step.covers[-1]
+        otherwise: tuple[Kernel | None, Definition | None] = (None, None)
+        if self.cpu_fallback:
+            otherwise = on_cpu(self.model.module[function], _kernel_of, f"{self.name}_{name}_on_cpu")
+        self.layers.append(
+            Layer(
+                index=len(self.layers),
+                name=name,
+                op=last.op if len(step.covers) == 1 else "region",
+                engine=call.accelerator.name,
+                reason=f"{self.reasons.get(last.name, 'claimed')}; {step.reason}",
+                origin=last.origin,
+                inputs=inputs,
+                outputs=outputs,
+                kernel=step.kernel,
+                macs=sum(covered.macs for covered in step.covers),
+                definition=step.lowered.source,
+                covers=step.covers,
+                otherwise=otherwise[0],
+                otherwise_definition=otherwise[1],
+                artefacts=step.lowered.artefacts,
+            )
+        )
 
     def _layer_name(self, name: str, call: Any) -> str:
         """The binding's name; one of TVM's making is called after its operator and where it comes from."""
+        given = self.partitioned.layer_names.get(name)
+        if given is not None:
+            return self.layer_names.take(c_identifier(given))
         origin = self.model.origins.get(name)
         if origin is not None and name not in self.model.tensors:
             name = f"{call.op.name.rpartition('.')[2]}_{origin.index}"
@@ -115,8 +168,8 @@ class _Lowering:
                 index=len(self.layers),
                 name=name,
                 op=step.op,
-                engine="cpu",
-                reason=step.reason,
+                engine=CPU,
+                reason=self._reason(name, step.reason),
                 origin=origin,
                 inputs=inputs,
                 outputs=outputs,
@@ -125,6 +178,11 @@ class _Lowering:
                 definition=step.definition,
             )
         )
+
+    def _reason(self, name: str, kernel: str) -> str:
+        """Why the CPU: only worth a word where an accelerator was asked."""
+        why = self.reasons.get(name) if self.partitioned.accelerators else None
+        return f"{kernel}; {why}" if why else kernel
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
         """Every output needs bytes of its own: copy what is an input, a constant, or shares another output's."""
@@ -203,6 +261,13 @@ def choose(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, 
     if kernels:
         return _Step(op, kernels[0], _describe(kernels[0]))
     return _fallback_step(op, call, operands, symbol)
+
+
+def _kernel_of(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition | None]:
+    fields = getattr(call.ty, "fields", None)
+    outputs = (type_info(call.ty),) if fields is None else tuple(type_info(field) for field in fields)
+    step = choose(call, operands, outputs, symbol)
+    return step.kernel, step.definition
 
 
 def _integer_step(

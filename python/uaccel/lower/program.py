@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from uaccel.model import ImportedModel, Origin, Signature, TensorInfo, TensorSpec
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.kernel import Definition, Kernel
+
+CPU: Final = "cpu"
 
 
 @dataclass(frozen=True)
@@ -22,17 +25,33 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Definition:
-    """A C function that a kernel call needs besides the kernel headers: what TVM generated for one operator."""
+class Covered:
+    """An operator of the model that a layer computes, perhaps together with others."""
 
     name: str
-    source: str
+    op: str
+    origin: Origin
+    output: TensorInfo
+    macs: int
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An accelerator, as generated code needs it. ``hook`` is its name in ``TVMDevice<hook>Activate``."""
+
+    name: str
+    hook: str
     headers: tuple[str, ...]
+    tolerance: float = 0
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One operator of the model, as it runs. ``reason`` says why this engine computes it and how."""
+    """One operator of the model, as it runs. ``reason`` says why this engine computes it and how.
+
+    Of an accelerator's layer ``covers`` are the model's operators, ``otherwise`` is what the CPU does when the
+    accelerator fails (None: the run fails then), and ``artefacts`` are files about it for a reader.
+    """
 
     index: int
     name: str
@@ -45,11 +64,44 @@ class Layer:
     kernel: Kernel
     macs: int = 0
     definition: Definition | None = None
-    attributes: Mapping[str, object] = field(default_factory=dict)
+    covers: tuple[Covered, ...] = ()
+    otherwise: Kernel | None = None
+    otherwise_definition: Definition | None = None
+    artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
 
     @property
     def is_view(self) -> bool:
         return self.kernel.view
+
+    @property
+    def on_accelerator(self) -> bool:
+        return self.engine != CPU
+
+    @property
+    def twin(self) -> Layer | None:
+        """The same layer by the CPU, for when its accelerator fails."""
+        if self.otherwise is None:
+            return None
+        return replace(
+            self,
+            name=f"{self.name}_on_cpu",
+            engine=CPU,
+            reason=f"in place of {self.engine}, should it fail",
+            kernel=self.otherwise,
+            definition=self.otherwise_definition,
+            otherwise=None,
+        )
+
+    @property
+    def variants(self) -> tuple[Layer, ...]:
+        """Itself, and its twin where it has one."""
+        twin = self.twin
+        return (self,) if twin is None else (self, twin)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that it needs while it runs, whoever computes it."""
+        return max(variant.kernel.scratch for variant in self.variants)
 
 
 @dataclass(frozen=True)
@@ -61,7 +113,12 @@ class Program:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     layers: tuple[Layer, ...]
+    engines: tuple[Engine, ...] = ()
 
     @property
     def signature(self) -> Signature:
         return self.model.signature
+
+    def engine(self, layer: Layer) -> Engine:
+        """The accelerator of a layer."""
+        return next(engine for engine in self.engines if engine.name == layer.engine)

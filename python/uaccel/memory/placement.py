@@ -85,9 +85,9 @@ def _blocks(program: Program, fixed: Mapping[str, Place]) -> tuple[list[Block], 
             values[value.name] = value
             first.setdefault(value.name, layer.index)
             last[value.name] = layer.index
-        if layer.kernel.scratch:
+        if layer.scratch:
             scratch[layer.index] = f"scratch of {layer.name}"
-            blocks.append(Block(scratch[layer.index], layer.kernel.scratch, layer.index, layer.index, WIDE_ALIGNMENT))
+            blocks.append(Block(scratch[layer.index], layer.scratch, layer.index, layer.index, WIDE_ALIGNMENT))
     for name, value in values.items():
         if name not in fixed:
             blocks.append(Block(name, value.info.size, first[name], last[name], _alignment(value)))

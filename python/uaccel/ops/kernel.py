@@ -54,13 +54,18 @@ Argument = Input | Output | Constant | Scratch
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One C call: ``function(&parameters, arguments...)``."""
+    """One C call: ``function(&parameters, arguments...)``.
+
+    A call into an accelerator's driver is ``checked``: it returns 0, or an error code that ends the run. Its pointers
+    are as the driver declares them, const or not, and numbers may stand among its arguments.
+    """
 
     function: str
     header: str
     struct: str
     parameters: Mapping[str, ParameterValue]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Argument | int | float, ...]
+    checked: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,15 @@ class Kernel:
     inplace: tuple[int, ...] = ()
     view: bool = False
     notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A C function that calls need besides headers: generated for one layer."""
+
+    name: str
+    source: str
+    headers: tuple[str, ...]
 
 
 VIEW = Kernel("view", (), view=True)

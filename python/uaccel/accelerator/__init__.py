@@ -1,0 +1,30 @@
+"""What the designers of an accelerator import to describe it; ``docs/bring-your-accelerator.md`` shows how."""
+
+from uaccel.accelerator.description import Accelerator, Operation
+from uaccel.accelerator.expansion import Expansion, permuted
+from uaccel.accelerator.find import load_accelerator, load_accelerators
+from uaccel.accelerator.lowered import Lowered, library_call
+from uaccel.accelerator.patterns import ANY, pattern
+from uaccel.accelerator.region import OpCall, Region, Tensor
+from uaccel.ops.kernel import Constant, Definition, Input, Output, Scratch
+
+__all__ = [
+    "ANY",
+    "Accelerator",
+    "Constant",
+    "Definition",
+    "Expansion",
+    "Input",
+    "Lowered",
+    "OpCall",
+    "Operation",
+    "Output",
+    "Region",
+    "Scratch",
+    "Tensor",
+    "library_call",
+    "load_accelerator",
+    "load_accelerators",
+    "pattern",
+    "permuted",
+]

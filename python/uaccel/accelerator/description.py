@@ -1,0 +1,156 @@
+"""An accelerator as its designers describe it: what it computes, under which conditions, at what cost, and how."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from uaccel.accelerator.expansion import Expansion
+from uaccel.accelerator.lowered import Lowered
+from uaccel.accelerator.patterns import operators_of, pattern, why_never
+from uaccel.accelerator.region import Region
+from uaccel.errors import AcceleratorError
+from uaccel.ops.kernel import KernelCall
+
+Lower = Callable[[Region], "Lowered | KernelCall | Sequence[KernelCall]"]
+Check = Callable[[Region], "str | None"]
+Cost = Callable[[Region], float]
+Expand = Callable[[Expansion, Region, list[Any]], Any]
+ModulePass = Callable[[Any], Any]
+
+
+def accept(_region: Region) -> str | None:
+    """The check of an operation that can do whatever its pattern matches."""
+    return None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that the accelerator computes.
+
+    ``check`` says in words why it cannot compute a certain match, None where it can. ``cost`` is in cycles of the
+    device. ``expand`` replaces a match by what the accelerator computes of it and what the CPU does before and after
+    (see :mod:`uaccel.accelerator.expansion`). ``lower`` turns what is the accelerator's into calls of its driver; an
+    operation without it is part of regions that the accelerator's ``stream`` takes whole.
+    """
+
+    name: str
+    pattern: Any
+    lower: Lower | None = None
+    check: Check = accept
+    cost: Cost | None = None
+    expand: Expand | None = None
+    doc: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.pattern, str):
+            object.__setattr__(self, "pattern", pattern(self.pattern))
+        reason = why_never(self.pattern)
+        if reason is not None:
+            raise ValueError(f"operation '{self.name}' never matches: {reason}")
+
+    @property
+    def operators(self) -> list[str]:
+        """The operators that its pattern's result may come from."""
+        return operators_of(self.pattern)
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """All of it. ``name`` is a C identifier; the driver's device hooks are called after it (``TVMDeviceNucFpga...``).
+
+    ``headers`` are the driver's, which generated code includes. ``tolerance``: how far outputs may be from the exact
+    meaning, as a number of steps of the tensor's type (of the last digits: relative, for float); 0 claims exactness.
+    ``alignment``: of every address that the device is given, in bytes. ``memories``: on-chip memories, in bytes.
+    """
+
+    name: str
+    description: str
+    operations: Sequence[Operation]
+    headers: Sequence[str]
+    stream: Lower | None = None
+    tolerance: float = 0
+    alignment: int = 4
+    memories: dict[str, int] = field(default_factory=dict)
+    before_partition: Sequence[ModulePass] = ()
+    on_region: Sequence[ModulePass] = ()
+    after_lowering: Sequence[Callable[[Any], Any]] = ()
+    folder: Path = Path()
+
+    @property
+    def camel_case(self) -> str:
+        """nuc_fpga -> NucFpga."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def drivers(self) -> list[Path]:
+        return _files(self.folder / "driver")
+
+    @property
+    def devices(self) -> list[Path]:
+        return _files(self.folder / "device")
+
+    def lower(self, operation: Operation | None, region: Region) -> Lowered:
+        """What a region becomes; ``operation`` is None for one that the stream takes."""
+        maker = self.stream if operation is None or operation.lower is None else operation.lower
+        assert maker is not None  # validate() holds it
+        made = maker(region)
+        if isinstance(made, Lowered):
+            return made
+        return Lowered((made,) if isinstance(made, KernelCall) else tuple(made))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".c", ".h") and path.is_file())
+
+
+def validate(accelerator: Accelerator, file: Path) -> None:
+    """Complain about what can be seen to be wrong before any model is compiled."""
+
+    def wrong(what: str) -> AcceleratorError:
+        return AcceleratorError(f"{file}: {what}")
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", accelerator.name) or accelerator.name == "cpu":
+        raise wrong(
+            f"the accelerator's name '{accelerator.name}' cannot be used; "
+            "wanted lower-case letters, digits and underscores, a letter first, and not 'cpu'"
+        )
+    if not accelerator.operations:
+        raise wrong("it has no operations; list at least one, or nothing can be offloaded")
+    repeated = _repeated(operation.name for operation in accelerator.operations)
+    if repeated:
+        raise wrong(f"two operations are called '{repeated}'; names must differ")
+    for operation in accelerator.operations:
+        if operation.lower is None and accelerator.stream is None:
+            raise wrong(
+                f"operation '{operation.name}' has no 'lower', and the accelerator no 'stream' that would take it"
+            )
+    if accelerator.alignment < 1 or accelerator.alignment & (accelerator.alignment - 1):
+        raise wrong(f"alignment {accelerator.alignment} is no power of two")
+    if accelerator.tolerance < 0:
+        raise wrong(f"tolerance {accelerator.tolerance} is negative; 0 claims exactness")
+    _validate_files(accelerator, wrong)
+
+
+def _validate_files(accelerator: Accelerator, wrong: Callable[[str], AcceleratorError]) -> None:
+    if not any(path.suffix == ".c" for path in accelerator.drivers):
+        raise wrong(f"its driver is missing: no C file in {accelerator.folder / 'driver'}")
+    if not any(path.suffix == ".c" for path in accelerator.devices):
+        raise wrong(f"its device model is missing: no C file in {accelerator.folder / 'device'}")
+    if not accelerator.headers:
+        raise wrong("'headers' is empty; name the driver's headers that declare what 'lower' calls")
+    for header in accelerator.headers:
+        if not (accelerator.folder / "driver" / header).is_file():
+            raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
+
+
+def _repeated(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""

@@ -1,0 +1,145 @@
+"""Accelerators by name or by path: bundled ones, ones that other packages install, and a user's own folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sys
+import types
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.accelerator.description import Accelerator, validate
+from uaccel.errors import AcceleratorError
+from uaccel.resources import data_dir
+from uaccel.suggest import did_you_mean
+
+GROUP: Final = "uaccel.accelerators"
+FILE: Final = "accelerator.py"
+VARIABLE: Final = "ACCELERATOR"
+
+
+def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
+    """Those named, in this order, which is the order of preference."""
+    found: dict[str, Accelerator] = {}
+    for name in names:
+        accelerator = load_accelerator(name)
+        other = found.get(accelerator.name)
+        if other is not None and other.folder == accelerator.folder:
+            raise AcceleratorError(f"accelerator '{name}' is given twice; name it once")
+        if other is not None:
+            raise _clash(accelerator.name, other.folder / FILE, accelerator.folder / FILE)
+        found[accelerator.name] = accelerator
+    return list(found.values())
+
+
+def load_accelerator(name: str) -> Accelerator:
+    """``name`` of one that is bundled or installed, or the path of a folder or its ``accelerator.py``."""
+    if is_path(name):
+        return from_folder(_folder_of(Path(name)))
+    bundled, installed = bundled_folders(), installed_entries()
+    if name in bundled and name in installed:
+        raise _clash(name, bundled[name] / FILE, Path(_origin(installed[name])))
+    if name in bundled:
+        return from_folder(bundled[name])
+    if name in installed:
+        return _from_entry_point(installed[name])
+    known = sorted({*bundled, *installed})
+    raise AcceleratorError(
+        f"no accelerator '{name}'{did_you_mean(name, known)}; there are: {', '.join(known) or 'none'}; "
+        "or give the path of its folder (./NAME)"
+    )
+
+
+def is_path(name: str) -> bool:
+    """Whether it says where, rather than which."""
+    return "/" in name or name.endswith(".py") or name in (".", "..")
+
+
+def bundled_folders() -> dict[str, Path]:
+    """The folders of uaccel's own."""
+    return {path.parent.name: path.parent for path in sorted(data_dir("accelerators").glob(f"*/{FILE}"))}
+
+
+def installed_entries() -> dict[str, EntryPoint]:
+    """What other packages install, by name; a name that two of them take is an error."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.name in found and found[entry.name].value != entry.value:
+            raise _clash(entry.name, Path(_origin(found[entry.name])), Path(_origin(entry)))
+        found[entry.name] = entry
+    return found
+
+
+def _clash(name: str, one: Path, other: Path) -> AcceleratorError:
+    return AcceleratorError(f"two accelerators are called '{name}': {one} and {other}; rename one of them")
+
+
+def _origin(entry: EntryPoint) -> str:
+    package = entry.dist.name if entry.dist is not None else "an installed package"
+    return f"{package} ({entry.value})"
+
+
+def _folder_of(path: Path) -> Path:
+    folder = path.parent if path.name == FILE else path
+    if not folder.is_dir():
+        raise AcceleratorError(f"no folder {folder}; wanted an accelerator's, as 'uaccel new accelerator NAME' writes")
+    if not (folder / FILE).is_file():
+        raise AcceleratorError(f"{folder} is no accelerator's folder: it has no {FILE}")
+    return folder.resolve()
+
+
+def from_folder(folder: Path) -> Accelerator:
+    """The accelerator that a folder describes; its modules may import each other relatively."""
+    package = f"uaccel_accelerator_{folder.name}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+    if package not in sys.modules:
+        parent = types.ModuleType(package)
+        parent.__path__ = [str(folder)]
+        sys.modules[package] = parent
+    try:
+        module = importlib.import_module(f"{package}.{Path(FILE).stem}")
+    except AcceleratorError:
+        raise
+    except Exception as error:  # whatever a vendor's file raises
+        raise AcceleratorError(f"{folder / FILE} cannot be imported: {_where(error, folder)}") from error
+    return _checked(getattr(module, VARIABLE, None), folder, folder / FILE)
+
+
+def _from_entry_point(entry: EntryPoint) -> Accelerator:
+    try:
+        value: Any = entry.load()
+        module = sys.modules[entry.module]
+    except Exception as error:
+        raise AcceleratorError(f"accelerator '{entry.name}' of {_origin(entry)} cannot be imported: {error}") from error
+    file = Path(module.__file__ or entry.module)
+    accelerator = _checked(value, file.parent, file)
+    if accelerator.name != entry.name:
+        raise AcceleratorError(
+            f"{file}: the accelerator is called '{accelerator.name}', "
+            f"and {_origin(entry)} installs it as '{entry.name}'; use one name"
+        )
+    return accelerator
+
+
+def _checked(value: Any, folder: Path, file: Path) -> Accelerator:
+    if not isinstance(value, Accelerator):
+        seen = "defines none" if value is None else f"has {type(value).__name__} under that name"
+        raise AcceleratorError(f"{file} must define {VARIABLE} = Accelerator(...), and {seen}")
+    accelerator = value if value.folder != Path() else replace(value, folder=folder)
+    validate(accelerator, file)
+    return accelerator
+
+
+def _where(error: Exception, folder: Path) -> str:
+    """The error with the line of the vendor's file that it came from."""
+    trace, line = error.__traceback__, ""
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if folder in file.parents:
+            line = f" ({file.name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    text = str(error).splitlines()
+    return f"{type(error).__name__}: {text[0] if text else 'no message'}{line}"

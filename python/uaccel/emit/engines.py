@@ -1,0 +1,80 @@
+"""The functions of layers that accelerators compute, and what surrounds them: hooks, errors, the CPU in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uaccel.emit.ctext import c_type, parameter_literal, wrapped
+from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters
+from uaccel.emit.weights import ConstantPool
+from uaccel.lower.program import Engine, Layer
+from uaccel.ops.kernel import Constant, Input, KernelCall, Output
+
+HOOKS = ("Activate", "Open", "Close", "Deactivate")
+
+
+def hook(engine: Engine, what: str) -> str:
+    """microTVM's name of a device hook."""
+    return f"TVMDevice{engine.hook}{what}"
+
+
+def engine_function(layer: Layer, pool: ConstantPool, engine: Engine) -> str:
+    """Opens the device, calls its driver until an error, closes the device; returns 0 or the first error."""
+    parameters = [Parameter("void *", "device"), *layer_parameters(layer)]
+    signature = wrapped(f"UACCEL_LAYER int32_t {function_name(layer)}", map(str, parameters))
+    lines = [f"    int32_t status = {hook(engine, 'Open')}(device);", "    if (status == 0) {"]
+    for index, call in enumerate(layer.kernel.calls):
+        text = wrapped(f"        status = {call.function}", _arguments(layer, pool, index, call)) + ";"
+        lines += [text] if index == 0 else ["        if (status == 0) {", _indented(text), "        }"]
+    lines += [
+        f"        const int32_t closed = {hook(engine, 'Close')}(device);",
+        "        status = status != 0 ? status : closed;",
+        "    }",
+        "    return status;",
+    ]
+    definition = f"{layer.definition.source}\n" if layer.definition else ""
+    body = "\n".join(lines)
+    return f"{definition}{layer_comment(layer)}\n{signature}\n{{\n{body}\n}}\n"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
+def _arguments(layer: Layer, pool: ConstantPool, index: int, call: KernelCall) -> list[str]:
+    """Pointers are cast: a driver's prototype says const where its author thought of it."""
+    found = []
+    for position, argument in enumerate(call.arguments):
+        if isinstance(argument, (int, float)):
+            found.append(parameter_literal(argument))
+        elif isinstance(argument, Constant):
+            found.append(f"({c_type(str(argument.data.dtype))} *){pool.symbol(layer, index, position)}")
+        elif isinstance(argument, (Input, Output)):
+            values = layer.inputs if isinstance(argument, Input) else layer.outputs
+            where = address(layer, argument)
+            cast = c_type(values[argument.index].info.dtype)
+            found.append(f"({cast} *){where}" if where.isidentifier() else f"({cast} *)({where})")
+        else:
+            found.append(address(layer, argument))
+    return found
+
+
+def activated(engines: Sequence[Engine], first: dict[str, int], inner: str, indent: str = "    ") -> list[str]:
+    """``status`` of ``inner`` between the engines' activation and deactivation; an error of one skips the rest.
+
+    ``first``: the layer that is named when an engine does not start, by engine.
+    """
+    if not engines:
+        return [f"{indent}status = {inner};"]
+    engine, *others = engines
+    device = f"devices->{engine.name}"
+    return [
+        f"{indent}UACCEL_ACCOUNT_LAYER({first[engine.name]});",
+        f"{indent}status = {hook(engine, 'Activate')}({device});",
+        f"{indent}if (status != 0) {{",
+        f"{indent}    status = uaccel_layer_failed({first[engine.name]}, status);",
+        f"{indent}}} else {{",
+        *activated(others, first, inner, indent + "    "),
+        f"{indent}    (void){hook(engine, 'Deactivate')}({device});",
+        f"{indent}}}",
+    ]

@@ -1,0 +1,75 @@
+"""What every layer's function has: parameters, a comment, the addresses of what its calls are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uaccel.emit.ctext import c_type, quoted, wrapped_comment
+from uaccel.lower.program import Layer, Value
+from uaccel.ops.kernel import Constant, Input, Output, Scratch
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a layer's function."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}{self.name}" if self.type.endswith("*") else f"{self.type} {self.name}"
+
+
+def layer_parameters(layer: Layer) -> list[Parameter]:
+    """Typed pointers; ``void *`` for a function of TVM's, which has types of its own."""
+    if layer.definition is not None:
+        inputs = [Parameter("const void *", f"input{i}") for i in range(len(layer.inputs))]
+        outputs = [Parameter("void *", f"output{i}") for i in range(len(layer.outputs))]
+        return [*inputs, *outputs, *_scratch_parameter(layer)]
+    inputs = [Parameter(f"const {c_type(v.info.dtype)} *", f"input{i}") for i, v in enumerate(layer.inputs)]
+    outputs = [Parameter(f"{c_type(v.info.dtype)} *", f"output{i}") for i, v in enumerate(layer.outputs)]
+    return [*inputs, *outputs, *_scratch_parameter(layer)]
+
+
+def _scratch_parameter(layer: Layer) -> list[Parameter]:
+    return [Parameter("void *", "scratch")] if layer.kernel.scratch else []
+
+
+def function_name(layer: Layer) -> str:
+    return f"layer_{layer.name}"
+
+
+def layer_comment(layer: Layer) -> str:
+    """Layer, shapes, quantisation and engine."""
+    origin = layer.origin
+    source = f"operator {origin.index} of the model, {origin.op}" if origin.index >= 0 else "added by the compiler"
+    lines = [f"{layer.name}: {source}"]
+    lines.append(f"  tensor  {quoted(layer.origin.tensor)}")
+    lines += [f"  input   {_describe(value)}" for value in layer.inputs]
+    lines += [f"  output  {_describe(value)}" for value in layer.outputs]
+    lines.append(f"  engine  {layer.engine}: {layer.reason}")
+    if layer.macs:
+        lines.append(f"  work    {layer.macs} multiply-accumulates")
+    return wrapped_comment(lines, indent=10)
+
+
+def _describe(value: Value) -> str:
+    quantisation = value.spec.quantisation
+    return f"{value.info}" + (f", {quantisation}" if quantisation else "")
+
+
+def constant_name(call: int, constant: Constant) -> str:
+    return f"{constant.role}{call}" if call else constant.role
+
+
+def address(layer: Layer, argument: Input | Output | Scratch) -> str:
+    """In the layer's function, whose parameters have the tensors' types, or none at all where TVM made its code."""
+    if isinstance(argument, Scratch):
+        return f"(void *)((uint8_t *)scratch + {argument.offset})" if argument.offset else "scratch"
+    side, values = ("input", layer.inputs) if isinstance(argument, Input) else ("output", layer.outputs)
+    name = f"{side}{argument.index}"
+    if argument.offset and layer.definition is not None:
+        const = "const " if isinstance(argument, Input) else ""
+        return f"({const}void *)(({const}uint8_t *){name} + {argument.offset})"
+    elements = argument.offset // values[argument.index].info.itemsize
+    return f"{name} + {elements}" if elements else name

@@ -1,0 +1,144 @@
+"""The run function: the layers in order, between the activation and the deactivation of the accelerators."""
+
+from __future__ import annotations
+
+from uaccel.emit.ctext import wrapped
+from uaccel.emit.engines import activated, hook
+from uaccel.emit.layer_text import function_name
+from uaccel.emit.options import EmitOptions, Names
+from uaccel.lower.program import Layer, Program, Value
+from uaccel.memory.placement import Placement
+
+
+class RunFunction:
+    def __init__(self, program: Program, placement: Placement, names: Names, options: EmitOptions) -> None:
+        self.program = program
+        self.placement = placement
+        self.names = names
+        self.options = options
+
+    def render(self) -> str:
+        if not self.program.engines:
+            body = [*self._workspace(), *self._layers(), f"    return {self.names.macro}_OK;"]
+            return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *body])
+        if all(layer.otherwise for layer in self.program.layers if layer.on_accelerator):
+            return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *self._with_cpu_in_place()])
+        return self._layers_apart()
+
+    def _function(self, head: str, body: list[str]) -> str:
+        return "\n".join([wrapped(head, self._parameters()), "{", *body, "}", ""])
+
+    def _parameters(self) -> list[str]:
+        prefix = self.names.prefix
+        parameters = [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
+        parameters += [f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.workspace_pool else []
+        return parameters + ([f"struct {prefix}_devices *devices"] if self.program.engines else [])
+
+    def _layers_apart(self) -> str:
+        """Errors leave the layers by return; the devices are deactivated whatever happened."""
+        names = self.names
+        inner = [*self._workspace(), "    int32_t status;", *self._layers(), f"    return {names.macro}_OK;"]
+        arguments = ", ".join(parameter.rpartition("*")[2] for parameter in self._parameters())
+        first: dict[str, int] = {}
+        for layer in self.program.layers:
+            if layer.on_accelerator:
+                first.setdefault(layer.engine, layer.index)
+        outer = [
+            *self._checks(),
+            "    int32_t status;",
+            *activated(self.program.engines, first, f"layers({arguments})"),
+        ]
+        head = "/* The layers in order, until one fails. */\n"
+        return "\n".join(
+            [
+                head + self._function("static int32_t layers", inner),
+                self._function(f"int32_t {names.prefix}_run", [*outer, "    return status;"]),
+            ]
+        )
+
+    def _with_cpu_in_place(self) -> list[str]:
+        """No error ends the run: the CPU computes what an accelerator does not."""
+        engines = self.program.engines
+        lines = self._workspace()
+        lines += [
+            f"    const int32_t {engine.name} = {hook(engine, 'Activate')}(devices->{engine.name});"
+            for engine in engines
+        ]
+        lines += self._layers()
+        for engine in engines:
+            lines += [
+                f"    if ({engine.name} == 0) {{",
+                f"        (void){hook(engine, 'Deactivate')}(devices->{engine.name});",
+                "    }",
+            ]
+        return [*lines, f"    return {self.names.macro}_OK;"]
+
+    def _workspace(self) -> list[str]:
+        pool = self.options.workspace_pool
+        return [f"    uint8_t *const workspace = workspace_pools->{pool};"] if pool and self.placement.arena else []
+
+    def _checks(self) -> list[str]:
+        pointers = ["inputs", "outputs"]
+        pointers += [f"inputs->{member}" for member in self.names.inputs]
+        pointers += [f"outputs->{member}" for member in self.names.outputs]
+        if self.options.workspace_pool:
+            pointers += ["workspace_pools"]
+            pointers += [f"workspace_pools->{self.options.workspace_pool}"] if self.placement.arena else []
+        if self.program.engines:
+            pointers.append("devices")
+        condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)
+        return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }", ""]
+
+    def _layers(self) -> list[str]:
+        return [line for layer in self.program.layers for line in self._layer(layer)]
+
+    def _layer(self, layer: Layer) -> list[str]:
+        if layer.is_view:
+            return [f"    /* {layer.name}: {layer.outputs[0].info} is a view of {layer.inputs[0].name} */"]
+        model = self.program.name
+        work = self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
+        return [
+            f'    UACCEL_LAYER_BEGIN("{model}", {layer.index});',
+            *work,
+            *(
+                f'    UACCEL_LAYER_END("{model}", {layer.index}, {i}, {self._address(value)}, {value.info.size});'
+                for i, value in enumerate(layer.outputs)
+            ),
+        ]
+
+    def _call(self, layer: Layer, *before: str) -> str:
+        arguments = [*before, *(self._address(value) for value in (*layer.inputs, *layer.outputs))]
+        if layer.kernel.scratch:
+            arguments.append(_at(self.placement.scratch[layer.index]))
+        return f"{function_name(layer)}({', '.join(arguments)})"
+
+    def _on_accelerator(self, layer: Layer) -> list[str]:
+        call = self._call(layer, f"devices->{layer.engine}")
+        account = f"    UACCEL_ACCOUNT_LAYER({layer.index});"
+        if layer.twin is None:
+            return [
+                account,
+                f"    status = {call};",
+                "    if (status != 0) {",
+                f"        return uaccel_layer_failed({layer.index}, status);",
+                "    }",
+            ]
+        return [
+            account,
+            f"    if ({layer.engine} != 0 || {call} != 0) {{",
+            f"        UACCEL_ACCOUNT_FALLBACK({layer.index});",
+            f"        {self._call(layer.twin)};",
+            "    }",
+        ]
+
+    def _address(self, value: Value) -> str:
+        place = self.placement.places[value.name]
+        if place.kind == "input":
+            return f"inputs->{self.names.inputs[place.index]}"
+        if place.kind == "output":
+            return f"outputs->{self.names.outputs[place.index]}"
+        return _at(place.offset)
+
+
+def _at(offset: int) -> str:
+    return f"AT({offset})"

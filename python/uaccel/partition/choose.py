@@ -1,0 +1,121 @@
+"""Which claims are taken: by the user's wishes first, then by preference or by cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from uaccel.accelerator import Accelerator
+from uaccel.errors import AcceleratorError
+from uaccel.partition.claims import Claim, Claims
+from uaccel.partition.cost import cpu_cycles
+from uaccel.partition.graph import Graph
+from uaccel.partition.wishes import CPU, Subgraph, Wishes, matching
+from uaccel.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """By binding: the engine that it is pinned to, and those that it must not run on."""
+
+    pinned: Mapping[int, str]
+    forbidden: Mapping[int, frozenset[str]]
+
+    def allow(self, claim: Claim) -> bool:
+        engine = claim.accelerator.name
+        return all(
+            self.pinned.get(index, engine) == engine and engine not in self.forbidden.get(index, ())
+            for index in claim.members
+        )
+
+
+def constraints_of(graph: Graph, accelerators: Sequence[Accelerator], wishes: Wishes) -> Constraints:
+    """The wishes, layer by layer; one that is about no layer or no engine is an error."""
+    layers = {graph.name(i): i for i in range(len(graph.bindings)) if graph.is_operator(i)}
+    engines = [CPU, *(accelerator.name for accelerator in accelerators)]
+    pinned: dict[int, str] = {}
+    forbidden: dict[int, frozenset[str]] = {}
+    for subgraph in wishes.subgraphs:
+        _require_engine(subgraph.engine, engines, "subgraph")
+        pinned |= dict.fromkeys(_between(graph, layers, subgraph), subgraph.engine)
+    for name, engine in wishes.pins:
+        _require_engine(engine, engines, f"pin {name}")
+        pinned |= {layers[layer]: engine for layer in matching(name, list(layers), "pin")}
+    for name, engine in wishes.forbidden:
+        _require_engine(engine, engines, f"forbid {name}")
+        for layer in matching(name, list(layers), "forbid"):
+            forbidden[layers[layer]] = forbidden.get(layers[layer], frozenset()) | {engine}
+    for index, engine in pinned.items():
+        if engine in forbidden.get(index, ()):
+            raise AcceleratorError(f"layer {graph.name(index)} is pinned to {engine} and kept from it; take one back")
+    return Constraints(pinned, forbidden)
+
+
+def _require_engine(engine: str, engines: Sequence[str], what: str) -> None:
+    if engine not in engines:
+        raise AcceleratorError(
+            f"{what}: no engine '{engine}'{did_you_mean(engine, engines)}; this compilation has: {', '.join(engines)}"
+        )
+
+
+def _between(graph: Graph, layers: Mapping[str, int], subgraph: Subgraph) -> set[int]:
+    """All bindings on the ways from one layer to the other, both included."""
+    ends = []
+    for name in (subgraph.first, subgraph.last):
+        (layer, *_) = matching(name, list(layers), "subgraph")
+        ends.append(layers[layer])
+    first, last = ends
+    after = {first}
+    for index in range(first + 1, last + 1):
+        if graph.uses[index] & after:
+            after.add(index)
+    before = {last}
+    for index in range(last, first - 1, -1):
+        if graph.users[index] & before:
+            before.add(index)
+    found = after & before
+    if not found:
+        raise AcceleratorError(f"subgraph: no way leads from {subgraph.first} to {subgraph.last}; name them in order")
+    return {index for index in found if graph.is_operator(index)}
+
+
+def choose(graph: Graph, claims: Claims, constraints: Constraints, how: str) -> list[Claim]:
+    """The claims that are taken, none of them sharing a binding; a pin that cannot hold is an error."""
+    allowed = [claim for claim in claims.found if constraints.allow(claim)]
+    pinned = [claim for claim in allowed if any(index in constraints.pinned for index in claim.members)]
+    free = [claim for claim in allowed if how != "cost" or saving(claim) > 0]
+    rank = _by_saving if how == "cost" else _by_preference
+    taken: list[Claim] = []
+    covered: set[int] = set()
+    for claim in [*rank(claims, pinned), *rank(claims, free)]:
+        if not claim.members & covered:
+            taken.append(claim)
+            covered |= claim.members
+    for index, engine in constraints.pinned.items():
+        if engine != CPU and index not in covered:
+            raise _unfulfilled(graph, claims, index, engine)
+    for index, engines in constraints.forbidden.items():
+        if CPU in engines and index not in covered:
+            raise AcceleratorError(f"layer {graph.name(index)} is kept from the CPU, and no accelerator takes it")
+    return sorted(taken, key=lambda claim: claim.root)
+
+
+def _by_preference(claims: Claims, candidates: Sequence[Claim]) -> list[Claim]:
+    """The accelerators as the user named them; of one accelerator the claim that covers most, then the first listed."""
+    order = {accelerator.name: position for position, accelerator in enumerate(claims.accelerators)}
+    return sorted(candidates, key=lambda claim: (order[claim.accelerator.name], -len(claim.members)))
+
+
+def _by_saving(_claims: Claims, candidates: Sequence[Claim]) -> list[Claim]:
+    return sorted(candidates, key=saving, reverse=True)
+
+
+def saving(claim: Claim) -> float:
+    """Cycles that the CPU would take more; an accelerator that states no cost is taken to cost none."""
+    return sum(cpu_cycles(call) for call in claim.region.calls) - (claim.cost or 0.0)
+
+
+def _unfulfilled(graph: Graph, claims: Claims, index: int, engine: str) -> AcceleratorError:
+    reasons = [entry.reason for entry in claims.rejections.get(index, ()) if entry.accelerator == engine]
+    why = "; ".join(reasons) or "what it would be computed together with is pinned or kept elsewhere"
+    return AcceleratorError(f"layer {graph.name(index)} cannot be pinned to {engine}: {why}")

@@ -1,0 +1,113 @@
+"""What each accelerator could compute of a model, and what not, for which reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uaccel.accelerator import Accelerator, Operation
+from uaccel.accelerator.region import Region, region_of
+from uaccel.errors import AcceleratorError
+from uaccel.partition.graph import RESULT, Graph
+from uaccel.tvm_api import is_tuple_type, matched
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why an accelerator does not compute a layer; ``operation`` is empty where none of its patterns fits."""
+
+    accelerator: str
+    operation: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """An accelerator can compute these bindings together; ``root`` gives their result."""
+
+    accelerator: Accelerator
+    operation: Operation
+    root: int
+    members: frozenset[int]
+    region: Region
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Claims:
+    """All of a model; ``rejections`` by binding."""
+
+    accelerators: Sequence[Accelerator]
+    found: Sequence[Claim]
+    rejections: dict[int, list[Rejection]]
+
+
+def find_claims(graph: Graph, accelerators: Sequence[Accelerator]) -> Claims:
+    """Ask every operation of every accelerator about every operator call."""
+    found: list[Claim] = []
+    rejections: dict[int, list[Rejection]] = {}
+    bound = dict(graph.bindings)
+    position = {expr: index for index, (_, expr) in enumerate(graph.bindings)}
+    for index in filter(graph.is_operator, range(len(graph.bindings))):
+        refused = rejections.setdefault(index, [])
+        for accelerator in accelerators:
+            answers = [
+                answer
+                for operation in accelerator.operations
+                if (answer := _ask(graph, accelerator, operation, index, bound, position)) is not None
+            ]
+            found += [answer for answer in answers if isinstance(answer, Claim)]
+            refused += [answer for answer in answers if isinstance(answer, Rejection)]
+            if not answers:
+                op = graph.bindings[index][1].op.name
+                refused.append(Rejection(accelerator.name, "", f"{accelerator.name} has no operation for {op}"))
+    return Claims(accelerators, found, rejections)
+
+
+def _ask(
+    graph: Graph,
+    accelerator: Accelerator,
+    operation: Operation,
+    index: int,
+    bound: dict[Any, Any],
+    position: dict[Any, int],
+) -> Claim | Rejection | None:
+    calls = matched(operation.pattern, graph.bindings[index][1], bound)
+    if calls is None:
+        return None
+    members = graph.closed(position[call] for call in calls if call in position)
+    shared = _used_elsewhere(graph, members, index)
+    if shared:
+        return Rejection(accelerator.name, operation.name, shared)
+    inputs, outputs = graph.boundary(members)
+    if any(is_tuple_type(var) for var in (*inputs, *outputs)):
+        return Rejection(accelerator.name, operation.name, "a tuple of tensors goes in or out of it as a whole")
+    region = region_of([graph.bindings[i] for i in sorted(members)], inputs, outputs)
+    reason = _checked(accelerator, operation, region)
+    if reason is not None:
+        return Rejection(accelerator.name, operation.name, reason)
+    cost = operation.cost(region) if operation.cost is not None else None
+    return Claim(accelerator, operation, index, members, region, cost)
+
+
+def _checked(accelerator: Accelerator, operation: Operation, region: Region) -> str | None:
+    """The accelerator's own word; what goes wrong inside of it is the description's fault."""
+    try:
+        return operation.check(region)
+    except Exception as error:  # whatever a vendor's function raises
+        raise AcceleratorError(
+            f"{accelerator.folder}: the check of operation '{operation.name}' failed on {region.root}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _used_elsewhere(graph: Graph, members: frozenset[int], root: int) -> str:
+    """What is inside of a match must not be wanted outside: nobody would compute it."""
+    for index in sorted(members - {root}):
+        outside = graph.users[index] - members
+        if outside and root not in graph.uses[index]:
+            user = next(iter(sorted(outside)))
+            who = "the model's output" if user == RESULT else graph.name(user)
+            return f"its part {graph.name(index)} is needed by {who} as well"
+    return ""

@@ -1,0 +1,77 @@
+"""The main function of a module as a graph of its bindings: who uses what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uaccel.tvm_api import is_call, is_tuple, is_tuple_get_item, is_var, main_bindings, main_result
+
+RESULT = -1
+"""Stands for the function's result among the users of a binding."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """``uses[i]``: the bindings that binding i reads. ``users[i]``: those that read it, ``RESULT`` among them."""
+
+    parameters: Sequence[Any]
+    bindings: Sequence[tuple[Any, Any]]
+    result: Any
+    uses: Sequence[frozenset[int]]
+    users: Sequence[frozenset[int]]
+
+    def name(self, index: int) -> str:
+        return str(self.bindings[index][0].name)
+
+    def is_operator(self, index: int) -> bool:
+        """A call of an operator; not a tuple or a field of one, which are no work."""
+        expr = self.bindings[index][1]
+        return is_call(expr) and hasattr(expr.op, "name") and not is_var(expr.op)
+
+    def boundary(self, members: Iterable[int]) -> tuple[list[Any], list[Any]]:
+        """The variables that members read from outside, and those of their own that are read outside."""
+        inside = set(members)
+        bound = {self.bindings[index][0] for index in inside}
+        read = [var for index in sorted(inside) for var in variables(self.bindings[index][1])]
+        inputs = list(dict.fromkeys(var for var in read if var not in bound))
+        return inputs, [self.bindings[index][0] for index in sorted(inside) if not self.users[index] <= inside]
+
+    def closed(self, members: Iterable[int]) -> frozenset[int]:
+        """The members with the fields that are taken of their tuples: those go where the tuple goes."""
+        found = set(members)
+        for index, (_, expr) in enumerate(self.bindings):
+            if is_tuple_get_item(expr) and self.uses[index] <= found and self.uses[index]:
+                found.add(index)
+        return frozenset(found)
+
+
+def graph_of(module: Any) -> Graph:
+    parameters, bindings = main_bindings(module)
+    position = {var: index for index, (var, _) in enumerate(bindings)}
+    uses = [frozenset(position[var] for var in variables(expr) if var in position) for _, expr in bindings]
+    users: dict[int, set[int]] = defaultdict(set)
+    for index, used in enumerate(uses):
+        for source in used:
+            users[source].add(index)
+    result = main_result(module)
+    for var in variables(result):
+        if var in position:
+            users[position[var]].add(RESULT)
+    return Graph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))])
+
+
+def variables(expr: Any) -> Iterable[Any]:
+    """The variables that an expression of a normalised module reads."""
+    if is_var(expr):
+        yield expr
+    elif is_tuple(expr):
+        for field in expr.fields:
+            yield from variables(field)
+    elif is_tuple_get_item(expr):
+        yield from variables(expr.tuple_value)
+    elif is_call(expr):
+        for argument in expr.args:
+            yield from variables(argument)
