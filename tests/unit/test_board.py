@@ -294,7 +294,7 @@ WRONG_EMULATED = [
         "[timer]",
         "[tmier]",
         "bench.toml:36: unknown key 'tmier' in the file; did you mean 'timer'? "
-        "(known: description, port, stack, settings, cpu, memory, console, timer, run, flash)",
+        "(known: description, port, stack, settings, cpu, memory, device, console, timer, run, flash)",
     ),
     (
         'name = "psram"',

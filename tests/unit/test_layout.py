@@ -93,6 +93,8 @@ def test_what_fits_goes_where_the_file_says_first(tmp_path: Path) -> None:
         "arena": "sram",
         "io": "sram",
         "shared": None,
+        "device_constants": None,
+        "device_load": None,
     }
 
 

@@ -1,4 +1,4 @@
-/* From reset to main() on any Cortex-M: vector table, FPU and Helium, .data and .bss.
+/* From reset to main() on any Cortex-M: vector table, FPU and Helium, .data, accelerators' constants and .bss.
  *
  * main() runs on the process stack (uaccel_stack_*), exceptions on a small one of their own (uaccel_interrupt_stack_*),
  * so that a fault can be reported when the stack is what failed. Assembly, because a C compiler may use the FPU or
@@ -63,13 +63,11 @@ uaccel_reset:
     ldr     r0, =uaccel_data_start
     ldr     r1, =uaccel_data_end
     ldr     r2, =uaccel_data_load
-    b       2f
-1:  ldr     r3, [r2]
-    str     r3, [r0]
-    adds    r0, r0, #4
-    adds    r2, r2, #4
-2:  cmp     r0, r1
-    blo     1b
+    bl      uaccel_copy
+    ldr     r0, =uaccel_device_constants_start
+    ldr     r1, =uaccel_device_constants_end
+    ldr     r2, =uaccel_device_constants_load
+    bl      uaccel_copy
 
     ldr     r0, =uaccel_bss_start
     ldr     r1, =uaccel_bss_end
@@ -85,6 +83,22 @@ uaccel_reset:
     ldr     r0, =uaccel_returned
     bl      uaccel_port_fault
     .size uaccel_reset, . - uaccel_reset
+
+/* To the words from r0 up to r1 from those at r2; they may be in place already. */
+    .type uaccel_copy, %function
+    .thumb_func
+uaccel_copy:
+    cmp     r0, r2
+    beq     2f
+    b       1f
+0:  ldr     r3, [r2]
+    str     r3, [r0]
+    adds    r0, r0, #4
+    adds    r2, r2, #4
+1:  cmp     r0, r1
+    blo     0b
+2:  bx      lr
+    .size uaccel_copy, . - uaccel_copy
 
 /* Every fault: r0 = the frame that the exception left, r1 = EXC_RETURN, r2 = the stack pointer that failed. If the
  * interrupt stack itself is nearly gone, its contents are given up. */

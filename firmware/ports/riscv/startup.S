@@ -56,12 +56,11 @@ uaccel_reset:
     la      t0, uaccel_data_start
     la      t1, uaccel_data_end
     la      t2, uaccel_data_load
-    j       2f
-1:  lw      t3, 0(t2)
-    sw      t3, 0(t0)
-    addi    t0, t0, 4
-    addi    t2, t2, 4
-2:  bltu    t0, t1, 1b
+    jal     uaccel_copy
+    la      t0, uaccel_device_constants_start
+    la      t1, uaccel_device_constants_end
+    la      t2, uaccel_device_constants_load
+    jal     uaccel_copy
 
     la      t0, uaccel_bss_start
     la      t1, uaccel_bss_end
@@ -75,6 +74,19 @@ uaccel_reset:
     la      a0, uaccel_returned
     call    uaccel_port_fault
     .size uaccel_reset, . - uaccel_reset
+
+/* To the words from t0 up to t1 from those at t2; they may be in place already. */
+    .type uaccel_copy, @function
+uaccel_copy:
+    beq     t0, t2, 2f
+    j       1f
+0:  lw      t3, 0(t2)
+    sw      t3, 0(t0)
+    addi    t0, t0, 4
+    addi    t2, t2, 4
+1:  bltu    t0, t1, 0b
+2:  ret
+    .size uaccel_copy, . - uaccel_copy
 
     .section .text.uaccel_uncounted, "ax", @progbits
     .balign 4

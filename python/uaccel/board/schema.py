@@ -18,6 +18,7 @@ from uaccel.board.types import (
     CommandFlash,
     Console,
     Cpu,
+    Device,
     Feature,
     Flash,
     HostRun,
@@ -42,12 +43,14 @@ _SECTIONS: Final = (
     "settings",
     "cpu",
     "memory",
+    "device",
     "console",
     "timer",
     "run",
     "flash",
 )
 _SMALLEST_STACK: Final = 1024
+_LAST_IRQ: Final = 1023
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NANOSECONDS: Final = 1_000_000_000
 
@@ -56,15 +59,17 @@ _NANOSECONDS: Final = 1_000_000_000
 class _ArchRules:
     features: tuple[Feature, ...]
     timers: tuple[TimerKind, ...]
+    can_wait: bool = False
+    """For a device's interrupt, asleep."""
 
 
 _RULES: Final[dict[Arch, _ArchRules]] = {
     "native": _ArchRules((), ("host",)),
-    "armv6m": _ArchRules((), ("systick",)),
-    "armv7m": _ArchRules((), ("systick",)),
-    "armv7em": _ArchRules(("fpu", "dsp"), ("systick",)),
-    "armv8m": _ArchRules(("fpu", "dsp"), ("systick",)),
-    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick",)),
+    "armv6m": _ArchRules((), ("systick",), can_wait=True),
+    "armv7m": _ArchRules((), ("systick",), can_wait=True),
+    "armv7em": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True),
+    "armv8m": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True),
+    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick",), can_wait=True),
     "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle")),
 }
 
@@ -81,17 +86,20 @@ def board_from_source(source: TomlSource) -> Board:
     cpu = _cpu(file.table("cpu", _keys(Cpu)))
     runs = _runs(file, cpu)
     port = _port(file, cpu)
+    memories = _memories(file, cpu)
+    console = _console(file, cpu)
     board = Board(
         name=name,
         description=file.string("description"),
         port=port,
         cpu=cpu,
-        memories=_memories(file, cpu),
-        console=_console(file, cpu),
+        memories=memories,
+        console=console,
         timer=_timer(file.table("timer", _keys(Timer)), cpu),
         runs=runs,
         flash=_flash(file, runs),
         stack=_stack(file),
+        devices=_devices(file, cpu, memories, console),
         settings=settings_of(file, port),
         source=source,
     )
@@ -190,6 +198,39 @@ def _memory(table: Table) -> Memory:
     return memory
 
 
+def _devices(file: Table, cpu: Cpu, memories: tuple[Memory, ...], console: Console) -> tuple[Device, ...]:
+    tables = file.tables("device", _keys(Device))
+    if tables and cpu.arch == "native":
+        raise tables[0].error(f"{tables[0]} is not for {cpu.arch}: a process has models of devices alone; leave it out")
+    devices = [_device(table, cpu) for table in tables]
+    for (first, _), (second, table) in combinations(zip(devices, tables, strict=True), 2):
+        if first.name == second.name:
+            raise table.error(f"a second device is called '{second.name}'; wanted another name", "name")
+    for device, table in zip(devices, tables, strict=True):
+        within = next((memory for memory in memories if memory.origin <= device.base < memory.end), None)
+        if within is not None:
+            raise table.error(
+                f"'base' in {table} is {device.base:#010x}, in memory {_span(within)}; wanted the device's registers",
+                "base",
+            )
+        if isinstance(console, UartConsole) and device.irq == console.irq:
+            raise table.error(f"'irq' in {table} is {device.irq}, the console's; wanted the device's own", "irq")
+    return tuple(devices)
+
+
+def _device(table: Table, cpu: Cpu) -> Device:
+    device = Device(
+        name=_identifier(table, "name"),
+        base=table.address("base"),
+        irq=table.integer("irq", 0, _LAST_IRQ) if "irq" in table else None,
+    )
+    if device.base == 0 or device.base % 4:
+        raise table.error(f"'base' in {table} is {device.base:#x}; wanted a multiple of 4 above 0", "base")
+    if device.irq is not None and not _RULES[cpu.arch].can_wait:
+        raise table.error(f"'irq' in {table}: waiting for a device is by polling on {cpu.arch}; leave it out", "irq")
+    return device
+
+
 def _span(memory: Memory) -> str:
     return f"'{memory.name}' ({memory.origin:#010x} to {memory.end - 1:#010x})"
 
@@ -206,7 +247,7 @@ def _console(file: Table, cpu: Cpu) -> Console:
     return UartConsole(
         base=table.address("base"),
         baud=table.integer("baud", 1200, 20_000_000),
-        irq=table.integer("irq", 0, 1023),
+        irq=table.integer("irq", 0, _LAST_IRQ),
         clock_hz=table.integer("clock_hz", 1, 4_000_000_000) if "clock_hz" in table else None,
     )
 

@@ -16,6 +16,8 @@ _ABOUT: Final = {
     "[[memory]]": "Memories, what shall be used first in front. Kinds: flash (code and constants), ram and tcm (stack, "
     "variables, arena), external (for an arena that fits nowhere else). Sizes: 4096, '64K', '16M'. With "
     "'accelerator = true' an accelerator reaches it.",
+    "[[device]]": "Accelerators that the board itself has: the accelerator's 'name', 'base', where its registers lie, "
+    "and on Cortex-M 'irq', the number of its interrupt, where drivers shall sleep until it comes.",
     "[console]": "The UART that the session goes over: its registers, its interrupt's number, and the clock that the "
     "baud rate is divided from ('clock_hz'; the timer's where it is left out).",
     "[timer]": "What measures time: systick with the CPU's clock; on RISC-V mtime with 'base', or mcycle.",
@@ -27,7 +29,7 @@ _ABOUT: Final = {
     "[flash]": "How it is flashed: tool = 'openocd' with config files, 'pyocd' with a target, or 'command' with a "
     "program of your own, where {elf} and {port} stand for those.",
 }
-_ABSENT: Final = ("[run.serial]", "[flash]")
+_ABSENT: Final = ("[[device]]", "[run.serial]", "[flash]")
 
 
 def starter_text(like: Board, name: str, port: str | None) -> str:

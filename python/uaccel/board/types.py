@@ -52,6 +52,18 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Device:
+    """An accelerator that the board itself has."""
+
+    name: str
+    """The accelerator's."""
+    base: int
+    """Where its registers lie."""
+    irq: int | None = None
+    """The number of its interrupt at the CPU's interrupt controller; without it drivers poll."""
+
+
+@dataclass(frozen=True)
 class StdioConsole:
     """Standard input and output of a native process."""
 
@@ -165,6 +177,7 @@ class Board:
     flash: Flash | None
     stack: int
     """Bytes of stack for the firmware."""
+    devices: tuple[Device, ...]
     settings: Mapping[str, SettingValue]
     """What its port asks for beyond the rest: every setting of the port, by name."""
     source: TomlSource = field(repr=False, compare=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from uaccel.board import Board, Memory
+from uaccel.board import Board, Memory, QemuRun
 from uaccel.errors import BoardError, UaccelError
 
 INTERRUPT_STACK: Final = 1536
@@ -17,16 +17,28 @@ STATIC_RESERVE: Final = 6 << 10
 """For variables beside the model's own: the session server's, the console's ring, the C library's."""
 CODE_RESERVE: Final = 12 << 10
 """The least that code takes, the session server's and the model's; how much it is the linker will say."""
+WINDOW: Final = 256
+"""For the mailbox through which firmware under QEMU reaches its devices, and for alignment."""
+_REMEDIES: Final = {
+    "constants": "of kind flash",
+    "arena with inputs and outputs": "with 'accelerator = true'",
+    "constants for accelerators": "with 'accelerator = true'",
+}
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a model takes, in bytes."""
+    """What a model takes, in bytes; ``weights`` are the constants that the CPU reads, or both do.
+
+    With ``accelerators`` the arena, inputs, outputs and ``device_constants`` lie where those reach them.
+    """
 
     model: str
     arena: int
     io: int
     weights: int
+    accelerators: tuple[str, ...] = ()
+    device_constants: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,16 +52,23 @@ class Layout:
     io: Memory
     shared: Memory | None
     """What an accelerator reaches, where there is such a memory."""
+    device_constants: Memory | None = None
+    """Where the constants lie that accelerators read; None without accelerators."""
+    device_load: Memory | None = None
+    """Where these are until the start-up code copies them; None where they lie at once where they are read."""
 
 
 def needs_of(files: Mapping[str, bytes]) -> Needs:
     """From an archive's metadata."""
     try:
-        modules: dict[str, Any] = json.loads(files["metadata.json"])["modules"]
+        document: dict[str, Any] = json.loads(files["metadata.json"])
+        modules: dict[str, Any] = document["modules"]
         ((name, module),) = modules.items()
         main = module["memory"]["functions"]["main"][0]
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
-        return Needs(str(name), int(arena), int(io), int(weights))
+        device = main.get("device_constants_size_bytes", 0)
+        accelerators = tuple(str(entry["name"]) for entry in document.get("uaccel", {}).get("accelerators", []))
+        return Needs(str(name), int(arena), int(io), int(weights), accelerators, int(device))
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise UaccelError(
             f"metadata.json of the archive does not say what memory the model takes ({error!r}); "
@@ -57,42 +76,92 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         ) from error
 
 
+class _Room:
+    """What is left of each memory."""
+
+    def __init__(self, board: Board, needs: Needs) -> None:
+        self._board = board
+        self._needs = needs
+        self._free = {memory.name: memory.length for memory in board.memories}
+
+    def reserve(self, memory: Memory, size: int) -> None:
+        self._free[memory.name] -= size
+
+    def has(self, size: int, memory: Memory) -> bool:
+        return size <= self._free[memory.name]
+
+    def take(self, what: str, size: int, memories: list[Memory]) -> Memory:
+        """The first of them with room."""
+        for memory in memories:
+            if self.has(size, memory):
+                self.reserve(memory, size)
+                return memory
+        raise BoardError(self._too_small(what, size, memories))
+
+    def _too_small(self, what: str, size: int, memories: list[Memory]) -> str:
+        rest = ", ".join(f"{memory.name} {max(0, self._free[memory.name]):,}" for memory in memories)
+        remedy = _REMEDIES.get(what, "of kind ram or external")
+        verb = "is" if what.startswith("arena") else "are"
+        return (
+            f"model {self._needs.model} does not fit on board {self._board.name}: its {what} {verb} {size:,} bytes, "
+            f"free for that: {rest}; "
+            f"choose a board with more, or describe a further [[memory]] {remedy} in {self._board.file}"
+        )
+
+
 def lay_out(board: Board, needs: Needs) -> Layout:
     """The first memory of the file that has room, of the kinds that suit; :class:`BoardError` where none has."""
     flashes = [memory for memory in board.memories if memory.kind == "flash"]
-    fast = [memory for memory in board.memories if memory.kind in ("ram", "tcm")]
-    external = [memory for memory in board.memories if memory.kind == "external"]
-    data = fast[0]
-    free = {memory.name: memory.length for memory in board.memories}
-    free[flashes[0].name] -= CODE_RESERVE
-    free[data.name] -= board.stack + INTERRUPT_STACK + GUARD + STATIC_RESERVE
-
-    def take(what: str, size: int, memories: list[Memory]) -> Memory:
-        for memory in memories:
-            if size <= free[memory.name]:
-                free[memory.name] -= size
-                return memory
-        raise BoardError(_too_small(board, needs, what, size, {memory.name: free[memory.name] for memory in memories}))
-
+    working = [memory for kinds in (("ram", "tcm"), ("external",)) for memory in board.memories if memory.kind in kinds]
+    data = working[0]
+    room = _Room(board, needs)
+    room.reserve(flashes[0], CODE_RESERVE)
+    room.reserve(data, board.stack + INTERRUPT_STACK + GUARD + STATIC_RESERVE)
+    weights = room.take("constants", needs.weights, flashes)
+    if needs.accelerators:
+        return _with_accelerators(board, needs, room, Layout(flashes[0], weights, data, data, data, None))
     return Layout(
         code=flashes[0],
-        weights=take("constants", needs.weights, flashes),
+        weights=weights,
         data=data,
-        arena=take("arena", needs.arena, [*fast, *external]),
-        io=take("inputs and outputs", needs.io, [*fast, *external]),
+        arena=room.take("arena", needs.arena, working),
+        io=room.take("inputs and outputs", needs.io, working),
         shared=next((memory for memory in board.memories if memory.accelerator), None),
     )
 
 
-def _too_small(board: Board, needs: Needs, what: str, size: int, free: Mapping[str, int]) -> str:
-    rest = ", ".join(f"{name} {max(0, bytes_left):,}" for name, bytes_left in free.items())
-    remedy = "flash" if what == "constants" else "ram or external"
-    verb = "is" if what == "arena" else "are"
-    return (
-        f"model {needs.model} does not fit on board {board.name}: its {what} {verb} {size:,} bytes, "
-        f"free for that: {rest}; "
-        f"choose a board with more, or describe a further [[memory]] of kind {remedy} in {board.file}"
-    )
+def _with_accelerators(board: Board, needs: Needs, room: _Room, layout: Layout) -> Layout:
+    """``layout`` has the rest. What accelerators work on is together in one memory."""
+    check_devices(board, needs)
+    reached = [memory for memory in board.memories if memory.accelerator]
+    working = [memory for memory in reached if memory.kind != "flash"]
+    shared = room.take("arena with inputs and outputs", needs.arena + needs.io + WINDOW, working)
+    size = needs.device_constants
+    direct = [memory for memory in reached if memory.kind == "flash" and room.has(size, memory)]
+    constants = room.take("constants for accelerators", size, direct or [shared, *working])
+    flashes = [memory for memory in board.memories if memory.kind == "flash"]
+    load = None if direct else room.take("constants", size, flashes)
+    return replace(layout, arena=shared, io=shared, shared=shared, device_constants=constants, device_load=load)
+
+
+def check_devices(board: Board, needs: Needs) -> None:
+    """That the accelerators' devices can be reached on the board, and that they reach some of its memory."""
+    if board.cpu.arch == "native" or not needs.accelerators:
+        return
+    model = f"model {needs.model} needs accelerator {needs.accelerators[0]}"
+    if not any(memory.accelerator and memory.kind != "flash" for memory in board.memories):
+        raise BoardError(
+            f"{model}, and no accelerator reaches any memory of board {board.name}; write 'accelerator = true' to a "
+            f"[[memory]] of kind ram, tcm or external in {board.file} whose bytes the accelerator reads and writes"
+        )
+    emulated = any(isinstance(run, QemuRun) and run.ram_origin is not None for run in board.runs)
+    there = {device.name for device in board.devices}
+    for name in needs.accelerators:
+        if name not in there and not emulated:
+            raise BoardError(
+                f"model {needs.model} needs accelerator {name}, and board {board.name} has none; write a [[device]] "
+                f"with name = \"{name}\" and 'base', where its registers lie, to {board.file}"
+            )
 
 
 def regions(layout: Layout) -> Iterator[tuple[str, Memory]]:
@@ -104,3 +173,5 @@ def regions(layout: Layout) -> Iterator[tuple[str, Memory]]:
     yield "inputs and outputs", layout.io
     if layout.shared is not None:
         yield "what an accelerator reaches", layout.shared
+    if layout.device_constants is not None:
+        yield "constants that an accelerator reads", layout.device_constants

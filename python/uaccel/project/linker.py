@@ -19,9 +19,8 @@ def linker_script(board: Board, needs: Needs, layout: Layout) -> str:
         code=layout.code.name,
         weights=layout.weights.name,
         data=layout.data.name,
-        arena=layout.arena.name,
-        io=layout.io.name,
-        shared="" if layout.shared is None else _SHARED.format(shared=layout.shared.name),
+        working=_working(layout),
+        device_constants=_device_constants(layout),
         guard=GUARD,
         stack=board.stack,
         interrupt_stack=INTERRUPT_STACK,
@@ -32,6 +31,62 @@ def _region(memory: Memory) -> str:
     access = "rx" if memory.kind == "flash" else "rwx"
     return f"  {memory.name} ({access}) : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length:#x}"
 
+
+def _working(layout: Layout) -> str:
+    """Arena, inputs and outputs."""
+    if layout.shared is not None and layout.device_constants is not None:
+        return _REACHED.format(shared=layout.shared.name)
+    shared = "" if layout.shared is None else _SHARED.format(shared=layout.shared.name)
+    return _PLAIN.format(arena=layout.arena.name, io=layout.io.name) + shared
+
+
+def _device_constants(layout: Layout) -> str:
+    if layout.device_constants is None:
+        return _NO_DEVICE_CONSTANTS
+    load = "" if layout.device_load is None else f" AT> {layout.device_load.name}"
+    return _DEVICE_CONSTANTS.format(memory=layout.device_constants.name, load=load)
+
+
+# What the start-up code looks for, whether there are accelerators or not.
+_NO_DEVICE_CONSTANTS = """  uaccel_device_constants_start = 0;
+  uaccel_device_constants_end = 0;
+  uaccel_device_constants_load = 0;
+"""
+
+_DEVICE_CONSTANTS = """  /* Read by accelerators; copied by the start-up code where they do not lie there at once. */
+  .uaccel_device_constants :
+  {{
+    . = ALIGN(64);
+    uaccel_device_constants_start = .;
+    *(.rodata.uaccel_device)
+    . = ALIGN(64);
+    uaccel_device_constants_end = .;
+  }} > {memory}{load}
+  uaccel_device_constants_load = LOADADDR(.uaccel_device_constants);
+"""
+
+_PLAIN = """  /* Left as they are at start-up: their contents do not matter then. */
+  .uaccel_arena (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_arena) }} > {arena}
+  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
+
+"""
+
+_REACHED = """  /* Read and written by accelerators, between the two symbols; left as they are at start-up. */
+  .uaccel_shared (NOLOAD) :
+  {{
+    . = ALIGN(64);
+    uaccel_shared_start = .;
+    *(.bss.uaccel_arena)
+    . = ALIGN(64);
+    *(.bss.uaccel_io)
+    . = ALIGN(64);
+    *(.bss.uaccel_shared)
+    . = ALIGN(64);
+    uaccel_shared_end = .;
+    *(.bss.uaccel_window)
+  }} > {shared}
+
+"""
 
 _SHARED = """  /* What an accelerator reads and writes by itself. */
   .uaccel_shared (NOLOAD) :
@@ -61,6 +116,7 @@ SECTIONS
 
   .uaccel_weights : {{ . = ALIGN(16); *(.rodata.uaccel_weights) . = ALIGN(8); }} > {weights}
 
+{device_constants}
   .text :
   {{
     uaccel_uncounted_start = .;
@@ -86,11 +142,7 @@ SECTIONS
     uaccel_interrupt_stack_top = .;
   }} > {data}
 
-  /* Left as they are at start-up: their contents do not matter then. */
-  .uaccel_arena (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_arena) }} > {arena}
-  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
-
-{shared}  .data :
+{working}  .data :
   {{
     . = ALIGN(8);
     uaccel_data_start = .;
