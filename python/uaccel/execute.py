@@ -15,7 +15,7 @@ from uaccel.board import Board
 from uaccel.diagnosis import differing
 from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
-from uaccel.model import TensorSpec
+from uaccel.model import Signature, TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
@@ -142,13 +142,15 @@ def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
     return footprint(folder, build, compiled.program.name, arena=compiled.placement.arena, io=io)
 
 
-def first_difference(compiled: Compiled, measured: Measured) -> Difference | None:
-    """Compare every output of every run with the module as TVM executes it."""
+def first_difference(
+    meaning: Any, signature: Signature, samples: list[list[Array]], run: BatchRun
+) -> Difference | None:
+    """Compare every output of every run with ``meaning``, a Relax module, as TVM executes it."""
     from uaccel.reference import Executor
 
-    executor = Executor(compiled.stages["import"])
-    names = [spec.name for spec in compiled.model.signature.outputs]
-    for sample, (values, outputs) in enumerate(zip(measured.samples, measured.run.outputs, strict=True)):
+    executor = Executor(meaning)
+    names = [spec.name for spec in signature.outputs]
+    for sample, (values, outputs) in enumerate(zip(samples, run.outputs, strict=True)):
         for name, expected, got in zip(names, executor.run(values), outputs, strict=True):
             index = differing_index(expected.reshape(got.shape), got)
             if index is not None:

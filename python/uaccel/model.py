@@ -99,10 +99,19 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class ModelFile:
+    """A model as its user gave it; ``suffix`` tells its format."""
+
+    suffix: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
 class ImportedModel:
     """A model file as a Relax module, with what Relax has no place for.
 
-    ``tensors`` and ``origins`` are keyed by the names of the module's variables, which are unique.
+    ``tensors`` and ``origins`` are keyed by the names of the module's variables, which are unique. ``file`` is None for
+    what was never one file.
     """
 
     name: str
@@ -113,6 +122,7 @@ class ImportedModel:
     tensors: Mapping[str, TensorSpec]
     origins: Mapping[str, Origin]
     warnings: tuple[str, ...] = field(default=())
+    file: ModelFile | None = None
 
 
 def c_identifier(text: str) -> str:

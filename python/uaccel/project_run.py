@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import UaccelError
+from uaccel.model import ImportedModel
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue, port_from_here
-from uaccel.project.archive_reader import Metadata, read_metadata
+from uaccel.project.archive_reader import Metadata, read_metadata, read_model
 from uaccel.project.boardjson import read_board_json
 from uaccel.project.build import firmware_of, require_tools
 from uaccel.project.footprint import Footprint, footprint
@@ -36,12 +38,23 @@ class ProjectRun:
     """``board`` and ``footprint`` are None where another template knows the board and built the firmware."""
 
     board: str | None
+    archive: Path
     metadata: Metadata
     model: ModelInfo
     samples: Samples
     run: BatchRun
     layers: list[LayerTime]
     footprint: Footprint | None
+
+    def meaning(self) -> ImportedModel:
+        """The model, as the archive holds it."""
+        from uaccel.frontend import import_model
+
+        file = read_model(self.archive, self.metadata)
+        with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
+            path = Path(folder) / f"model{file.suffix}"
+            path.write_bytes(file.data)
+            return import_model(path)
 
 
 def run_project(
@@ -76,7 +89,9 @@ def run_project(
             progress("profile the layers")
             with project.session(observe=True) as session:
                 layers = _layer_times(session, samples[0])
-        return ProjectRun(project.board, project.metadata, model, samples, run, layers, project.footprint())
+        return ProjectRun(
+            project.board, project.archive, project.metadata, model, samples, run, layers, project.footprint()
+        )
 
 
 def _layer_times(session: Session, sample: list[Array]) -> list[LayerTime]:
@@ -95,7 +110,8 @@ class _Project:
         self._run = _chosen_run(server, own.runs) if own else None
         self._arguments = server.given("run_arguments")
         self.can_build = server.is_ours and not port
-        self.metadata = _metadata(server)
+        self.archive = _archive(server)
+        self.metadata = read_metadata(self.archive)
 
     def require_board(self, board: str | None) -> None:
         if board is not None and self.board not in (None, board):
@@ -146,11 +162,11 @@ def _chosen_run(server: ProjectServer, runs: list[dict[str, Any]]) -> dict[str, 
     return next((run for run in runs if kind in (None, run["kind"])), runs[0])
 
 
-def _metadata(server: ProjectServer) -> Metadata:
+def _archive(server: ProjectServer) -> Path:
     path = server.info.model_library_format_path
     if path is None:
         raise UaccelError(f"{server.folder} has no archive; wanted a project, as 'uaccel create' makes")
-    return read_metadata(path)
+    return path
 
 
 def _identity(metadata: Metadata) -> Identity:

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import sys
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from support.raw_server import TEMPLATE
 from uaccel.bench.desk import Desk
 from uaccel.bench.lock import hold
 from uaccel.cli import app
+from uaccel.mlf import write_tar
 from uaccel.resources import data_dir
 
 GESTURE = OWN / "gesture.tflite"
@@ -73,6 +76,7 @@ def test_a_project_runs_as_its_model_does(tar: Path, tmp_path: Path, call: Call)
     from_project = good(call("run", project, "--inputs", SAMPLES, "--outputs", tmp_path / "p.npz", "--json")).report
     assert from_project.pop("project") == str(project)
     for report in (from_model, from_project):
+        assert report.pop("seconds") > 0
         report["ram"].pop("stack")  # measured: it may differ by some words
         report["ram"].pop("total")
     assert from_project == from_model
@@ -90,6 +94,48 @@ def test_a_profile_of_a_project(tar: Path, tmp_path: Path, call: Call) -> None:
         view = layer["op"] == "reshape"
         assert layer["calls"] == (0 if view else 3)
         assert (layer["seconds"] is None) == view
+
+
+def test_a_project_is_verified_by_the_model_in_its_archive(tar: Path, tmp_path: Path, call: Call) -> None:
+    """Nothing but the folder is needed; and the firmware is what is verified."""
+    project = tmp_path / "p"
+    good(call("create", tar, project))
+    report = good(call("run", project, "--verify", "--inputs", SAMPLES, "--json")).report
+    assert report["verify"] == {"bit_exact": True, "first_difference": None}
+    assert "every output of the run equals the exact meaning" in good(call("run", project, "--verify")).out
+    weights = project / "model" / "codegen" / "host" / "src" / "tvmgen_gesture_weights.c"
+    head, brace, rest = weights.read_text().rpartition("{")
+    weights.write_text(f"{head}{brace} {int(rest.partition(',')[0]) + 90000},{rest.partition(',')[2]}")
+    done = call("run", project, "--verify", "--inputs", SAMPLES, "--json")
+    assert done.status == 3, done.err
+    difference = done.report["verify"]["first_difference"]
+    assert done.complaint.startswith(
+        f'verification failed: sample {difference["sample"]}, output "softmax_1" element ['
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda files: files.pop("src/gesture.tflite"), "does not hold its model; compile the model with this uaccel"),
+        (
+            lambda files: files.update({"src/gesture.tflite": b"another"}),
+            "src/gesture.tflite is not the model that its code was made of; compile it anew",
+        ),
+    ],
+    ids=["none", "another"],
+)
+def test_an_archive_that_cannot_be_verified(
+    change: Callable[[dict[str, bytes]], object], complaint: str, tar: Path, tmp_path: Path, call: Call
+) -> None:
+    with tarfile.open(tar) as archive:
+        streams = {member.name: archive.extractfile(member) for member in archive}
+        files = {name.removeprefix("./"): stream.read() for name, stream in streams.items() if stream is not None}
+    change(files)
+    with (tmp_path / "changed.tar").open("wb") as stream:
+        write_tar(stream, files)
+    good(call("create", tmp_path / "changed.tar", tmp_path / "p"))
+    assert complaint in refused(call("run", tmp_path / "p", "--verify", "--json"), 1, "UaccelError")
 
 
 def test_instructions_are_counted_through_the_project_api(tar: Path, tmp_path: Path, call: Call) -> None:
@@ -187,7 +233,7 @@ def test_a_model_that_does_not_fit_is_compiled_with_a_warning(tmp_path: Path, ca
     good(call("create", tar, tmp_path / "p", "--board", "host"))
 
 
-@pytest.mark.parametrize("option", ["--verify", "--name=x", "--project=x", "--template=x"])
+@pytest.mark.parametrize("option", ["--name=x", "--project=x", "--template=x"])
 def test_options_that_mean_nothing_for_a_project(option: str, tmp_path: Path, call: Call) -> None:
     complaint = refused(call("run", tmp_path, option, "--json"), 1, "UaccelError")
     assert complaint == f"{option.partition('=')[0]} is for a model file, and MODEL is a folder; leave it away"
@@ -259,7 +305,8 @@ def test_a_third_partys_template(tar: Path, third_party: Path, tmp_path: Path, c
     built = good(call("build", project, "--json")).report
     assert built == {"project": str(project), "platform": "third party", "firmware": None}
     assert good(call("flash", project, "--json")).report["flashed"] is True
-    report = good(call("run", project, "--inputs", SAMPLES, "--json")).report
+    report = good(call("run", project, "--inputs", SAMPLES, "--verify", "--json")).report
+    assert report["verify"]["bit_exact"] is True
     own = good(call("run", GESTURE, "--inputs", SAMPLES, "--json")).report
     assert report["outputs"] == own["outputs"]
     assert report["board"] is None

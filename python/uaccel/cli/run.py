@@ -12,7 +12,6 @@ from uaccel.board import Board, load_board
 from uaccel.cli.model_options import (
     AcceleratorOption,
     BoardOption,
-    ModelArgument,
     NameOption,
     require_accelerators,
 )
@@ -29,12 +28,15 @@ if TYPE_CHECKING:
     from uaccel.execute import Measured
     from uaccel.pipeline import Compiled
 
+ModelOrProject = Annotated[
+    Path, typer.Argument(metavar="MODEL|DIR", help="The model file (.tflite), or a project's folder.", readable=False)
+]
 InputsOption = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="IN.npz", help="One array per input, or a batch of samples each.", readable=False),
 ]
 OutputsOption = Annotated[Path | None, typer.Option("--outputs", metavar="OUT.npz", help="Write the outputs here.")]
-RepeatOption = Annotated[int, typer.Option("--repeat", min=1, help="Run each sample so many times.")]
+RepeatOption = Annotated[int, typer.Option("--repeat", min=1, metavar="N", help="Run each sample so many times.")]
 ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
 PortOption = Annotated[
     str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board that is flashed already.")
@@ -48,12 +50,12 @@ KeepOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run_command)
+    app.command("run", short_help="Run a model or a project on a board.")(run_command)
 
 
 def run_command(
     context: typer.Context,
-    model: ModelArgument,
+    model: ModelOrProject,
     board: BoardOption = "host",
     accelerator: AcceleratorOption = None,
     inputs: InputsOption = None,
@@ -69,9 +71,9 @@ def run_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
-    wishes = Wishes(inputs, outputs, repeat, profile, port, read_options(option))
+    wishes = Wishes(inputs, outputs, repeat, profile, verify, port, read_options(option))
     if model.is_dir():
-        given = {"accelerator": accelerator, "verify": verify, "name": name, "project": project, "template": template}
+        given = {"accelerator": accelerator, "name": name, "project": project, "template": template}
         _refuse([option for option, value in given.items() if value])
         named = load_board(board).name if _is_given(context, "board") else None
         run_folder(model, wishes, as_json, board=named)
@@ -85,7 +87,7 @@ def run_command(
     if template is not None:
         with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
             job = TemplateJob(model, target, Path(board).name, name, template, project or Path(temporary) / "project")
-            run_on_template(job, wishes, as_json, verify=verify)
+            run_on_template(job, wishes, as_json)
         return
     if option:
         raise UaccelError("--option is for the server of a project or a template; give --template, or a project's DIR")
@@ -100,7 +102,8 @@ def run_command(
             step("execute the exact meaning and compare")
             from uaccel.execute import first_difference
 
-            difference = first_difference(compiled, measured)
+            meaning, signature = compiled.stages["import"], compiled.model.signature
+            difference = first_difference(meaning, signature, measured.samples, measured.run)
         if outputs is not None:
             _write_outputs(outputs, compiled, measured, repeat)
     report = _report(compiled, measured, repeat)
@@ -176,6 +179,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
         "runs": runs,
         "instructions": measured.run.instructions,
+        "seconds": measured.run.seconds,
         "accelerator_cycles": measured.run.cycles,
         "layers": [
             layer_report(layer, runs, times.get(layer.index), accounts.get(layer.index))

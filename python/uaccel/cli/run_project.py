@@ -11,14 +11,12 @@ from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.verdict import difference_words, show_verified, verdict
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.files import require_writable, write_atomically
-from uaccel.project.footprint import Footprint
-from uaccel.project.sizes import Sizes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.board import Board
-    from uaccel.pipeline import Compiled
+    from uaccel.execute import Difference
     from uaccel.project.api_options import OptionValue
     from uaccel.project_run import ProjectRun, Samples
     from uaccel.session.tensors import TensorType
@@ -32,6 +30,7 @@ class Wishes:
     outputs: Path | None
     repeat: int
     profile: bool
+    verify: bool
     port: str
     options: dict[str, OptionValue]
 
@@ -60,32 +59,36 @@ def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None
         require_writable(wishes.outputs, "--outputs")
     with progress() as step:
         done = _run(folder, wishes, step, board)
-    report = _report(done, wishes.repeat) | {"project": str(folder)}
-    emit(report, as_json, lambda console: _show(console, report))
+        difference = _first_difference(done, step) if wishes.verify else None
+    _conclude(_report(done, wishes.repeat) | {"project": str(folder)}, wishes, difference, as_json)
 
 
-def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool, *, verify: bool) -> None:
+def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
     """Compile, and then all that a client of microTVM does: create, build, flash, run."""
-    difference = None
     with progress() as step:
-        compiled = _make_project(job, wishes, step)
+        _make_project(job, wishes, step)
         done = _run(job.project, wishes, step, None)
-        if verify:
-            step("execute the exact meaning and compare")
-            from uaccel.execute import Measured, first_difference
+        difference = _first_difference(done, step) if wishes.verify else None
+    _conclude(_report(done, wishes.repeat), wishes, difference, as_json)
 
-            taken = done.footprint or Footprint(0, 0, Sizes(0, 0))
-            measured = Measured(done.samples, done.run, taken, done.layers)
-            difference = first_difference(compiled, measured)
-    report = _report(done, wishes.repeat)
-    if verify:
+
+def _first_difference(done: ProjectRun, step: Steps) -> Difference | None:
+    from uaccel.execute import first_difference
+
+    step("execute the exact meaning and compare")
+    model = done.meaning()
+    return first_difference(model.module, model.signature, done.samples, done.run)
+
+
+def _conclude(report: dict[str, Any], wishes: Wishes, difference: Difference | None, as_json: bool) -> None:
+    if wishes.verify:
         report["verify"] = verdict(difference)
     emit(report, as_json, lambda console: _show(console, report))
     if difference is not None:
         raise VerificationError(difference_words(difference))
 
 
-def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> Compiled:
+def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
     from uaccel.emit.archive import write_archive
     from uaccel.execute import archive_of
     from uaccel.pipeline import compile_model
@@ -103,7 +106,6 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> Compiled:
     build_any(job.project, wishes.options, observe=False, verbose=False)
     step("flash")
     flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
-    return compiled
 
 
 def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
@@ -163,6 +165,7 @@ def _report(done: ProjectRun, repeat: int) -> dict[str, Any]:
         "warnings": [],
         "runs": runs,
         "instructions": done.run.instructions,
+        "seconds": done.run.seconds,
         "accelerator_cycles": done.run.cycles,
     }
 

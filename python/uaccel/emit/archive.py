@@ -28,10 +28,17 @@ def archive_files(
     files[f"src/{program.name}.relax"] = relax
     document = metadata(program, placement, board, generated.weight_bytes)
     document["uaccel"]["build"] = generated.build.hex()
+    document["uaccel"]["model"]["file"] = next(iter(model_file(program)), None)
     files["metadata.json"] = json.dumps(document, indent=2) + "\n"
     encoded = {name: text.encode() for name, text in files.items()}
     encoded[f"parameters/{program.name}.npz"] = _parameters(generated)
-    return encoded
+    return encoded | model_file(program)
+
+
+def model_file(program: Program) -> dict[str, bytes]:
+    """The model as it was given, so that whoever has the archive can hold firmware against its exact meaning."""
+    file = program.model.file
+    return {} if file is None else {f"src/{program.name}{file.suffix}": file.data}
 
 
 def _parameters(generated: Generated) -> bytes:

@@ -1,22 +1,25 @@
 """Looking into a Model Library Format archive without unpacking it.
 
-What a project is made of the Project API server takes out of the archive, and checks it all then; what is needed before
-that is its metadata.
+What a project is made of the Project API server takes out of the archive, and checks it all then; what is needed beside
+that is its metadata, and the model to hold firmware against.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tarfile
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from uaccel.errors import UaccelError
+from uaccel.model import ModelFile
 
 METADATA: Final = "metadata.json"
 VERSION: Final = 7
 LONGEST: Final = 1 << 26
+LONGEST_MODEL: Final = 1 << 28
 MOST_MEMBERS: Final = 10_000
 
 
@@ -52,9 +55,29 @@ class Metadata:
 
 def read_metadata(archive: Path) -> Metadata:
     """Refuses, in one line, what is no archive of this format; its other members are not looked at."""
+    data = _content(archive, METADATA, LONGEST)
+    if data is None:
+        raise UaccelError(f"archive {archive} has no {METADATA}; wanted an archive that 'uaccel compile' wrote")
+    return _parse(archive, data)
+
+
+def read_model(archive: Path, metadata: Metadata) -> ModelFile:
+    """The model that the archive was made of."""
+    own = metadata.at("uaccel", "model")
+    name = str(own.get("file")) if isinstance(own, dict) else ""
+    data = _content(archive, name, LONGEST_MODEL)
+    if data is None:
+        raise UaccelError(f"archive {archive} does not hold its model; compile the model with this uaccel")
+    if hashlib.sha256(data).hexdigest() != own.get("sha256"):
+        raise UaccelError(f"archive {archive}: {name} is not the model that its code was made of; compile it anew")
+    return ModelFile(PurePosixPath(name).suffix, data)
+
+
+def _content(archive: Path, name: str, longest: int) -> bytes | None:
+    """Of one member; None where it is not there."""
     try:
         with archive.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
-            return _parse(archive, _find(archive, tar))
+            return _find(archive, tar, name, longest)
     except OSError as error:
         raise UaccelError(f"cannot read archive {archive}: {error.strerror or error}") from error
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
@@ -62,11 +85,11 @@ def read_metadata(archive: Path) -> Metadata:
         raise UaccelError(f"archive {archive} is no tar file or is damaged ({words}); make it anew") from error
 
 
-def _find(archive: Path, tar: tarfile.TarFile) -> bytes:
+def _find(archive: Path, tar: tarfile.TarFile, name: str, longest: int) -> bytes | None:
     for count, member in enumerate(tar):
-        if member.name.removeprefix("./") == METADATA and member.isreg() and not member.issparse():
-            if not 0 <= member.size <= LONGEST:
-                raise UaccelError(f"archive {archive}: {METADATA} has {member.size} bytes; wanted at most {LONGEST}")
+        if member.name.removeprefix("./") == name and member.isreg() and not member.issparse():
+            if not 0 <= member.size <= longest:
+                raise UaccelError(f"archive {archive}: {name} has {member.size} bytes; wanted at most {longest}")
             stream = tar.extractfile(member)
             data = b"" if stream is None else stream.read()
             if len(data) < member.size:
@@ -74,7 +97,7 @@ def _find(archive: Path, tar: tarfile.TarFile) -> bytes:
             return data
         if count >= MOST_MEMBERS:
             raise UaccelError(f"archive {archive} has more than {MOST_MEMBERS} members")
-    raise UaccelError(f"archive {archive} has no {METADATA}; wanted an archive that 'uaccel compile' wrote")
+    return None
 
 
 def _parse(archive: Path, text: bytes) -> Metadata:

@@ -36,7 +36,7 @@ from uaccel.frontend.tflite import (
 )
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, need
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
-from uaccel.model import ImportedModel, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
+from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
 from uaccel.ops.base import info_of
 from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 
@@ -96,6 +96,7 @@ def import_tflite(path: Path) -> ImportedModel:
         tensors=state.tensors,
         origins=state.origins,
         warnings=tuple(state.warnings),
+        file=ModelFile(path.suffix.lower(), data),
     )
 
 
