@@ -1,33 +1,69 @@
-"""Instructions of whole networks, counted in another way than by the plugin."""
+"""Instructions of whole networks: layer by layer and together, by the plugin and without it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from support.boards import board_with_tools
 from support.networks import NETWORKS
+from uaccel.board import Board
 from uaccel.execute import archive_of, identity
-from uaccel.pipeline import compile_model
+from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.session.qemu import Counting, QemuTransport
 from uaccel.session.session import Session
 
 
-def test_where_no_plugin_can_be_built_the_clock_counts(tmp_path: Path) -> None:
-    """To the resolution of the board's tick and what interrupts took."""
-    board = board_with_tools("mps2_an386")
+@dataclass(frozen=True)
+class Firmware:
+    """Without and with observation."""
+
+    board: Board
+    model: Compiled
+    plain: Path
+    observed: Path
+
+    def count(self, counting: Counting) -> list[int | None]:
+        """Of the whole network, then of its layers."""
+        counts = []
+        for firmware in (self.plain, self.observed):
+            with Session(
+                QemuTransport(self.board, firmware, counting=counting), expect=identity(self.model)
+            ) as session:
+                if firmware == self.plain:
+                    values = {tensor.name: tensor.unpack(bytes(tensor.size)) for tensor in session.model.inputs}
+                    counts += [result.instructions for result in session.stream([values] * 3)][:1]
+                else:
+                    counts += [layer.instructions for layer in session.layer_times()]
+        return counts
+
+
+@pytest.fixture(scope="module", params=["mps2_an386", "mps3_an547", "qemu_riscv32"])
+def firmware(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Firmware:
+    board = board_with_tools(request.param)
     network = next(network for network in NETWORKS if network.name == "residual")
     model = compile_model(network.path, board=board.name)
-    create_project(archive_of(model), board, tmp_path / "project")
-    firmware = firmware_of(build_project(tmp_path / "project", observe=True))
-    counts = {}
-    ways: tuple[Counting, ...] = ("plugin", "time")
-    for counting in ways:
-        with Session(QemuTransport(board, firmware, counting=counting), expect=identity(model)) as session:
-            timing, layers = session.time(1), session.layer_times()
-        counts[counting] = [timing.instructions, *(layer.instructions for layer in layers)]
-    assert counts["time"] == pytest.approx(counts["plugin"], rel=0.02, abs=1000)
-    assert counts["time"] != counts["plugin"]
+    project = tmp_path_factory.mktemp("firmware") / "project"
+    create_project(archive_of(model), board, project)
+    plain, observed = (firmware_of(build_project(project, observe=observe)) for observe in (False, True))
+    return Firmware(board, model, plain, observed)
+
+
+def test_the_layers_add_up_to_the_network(firmware: Firmware) -> None:
+    """The compiler makes the same of a layer, observed or not; only the calls of the layers come on top."""
+    total, *layers = firmware.count("plugin")
+    assert total is not None
+    assert abs(total - sum(count or 0 for count in layers)) <= 32 * len(layers)
+
+
+def test_where_no_plugin_can_be_built_the_clock_counts(firmware: Firmware) -> None:
+    """To the resolution of the board's tick and what interrupts took; but the same every time."""
+    ways: tuple[Counting, ...] = ("plugin", "time", "time", "time", "time")
+    exact, *others = (firmware.count(counting) for counting in ways)
+    assert others[0] == pytest.approx(exact, rel=0.02, abs=200)
+    assert others[0] != exact
+    assert others == [others[0]] * len(others)

@@ -89,7 +89,7 @@ def test_metadata_is_model_library_format_7(network: Network) -> None:
         assert main[key] == {spec.name: {"size": spec.info.size, "dtype": spec.info.dtype} for spec in specs}
     source = model.generated.sources[f"{model.generated.names.prefix}.c"]
     for function in module["memory"]["functions"]["operator_functions"]:
-        assert f"static void {function['function_name']}(" in source
+        assert f"UACCEL_LAYER void {function['function_name']}(" in source
         ((workspace),) = function["workspace"]
         assert workspace["device"] == 1
         assert 0 <= workspace["workspace_size_bytes"] <= model.placement.arena

@@ -119,7 +119,7 @@ def test_each_layer_has_a_function_and_a_comment_that_says_what_it_is(network: N
         if layer.is_view:
             assert f"{layer.name}: " in source
             continue
-        head, _, _ = source.partition(f"static void layer_{layer.name}(")
+        head, _, _ = source.partition(f"UACCEL_LAYER void layer_{layer.name}(")
         comment = " ".join(head[head.rindex("/*") :].replace(" * ", " ").split())
         operator = f"{layer.name}: operator {layer.origin.index} of the model, {layer.origin.op}"
         assert operator in comment

@@ -6,18 +6,25 @@
 #define SYST_RVR UACCEL_REGISTER(0xE000E014u)
 #define SYST_CVR UACCEL_REGISTER(0xE000E018u)
 
+#define CPU_CLOCK_INTERRUPT_ON 7u
 #define PERIOD_BITS 24u
 #define LONGEST 0xFFFFFFu
 
-static volatile uint32_t periods;
+/* Ticks after which SysTick is started anew when it is read. That loses less than one of them, and what is measured
+ * from then on begins with a whole tick: under an emulator whose clock nothing but instructions advances, the same work
+ * takes the same number of ticks each time. */
+#define RESTART_AFTER 1024u
+
+static volatile uint32_t periods; /* since the last start */
+static uint64_t until_start;      /* ticks */
 static uint32_t ticks_per_second;
 
 void uaccel_core_start_timer(uint32_t hz)
 {
     ticks_per_second = hz;
     SYST_RVR = LONGEST;
-    SYST_CVR = 0;
-    SYST_CSR = 7; /* clock of the CPU, interrupt, on */
+    SYST_CVR = 0; /* any value clears it; the first tick loads LONGEST */
+    SYST_CSR = CPU_CLOCK_INTERRUPT_ON;
 }
 
 void uaccel_systick_interrupt(void);
@@ -26,20 +33,29 @@ UACCEL_PORT_UNCOUNTED void uaccel_systick_interrupt(void)
     periods++;
 }
 
-UACCEL_PORT_UNCOUNTED uint64_t uaccel_port_ticks(void)
+/* The interrupt comes as the counter arrives at 0, where it stays for a tick: whether it has been counted is not known
+ * then, so that it is read again. */
+static UACCEL_PORT_UNCOUNTED uint64_t since_start(void)
 {
-    static uint64_t last;
     uint32_t before;
     uint32_t left;
     do {
         before = periods;
         left = SYST_CVR;
-    } while (before != periods);
-    uint64_t now = (uint64_t)before << PERIOD_BITS | (LONGEST - left);
-    if (now < last) { /* the counter has started again, its interrupt is yet to come */
-        now += (uint64_t)1 << PERIOD_BITS;
+        uaccel_core_barrier(); /* an interrupt that is pending is taken */
+    } while (left == 0 || before != periods);
+    return ((uint64_t)before << PERIOD_BITS) + (LONGEST + 1u - left);
+}
+
+UACCEL_PORT_UNCOUNTED uint64_t uaccel_port_ticks(void)
+{
+    const uint64_t now = until_start + since_start();
+    if (now - until_start >= RESTART_AFTER) {
+        SYST_CVR = 0;
+        uaccel_core_barrier();
+        periods = 0;
+        until_start = now;
     }
-    last = now;
     return now;
 }
 

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "uaccel_port.h"
+
 #define UACCEL_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 
 /* Called by startup.S before main(): the guard below the stack. */
@@ -12,6 +14,10 @@ void uaccel_core_init(void);
 /* The machine's external interrupt: a port serves its controller here, and calls uaccel_console_receive.
  * UACCEL_PORT_UNCOUNTED. */
 void uaccel_external_interrupt(void);
+
+/* What uaccel_port_instructions returns without an emulator's help: minstret, where it counts instructions. (QEMU shows
+ * its computer's clock there, unless it runs with -icount.) */
+uint64_t uaccel_core_instructions(void);
 
 /* Let the external interrupt come. */
 static inline void uaccel_core_enable_interrupt(void)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -42,6 +43,10 @@ CODE_BITS: Final = 15
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
 AHEAD: Final = 4
+CLOCK_READINGS: Final = 5
+"""Of layers, where instructions are counted by a clock that now and then is off by a tick: the middle one holds."""
+CLOCK_PAUSE: Final = 0.005
+"""Seconds that such a clock goes on by itself before a measurement: its ticks then begin with it."""
 """How many inferences are under way at most."""
 ACCOUNTS_LABEL: Final = "read what accelerators did"
 WRITE_HEAD: Final = Write.LAYOUT.size
@@ -170,8 +175,11 @@ class Session:
         While the device computes one sample and sends its outputs, the inputs of the next ones are already under way.
         """
         under_way: deque[_Sample] = deque()
+        ahead = (
+            1 if self._by_the_clock else AHEAD
+        )  # what arrives during a run takes instructions: the clock counts them
         for inputs in samples:
-            if len(under_way) == AHEAD:
+            if len(under_way) == ahead:
                 yield self._collect(under_way.popleft())
             self._write(self._packed(inputs))
             under_way.append(self._begin())
@@ -223,8 +231,15 @@ class Session:
     def layer_times(self, inputs: Inputs | None = None) -> list[LayerTime]:
         """Time and instructions of each layer that was executed, of one run."""
         self._write_or_keep(inputs)
-        data = self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers")
-        return layer_times(data, self.model, self._transport.instructions_per_second)
+        rate = self._transport.instructions_per_second
+        readings = [
+            layer_times(self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers"), self.model, rate)
+            for _ in range(CLOCK_READINGS if self._by_the_clock else 1)
+        ]
+        return [
+            sorted(times, key=lambda time: time.instructions or 0)[len(times) // 2]
+            for times in zip(*readings, strict=True)
+        ]
 
     def accounts(self) -> dict[int, Account]:
         """What accelerators did in each layer that called one, in one inference: the mean since the session began."""
@@ -286,6 +301,7 @@ class Session:
     def _submit_run(self, count: int, outputs: Pieces | None = None) -> Request:
         assert self._inputs is not None  # written just before
         self._runs = self._runs % 0xFFFFFFFF + 1
+        self._pause_for_the_clock()
         run = Run(self._runs, count, zlib.crc32(self._inputs), outputs is not None)
         label = "run" if count == 1 else f"run {count} times"
         on_data = outputs.add if outputs is not None else None
@@ -369,8 +385,17 @@ class Session:
                 self._link.wait(request)
         raise self._incomplete(label)
 
+    @property
+    def _by_the_clock(self) -> bool:
+        return self._transport.instructions_per_second is not None
+
+    def _pause_for_the_clock(self) -> None:
+        if self._by_the_clock:
+            time.sleep(CLOCK_PAUSE)
+
     def _read_layers(self, kind: ObjectKind, index: int, label: str) -> bytes:
         """Each request runs the model: what is missing is asked for in one."""
+        self._pause_for_the_clock()
         if not self.model.observable:
             raise DeviceError(f"{self._link.name} cannot {label}: build its firmware with -DOBSERVE=ON")
         pieces, part = Pieces(), (0, TO_THE_END)
