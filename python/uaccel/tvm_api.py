@@ -145,7 +145,8 @@ def function_of_bindings(
         with builder.dataflow():
             result = builder.emit_output(body(FunctionBlock(builder)))
         builder.emit_func_output(result)
-    return builder.get()[name]
+    (function,) = builder.get().functions.values()
+    return function
 
 
 def replace_main(parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:

@@ -1,5 +1,6 @@
 """What the designers of an accelerator import to describe it; ``docs/bring-your-accelerator.md`` shows how."""
 
+from uaccel.accelerator import sums
 from uaccel.accelerator.description import Accelerator, Operation
 from uaccel.accelerator.expansion import Expansion, permuted
 from uaccel.accelerator.find import load_accelerator, load_accelerators
@@ -27,4 +28,5 @@ __all__ = [
     "load_accelerators",
     "pattern",
     "permuted",
+    "sums",
 ]

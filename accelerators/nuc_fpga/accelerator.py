@@ -1,0 +1,64 @@
+"""nuc_fpga: an int8 convolution and matrix engine in FPGA fabric, called as a C library.
+
+It multiplies and adds int8 tensors in NCHW into int32 sums; requantisation is the CPU's.
+"""
+
+from uaccel.accelerator import Accelerator, Constant, Input, Operation, Output, Region, library_call, sums
+from uaccel.ops.kernel import KernelCall
+
+MULTIPLIERS = 64
+START_UP = 200
+LARGEST_KERNEL = 16
+
+
+def can_convolve(region: Region) -> str | None:
+    if region.attrs.dilation != (1, 1):
+        return f"dilation {region.attrs.dilation}, and the engine has none"
+    height, width = sums.oihw(region).shape[2:] if region.operands[1].constant is not None else (1, 1)
+    if max(height, width) > LARGEST_KERNEL:
+        return f"kernel {height}x{width}, and the engine's largest is {LARGEST_KERNEL}x{LARGEST_KERNEL}"
+    return sums.int8_only(region)
+
+
+def convolve(region: Region) -> KernelCall:
+    (data, weights), attrs = region.operands, region.attrs
+    return library_call(
+        "nuc_fpga_conv2d",
+        Input(0),
+        Constant("kernel", weights.value),
+        Output(0),
+        *data.info.shape,
+        weights.info.shape[0],
+        attrs.groups,
+        *attrs.padding[:2],
+        *weights.info.shape[2:],
+        *attrs.strides,
+    )
+
+
+def multiply(region: Region) -> KernelCall:
+    (data, weights) = region.operands
+    return library_call(
+        "nuc_fpga_dense",
+        Input(0),
+        Constant("kernel", weights.value),
+        Output(0),
+        *data.info.shape,
+        region.output.shape[1],
+    )
+
+
+def cycles(region: Region) -> float:
+    return START_UP + region.macs / MULTIPLIERS
+
+
+ACCELERATOR = Accelerator(
+    name="nuc_fpga",
+    description="int8 convolution and matrix engine called as a C library; requantisation on the CPU",
+    headers=["nuc_fpga.h"],
+    operations=[
+        Operation("conv2d", "conv2d", convolve, can_convolve, cycles, sums.conv2d_nchw),
+        Operation("depthwise_conv2d", "depthwise_conv2d", convolve, can_convolve, cycles, sums.conv2d_nchw),
+        Operation("dense", "fully_connected", multiply, sums.int8_only, cycles, sums.fully_connected),
+    ],
+)

@@ -1,0 +1,93 @@
+"""Ready-made expansions for accelerators that multiply and add, and leave the rest of a quantised layer to the CPU.
+
+A convolution becomes: layout change, padding with the zero point, sums on the accelerator, requantisation, layout
+change back. Layout changes that meet between two such layers vanish. Zero points cost nothing at run time: they are
+part of the bias.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.accelerator.expansion import Expansion
+from uaccel.accelerator.region import Region
+from uaccel.ops.base import constant, get
+from uaccel.ops.conv2d_sums import Conv2dSums, Conv2dSumsAttrs
+from uaccel.ops.fully_connected_sums import FullyConnectedSums, FullyConnectedSumsAttrs
+from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
+from uaccel.tvm_api import relax
+
+TO_NCHW = (0, 3, 1, 2)
+TO_NHWC = (0, 2, 3, 1)
+DEPTHWISE = "uaccel.depthwise_conv2d"
+
+
+def conv2d_nchw(expansion: Expansion, region: Region, inputs: list[Any]) -> Any:
+    """``uaccel.conv2d`` or ``uaccel.depthwise_conv2d`` as NCHW sums with weights OIHW.
+
+    The accelerator pads by itself where zeros are right: with a zero point of 0, and alike on both sides.
+    """
+    attrs, weights = region.attrs, region.operands[1].value
+    groups = region.operands[0].info.shape[3] if region.root.op == DEPTHWISE else attrs.groups
+    kernel = oihw(region)
+    value = expansion.cpu(relax.op.permute_dims(inputs[0], TO_NCHW), "nchw")
+    padding = attrs.padding
+    if any(padding) and not pads_with_zeros(region):
+        value = expansion.cpu(_padded(value, padding, attrs.input_zero_point), "padded")
+        padding = (0, 0, 0, 0)
+    sums = Conv2dSumsAttrs(attrs.strides, padding, attrs.dilation, groups, "NCHW")
+    operator = get(Conv2dSums)
+    result = expansion.engine(lambda x: operator(x, constant(kernel), attrs=sums), [value], "sums")
+    channels_last = weights.reshape(-1, weights.shape[-1]).T if region.root.op == DEPTHWISE else weights
+    output = expansion.cpu(_requantized(result, region, channels_last, axis=1), "requantized")
+    return relax.op.permute_dims(output, TO_NHWC)
+
+
+def fully_connected(expansion: Expansion, region: Region, inputs: list[Any]) -> Any:
+    """``uaccel.fully_connected`` as sums of rows with weights [units, depth]."""
+    weights, operator = region.operands[1].value, get(FullyConnectedSums)
+    result = expansion.engine(
+        lambda x: operator(x, constant(weights), attrs=FullyConnectedSumsAttrs()), [inputs[0]], "sums"
+    )
+    return _requantized(result, region, weights, axis=1)
+
+
+def oihw(region: Region) -> NDArray[Any]:
+    """The weights of a convolution, depthwise or not, as OIHW."""
+    weights = region.operands[1].value
+    if region.root.op == DEPTHWISE:
+        return np.ascontiguousarray(weights.transpose(2, 0, 1)[:, None])
+    return np.ascontiguousarray(weights.transpose(0, 3, 1, 2))
+
+
+def pads_with_zeros(region: Region) -> bool:
+    """Whether padding with zeros, the same on opposite sides, is what the layer means."""
+    top, left, bottom, right = region.attrs.padding
+    return bool(region.attrs.input_zero_point == 0 and top == bottom and left == right)
+
+
+def _padded(value: Any, padding: tuple[int, ...], zero_point: int) -> Any:
+    top, left, bottom, right = padding
+    return relax.op.nn.pad(value, (0, 0, 0, 0, top, bottom, left, right), pad_value=zero_point)
+
+
+def _requantized(sums: Any, region: Region, weights: NDArray[Any], axis: int) -> Any:
+    attrs, (bias, multiplier, shift) = region.attrs, (operand.value for operand in region.operands[2:5])
+    correction = attrs.input_zero_point * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
+    folded = (bias.astype(np.int64) - correction).astype(np.int32)
+    after = RequantizeSumsAttrs(axis, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, region.output.dtype)
+    return get(RequantizeSums)(sums, constant(folded), constant(multiplier), constant(shift), attrs=after)
+
+
+def int8_only(region: Region) -> str | None:
+    """For checks: int8 data and weights, known weights, 32-bit sums."""
+    data, weights, bias = region.operands[:3]
+    for what, info in (("input", data.info), ("weights", weights.info), ("output", region.output)):
+        if info.dtype != "int8":
+            return f"its {what} is {info.dtype}, wanted int8"
+    if bias.info.dtype != "int32":
+        return f"its bias is {bias.info.dtype}, wanted int32"
+    return None if weights.constant is not None else "its weights are computed at run time, wanted constants"
