@@ -11,7 +11,7 @@ from rich.console import Console
 
 from support.generated import compiled
 from support.networks import Network, each_network
-from uaccel.cli.tables import show_layers, show_memory, show_outputs
+from uaccel.cli.tables import _seconds, show_layers, show_memory, show_outputs
 from uaccel.report import compile_report
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100])
@@ -86,3 +86,37 @@ def test_memory_and_outputs_go_on_below_indented() -> None:
         "            -16, -15, -14, -13, -12, -11, -10, -9, ...",
         "  Output    sum (float32 scalar): 1.20547",
     ]
+
+
+@pytest.mark.parametrize(
+    ("width", "measured", "head"),
+    [
+        (90, {"instructions": 12_345_678}, "Layer Output MACs Instructions How"),
+        (80, {"instructions": 12_345_678}, "Layer Output Instructions How"),
+        (60, {"instructions": 12_345_678}, "Layer Instructions How"),
+        (80, {"instructions": None, "seconds": 0.0125}, "Layer Output Time How"),
+        (60, {"instructions": None, "seconds": 0.0125}, "Layer Time How"),
+        (60, {}, "Layer Output How"),
+    ],
+)
+def test_what_layers_took(width: int, measured: dict[str, Any], head: str) -> None:
+    """On a narrow screen the columns that matter least give way, and no word is broken."""
+    console = screen(width)
+    reason = "CPU kernel uaccel_depthwise_conv2d_s8 (portable)"
+    report = {"layers": [layer("depthwise_conv_2d_13", "cpu", reason, [[1, 16, 16, 128]]) | measured], "warnings": []}
+    show_layers(console, report | measured)
+    lines = shown(console)
+    assert lines[1].split() == head.split()
+    took = {"Instructions": "12,345,678", "Time": "12.5 ms"}
+    wanted = ["depthwise_conv_2d_13", *(words for title, words in took.items() if title in head)]
+    assert [word for word in wanted if word in lines[3]] == wanted
+    assert "depthwise_conv2d_s8" in "\n".join(lines)
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(2.5e-7, "0.25 µs"), (9.996e-4, "1,000 µs"), (0.0125, "12.5 ms"), (1.5, "1.5 s"), (1234.5, "1,234 s")],
+)
+def test_seconds(seconds: float, words: str) -> None:
+    assert _seconds(seconds) == words

@@ -23,8 +23,8 @@ from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
 COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
-    boards.register,
     doctor.register,
+    boards.register,
     compile.register,
     create.register,
     build.register,

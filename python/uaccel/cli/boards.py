@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("boards")(list_boards)
+    app.command("boards", short_help="The boards that come with uaccel.")(list_boards)
 
 
 def list_boards(as_json: JsonFlag = False) -> None:
@@ -44,12 +44,14 @@ def _show(console: Console, boards: list[Board]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table("Board", "CPU", "Runs", "Memories", "Description", box=SIMPLE_HEAD, collapse_padding=True)
-    table.columns[0].no_wrap = True  # a name is for copying
+    table = Table("Board", "CPU", "Runs", "What it is, its memories", box=SIMPLE_HEAD, collapse_padding=True)
+    for column in table.columns[:2]:
+        column.no_wrap = True  # names are for copying
+    table.columns[3].overflow = "fold"
     for board in boards:
-        memories = ", ".join(f"{memory.name} {_size(memory)}" for memory in board.memories) or "the computer's"
-        runs = ", ".join(run.kind for run in board.runs)
-        table.add_row(board.name, board.cpu.name, runs, memories, board.description)
+        memories = ", ".join(f"{memory.name} {_size(memory)}" for memory in board.memories)
+        runs = "\n".join(run.kind for run in board.runs)
+        table.add_row(board.name, board.cpu.name, runs, "\n".join(filter(None, (board.description, memories))))
     console.print(table)
     folders = dict.fromkeys(str(board.file.parent) for board in boards)
     console.print(f"  Board files: {', '.join(folders)}", soft_wrap=True)

@@ -19,7 +19,7 @@ ObserveFlag = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("build")(build_command)
+    app.command("build", short_help="Build a project's firmware.")(build_command)
 
 
 def build_command(

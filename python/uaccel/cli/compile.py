@@ -31,7 +31,7 @@ PoolOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compile")(compile_command)
+    app.command("compile", short_help="Compile a model to C, in an archive.")(compile_command)
 
 
 def compile_command(

@@ -26,7 +26,7 @@ BoardOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("create")(create_command)
+    app.command("create", short_help="Make a firmware project of an archive.")(create_command)
 
 
 def create_command(

@@ -18,7 +18,7 @@ _MARKS = {"ok": ("ok", "green"), "required": ("!!", "bold red"), "optional": ("-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor")(doctor)
+    app.command("doctor", short_help="What is installed, what is missing.")(doctor)
 
 
 def doctor(as_json: JsonFlag = False) -> None:
@@ -41,11 +41,14 @@ def _show(console: Console, checks: list[Check], ok: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("", "What", "Status", "Version", "Needed for", box=None, padding=(0, 2, 0, 0))
+    table = Table("", "What", "Version", "Needed for", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.columns[1].no_wrap = True
+    for column in table.columns[2:]:
+        column.overflow = "fold"
     for check in checks:
         mark, style = _MARKS["ok" if check.status == "ok" else "required" if check.required else "optional"]
-        words = (check.name, check.status, check.version or "", check.needed_for)
+        state = [check.version or "", "" if check.status == "ok" else check.status]
+        words = (check.name, " ".join(filter(None, state)), check.needed_for)
         table.add_row(Text(mark, style), *words, style="" if check.status == "ok" else style)
     console.print(table)
     for check in checks:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.bench.find import AUTO
-from uaccel.bench.lock import hold
+from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.project_options import OptionOption, ProjectArgument, VerboseFlag, read_options
 
@@ -23,7 +21,7 @@ PortOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("flash")(flash_command)
+    app.command("flash", short_help="Write a project's firmware to its board.")(flash_command)
 
 
 def flash_command(
@@ -35,7 +33,7 @@ def flash_command(
 ) -> None:
     """Write a project's firmware to its board, through its Project API server."""
     options = read_options(option)
-    with progress() as step, hold(port) if port not in ("", AUTO) else nullcontext():
+    with progress() as step, hold_if_known(port_of_project(folder, port)):
         from uaccel.project.flash import flash_any
 
         step(f"flash {folder}")

@@ -29,6 +29,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON object to
 """The parameter that every command has: ``as_json: JsonFlag = False``."""
 
 _WIDTH_OF_A_FILE = 200
+_WIDTH_OF_A_STEP = 60
 _CLOSED = "it is closed; open it, or send it to /dev/null"
 
 
@@ -170,7 +171,9 @@ class _ShownSteps(Steps):
         """Leave a line with the step's time."""
         if self._live is not None:
             self.stop()
-            self._screen.print(f"  {self._description:<60} {time.monotonic() - self._begun:7.2f} s", style="dim")
+            seconds = f"{time.monotonic() - self._begun:7.2f} s"
+            width = min(_WIDTH_OF_A_STEP, self._screen.width - len(seconds) - 4)
+            self._screen.print(f"  {self._description:<{width}} {seconds}", style="dim", soft_wrap=True)
 
 
 def _bar(screen: Console) -> Progress:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.verdict import difference_words, show_verified, verdict
 from uaccel.errors import UaccelError, VerificationError
@@ -60,7 +61,7 @@ def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None
     with progress() as step:
         done = _run(folder, wishes, step, board)
         difference = _first_difference(done, step) if wishes.verify else None
-    _conclude(_report(done, wishes.repeat) | {"project": str(folder)}, wishes, difference, as_json)
+    _conclude(_report(done, wishes) | {"project": str(folder)}, wishes, difference, as_json)
 
 
 def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
@@ -69,7 +70,7 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
         _make_project(job, wishes, step)
         done = _run(job.project, wishes, step, None)
         difference = _first_difference(done, step) if wishes.verify else None
-    _conclude(_report(done, wishes.repeat), wishes, difference, as_json)
+    _conclude(_report(done, wishes), wishes, difference, as_json)
 
 
 def _first_difference(done: ProjectRun, step: Steps) -> Difference | None:
@@ -105,7 +106,8 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
     step("build the firmware")
     build_any(job.project, wishes.options, observe=False, verbose=False)
     step("flash")
-    flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
+    with hold_if_known(port_of_project(job.project, wishes.port)):
+        flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
 
 
 def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
@@ -141,7 +143,7 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
-def _report(done: ProjectRun, repeat: int) -> dict[str, Any]:
+def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     from uaccel.report import TIR_VARIANT, tensors_report
 
     metadata, runs = done.metadata, len(done.samples)
@@ -152,7 +154,7 @@ def _report(done: ProjectRun, repeat: int) -> dict[str, Any]:
         "board": done.board,
         "accelerators": [],
         "inputs": metadata.at("uaccel", "inputs"),
-        "outputs": tensors_report(_batches(done, repeat)),
+        "outputs": tensors_report(_batches(done, wishes.repeat)),
         "layers": [_layer(row, done, runs) for row in rows],
         "ram": _ram(done),
         "flash": _flash(done),
@@ -165,7 +167,7 @@ def _report(done: ProjectRun, repeat: int) -> dict[str, Any]:
         "warnings": [],
         "runs": runs,
         "instructions": done.run.instructions,
-        "seconds": done.run.seconds,
+        "seconds": done.run.seconds if wishes.profile or wishes.port else None,
         "accelerator_cycles": done.run.cycles,
     }
 

@@ -1,16 +1,30 @@
-"""Tables for people: layers, memory, outputs. They stay readable at 80 columns."""
+"""Tables for people: layers, memory, outputs. They stay readable at 60 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+USUAL_WIDTH, WIDE = 80, 90
+"""Columns. Below, where it is shown what layers took, the shapes and the MACs are left away."""
 SHOWN_VALUES = 12
+UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 USUAL = ("CPU kernel ", " (portable)", "uaccel_")
 """What nearly every layer's reason says; beside the name of the kernel it only takes room."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    cell: Callable[[dict[str, Any]], str]
+    right: bool = False
+    """Numbers."""
+    fold: bool = False
+    """May go on below."""
 
 
 def show_layers(console: Console, report: dict[str, Any]) -> None:
@@ -20,29 +34,55 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
 
     layers = report["layers"]
     engines = list(dict.fromkeys(layer["engine"] for layer in layers))
+    columns = _columns(layers, several_engines=len(engines) > 1, width=console.width)
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("Layer", no_wrap=True)
-    table.add_column("Output", overflow="fold")
-    table.add_column("MACs", justify="right", no_wrap=True)
-    counted = any(layer.get("instructions") is not None for layer in layers)
-    if counted:
-        table.add_column("Instructions", justify="right", no_wrap=True)
-    if len(engines) > 1:
-        table.add_column("Engine", no_wrap=True)
-    table.add_column("How", overflow="fold")
+    for column in columns:
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            no_wrap=not column.fold,
+            overflow="fold" if column.fold else "ellipsis",
+        )
     for layer in layers:
-        columns = [layer["name"], _shapes(layer), _count(layer["macs"])]
-        columns += [_count(layer.get("instructions"))] if counted else []
-        columns += [layer["engine"]] if len(engines) > 1 else []
-        table.add_row(*columns, _how(layer["reason"]))
+        table.add_row(*(column.cell(layer) for column in columns))
     console.print(table)
     macs = sum(layer["macs"] for layer in layers)
     where = f" on {engines[0]}" if len(engines) == 1 else ""
     show_lines(console, [("Layers", f"{len(layers)}{where}, {macs:,} multiply-accumulates")])
     if report.get("instructions") is not None:
         show_lines(console, [("Time", f"{report['instructions']:,} instructions, one inference")])
+    elif report.get("seconds") is not None:
+        show_lines(console, [("Time", f"{_seconds(report['seconds'])}, the fastest inference")])
     for warning in report["warnings"]:
         show_lines(console, [("Warning", warning)], style="yellow")
+
+
+def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int) -> list[_Column]:
+    """On a narrow screen those that matter least are left away."""
+    counted = any(layer.get("instructions") is not None for layer in layers)
+    timed = not counted and any(layer.get("seconds") is not None for layer in layers)
+    shown = [
+        (True, _Column("Layer", lambda layer: str(layer["name"]))),
+        (width >= USUAL_WIDTH or not (counted or timed), _Column("Output", _shapes, fold=True)),
+        (
+            width >= (WIDE if counted or timed else USUAL_WIDTH),
+            _Column("MACs", lambda layer: _count(layer["macs"]), right=True),
+        ),
+        (counted, _Column("Instructions", lambda layer: _count(layer.get("instructions")), right=True)),
+        (timed, _Column("Time", lambda layer: _seconds(layer.get("seconds")), right=True)),
+        (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
+        (True, _Column("How", lambda layer: _how(layer["reason"]), fold=True)),
+    ]
+    return [column for wanted, column in shown if wanted]
+
+
+def _seconds(seconds: float | None) -> str:
+    """In the unit that leaves one to three digits before the point."""
+    if seconds is None:
+        return ""
+    scale, unit = next(row for row in UNITS if seconds * row[0] >= 1 or row[1] == "µs")
+    number = float(f"{seconds * scale:.3g}")
+    return f"{number:.3g} {unit}" if number < 1000 else f"{seconds * scale:,.0f} {unit}"
 
 
 def _shapes(layer: dict[str, Any]) -> str:
