@@ -50,8 +50,8 @@ class ServerError(RpcError):
     code = -32000
 
 
-class MissingToolError(ServerError):
-    """A program is not there, or not as wanted."""
+class ToolFaultError(ServerError):
+    """What it takes on this computer is not there; the board is not to blame."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, {"kind": "tool"})

@@ -13,7 +13,7 @@ from typing import Any, Dict, Union
 from .archive import read_archive
 from .board import choose_run, fill, read_board
 from .connection import Connection
-from .errors import InvalidParamsError, ServerError, TransportClosedError, UnsupportedTVMVersionError
+from .errors import InvalidParamsError, ServerError, ToolFaultError, TransportClosedError, UnsupportedTVMVersionError
 from .generate import ARCHIVE_NAME, fill_project, find_firmware, overlay_of
 from .lines import Line, ProcessLine
 from .options import OPTIONS, read_options
@@ -170,7 +170,7 @@ class Handler:
     def _firmware(self, name: str, values: Options) -> Path:
         firmware = self._build_folder(values) / name
         if not firmware.is_file():
-            raise ServerError(f"there is no {firmware}; build the project first")
+            raise ToolFaultError(f"there is no {firmware}; build the project first")
         return firmware
 
     def _port(self, serial: dict[str, Any], asked: str | None) -> str:

@@ -39,7 +39,9 @@ OPTIONS = (
         ["generate_project"],
         "A folder with what a project needs for its board, instead of what the archive holds for its own.",
     ),
-    option("observe", "bool", ["build", "open_transport"], "Firmware that can show every layer.", default=False),
+    option(
+        "observe", "bool", ["build", "flash", "open_transport"], "Firmware that can show every layer.", default=False
+    ),
     option("verbose", "bool", ["build", "flash"], "Show what the tools print, on stderr.", default=False),
     option("port", "str", ["flash", "open_transport"], "The serial port: a device path, socket://HOST:NUMBER or auto."),
     option(

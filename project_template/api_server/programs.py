@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .connection import CHUNK, Connection, Deadline
-from .errors import MissingToolError
+from .errors import ToolFaultError
 
 TICK = 0.2
 """Seconds between looks whether a program has ended whose children keep its output open."""
@@ -37,7 +37,7 @@ def find(program: str, needed_for: str, folder: Path | None = None) -> str:
     found = shutil.which(str(beside or program))
     if found is None:
         where = f"at {beside}" if beside else "in PATH"
-        raise MissingToolError(f"{program} (needed for {needed_for}) is not {where}; install it")
+        raise ToolFaultError(f"{program} (needed for {needed_for}) is not {where}; install it")
     return found
 
 

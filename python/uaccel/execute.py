@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.bench import find_port
+from uaccel.bench import find_port, hold_if_known
 from uaccel.board import Board
 from uaccel.diagnosis import differing
 from uaccel.emit.archive import archive_files
@@ -24,6 +24,7 @@ from uaccel.report import json_number
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity
 from uaccel.session.link import Timeouts
+from uaccel.session.profile import layer_times, require_layers
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
@@ -103,19 +104,20 @@ def run_on_board(
     build = build_project(folder)
     taken = _measure(folder, build, compiled)
     progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
-    with connect(board, firmware_of(build), identity(compiled), port, on_log=on_log) as session:
-        run = run_batch(session, samples, count=count)
+    line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
     layers: list[LayerTime] = []
-    if not port and (profile or run.instructions is not None):
+    with hold_if_known(line), connect(board, firmware_of(build), identity(compiled), line, on_log=on_log) as session:
+        if line and profile:
+            require_layers(session)
+        run = run_batch(session, samples, count=count)
+        if line and profile:
+            layers = layer_times(session, samples[0])
+    if not line and (profile or run.instructions is not None):
         progress("profile the layers")
         observed = firmware_of(build_project(folder, observe=True))
-        with connect(board, observed, identity(compiled), port) as session:
-            layers = session.layer_times(dict(zip(_input_names(compiled), samples[0], strict=True)))
+        with connect(board, observed, identity(compiled), line) as session:
+            layers = layer_times(session, samples[0])
     return Measured(samples, run, taken, layers)
-
-
-def _input_names(compiled: Compiled) -> list[str]:
-    return [spec.name for spec in compiled.model.signature.inputs]
 
 
 def connect(

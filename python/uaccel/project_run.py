@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.bench import hold_if_known, port_of_project
 from uaccel.errors import UaccelError
 from uaccel.model import ImportedModel
 from uaccel.project.api_client import ProjectServer
@@ -21,6 +22,7 @@ from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity, ModelInfo
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import BITS_PER_BYTE
+from uaccel.session.profile import layer_times, require_layers
 from uaccel.session.project import ProjectTransport
 from uaccel.session.qemu import counted_per_second, counting_options
 from uaccel.session.records import LayerTime
@@ -79,23 +81,23 @@ def run_project(
             server.require("port", port_from_here(port))
         project = _Project(server, folder, port, progress)
         project.require_board(board)
-        with project.session(observe=False, on_log=on_log) as session:
+        layers: list[LayerTime] = []
+        with hold_if_known(project.line()), project.session(observe=False, on_log=on_log) as session:
+            if profile and project.is_there:
+                require_layers(session)
             samples = load(session.model.inputs)
             progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
             run = run_batch(session, samples, count=count)
-            layers = _layer_times(session, samples[0]) if profile and session.model.observable else []
+            if profile and project.is_there:
+                layers = layer_times(session, samples[0])
             model = session.model
-        if project.can_build and not layers and (profile or run.instructions is not None):
+        if not project.is_there and (profile or run.instructions is not None):
             progress("profile the layers")
             with project.session(observe=True) as session:
-                layers = _layer_times(session, samples[0])
+                layers = layer_times(session, samples[0])
         return ProjectRun(
             project.board, project.archive, project.metadata, model, samples, run, layers, project.footprint()
         )
-
-
-def _layer_times(session: Session, sample: list[Array]) -> list[LayerTime]:
-    return session.layer_times(dict(zip((tensor.name for tensor in session.model.inputs), sample, strict=True)))
 
 
 class _Project:
@@ -109,7 +111,10 @@ class _Project:
         self.board = own.name if own else None
         self._run = _chosen_run(server, own.runs) if own else None
         self._arguments = server.given("run_arguments")
-        self.can_build = server.is_ours and not port
+        self._port = port
+        self._can_build = server.is_ours and not port
+        self.is_there = self._run is None or self._run["kind"] == "serial"
+        """Whether the firmware that runs is one that only its user can exchange for another."""
         self.archive = _archive(server)
         self.metadata = read_metadata(self.archive)
 
@@ -121,7 +126,7 @@ class _Project:
         rate, counted = None, None
         if self._run is not None:
             self._server.require("observe", observe)
-            if self.can_build:
+            if self._can_build:
                 self._build(observe)
             if self._run["kind"] == "qemu":
                 words = self._qemu_words(self._run["command"][0], observe)
@@ -130,6 +135,12 @@ class _Project:
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
         line = ProjectTransport(self._server, bytes_per_second=rate, instructions_per_second=counted)
         return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS, on_log=on_log)
+
+    def line(self) -> str | None:
+        """The serial port, as far as it is known; None for firmware that everybody can run for himself."""
+        if self._run is None:
+            return self._port or None
+        return port_of_project(self._folder, self._port) if self._run["kind"] == "serial" else None
 
     def footprint(self) -> Footprint | None:
         build = self._build_folder(observe=False)

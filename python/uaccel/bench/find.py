@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from serial.tools import list_ports
@@ -10,6 +11,8 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from uaccel.board import Board, SerialRun
 from uaccel.errors import BoardError, DeviceError
+from uaccel.project.api_options import port_from_here
+from uaccel.project.boardjson import FILE, read_board_json
 
 AUTO: Final = "auto"
 
@@ -26,6 +29,22 @@ def find_port(board: Board, port: str | None = None) -> str:
     return _search(board, run) if port or run.port == AUTO else run.port
 
 
+def port_of_project(project: Path, port: str = "") -> str | None:
+    """The port by which a project's board is known to others; None where nothing tells one.
+
+    What is flashed through a debug probe need not be at any port, so it is no error that there is none.
+    """
+    runs = read_board_json(project).runs if (project / FILE).is_file() else []
+    serial = next((run for run in runs if run["kind"] == "serial"), {})
+    named = port or serial.get("port")
+    if named != AUTO:
+        return port_from_here(named) if named else None
+    run = SerialRun(AUTO, serial.get("usb"), serial.get("serial_number"))
+    fitting = [info for info in _usb_ports() if _fits(info, run)]
+    told = run.usb is not None or run.serial_number is not None
+    return str(fitting[0].device) if told and len(fitting) == 1 else None
+
+
 def serial_run(board: Board) -> SerialRun:
     """How the board file says that the board is reached."""
     for run in board.runs:
@@ -36,7 +55,7 @@ def serial_run(board: Board) -> SerialRun:
 
 def _search(board: Board, run: SerialRun) -> str:
     """Plugs of USB only: a computer's own serial ports are there even when nothing is at them."""
-    seen = [info for info in list_ports.comports() if info.vid is not None]
+    seen = _usb_ports()
     fitting = [info for info in seen if _fits(info, run)]
     if len(fitting) == 1:
         return str(fitting[0].device)
@@ -49,6 +68,10 @@ def _search(board: Board, run: SerialRun) -> str:
         f"{len(fitting)} USB ports may be board {board.name}: {_list(fitting)}; "
         f"name one with --port, or give 'serial_number' in [run.serial] of {board.file}"
     )
+
+
+def _usb_ports() -> list[ListPortInfo]:
+    return [info for info in list_ports.comports() if info.vid is not None]
 
 
 def _fits(info: ListPortInfo, run: SerialRun) -> bool:

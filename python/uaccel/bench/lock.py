@@ -10,9 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from uaccel.errors import DeviceError
 
@@ -29,12 +29,15 @@ class BoardBusyError(DeviceError):
 def hold(port: str, *, wait: float = 0.0, user: str = "") -> Iterator[None]:
     """Keep the board at ``port`` to oneself; others may take up to ``wait`` seconds to let go of it.
 
-    ``user`` is what they are told who has it. The lock ends with the process, however that ends.
+    ``user`` is what they are told who has it. The lock ends with the process, however that ends. A process that was
+    started by one that has the board has it too: a test that holds it may call ``uaccel run``.
     """
     file = lock_file(port)
     descriptor = _open(file)
     try:
-        _lock(descriptor, port, wait)
+        if not _lock(descriptor, port, wait):
+            yield
+            return
         _note(descriptor, user or " ".join(sys.argv))
         try:
             yield
@@ -43,6 +46,11 @@ def hold(port: str, *, wait: float = 0.0, user: str = "") -> Iterator[None]:
                 os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def hold_if_known(port: str | None) -> AbstractContextManager[None]:
+    """The same for a board whose port may not be known: that one nobody can be kept off."""
+    return hold(port) if port else nullcontext()
 
 
 def lock_file(port: str) -> Path:
@@ -67,13 +75,16 @@ def _open(file: Path) -> int:
         raise DeviceError(f"cannot open lock file {file}: {error.strerror}; see who owns it") from error
 
 
-def _lock(descriptor: int, port: str, wait: float) -> None:
+def _lock(descriptor: int, port: str, wait: float) -> bool:
+    """False where a process has it that this one descends from."""
     deadline = time.monotonic() + wait
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            return True
         except BlockingIOError:
+            if _holding_process(descriptor) in tuple(_ancestors()):
+                return False
             if time.monotonic() >= deadline:
                 waited = f", also after {wait:g} s" if wait else ""
                 raise BoardBusyError(
@@ -88,9 +99,32 @@ def _note(descriptor: int, user: str) -> None:
     os.pwrite(descriptor, text.encode(), 0)
 
 
+def _read_note(descriptor: int) -> Any:
+    return json.loads(os.pread(descriptor, 1 << 16, 0))
+
+
+def _holding_process(descriptor: int) -> int | None:
+    try:
+        return int(_read_note(descriptor)["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _ancestors() -> Iterator[int]:
+    """The processes that this one was started by, as far as Linux tells."""
+    process = os.getppid()
+    while process > 0:
+        yield process
+        try:
+            status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        process = int(status.rpartition(")")[2].split()[1])
+
+
 def _holder(descriptor: int) -> str:
     try:
-        note = json.loads(os.pread(descriptor, 1 << 16, 0))
+        note = _read_note(descriptor)
         user = " ".join(str(note["user"]).split())
         short = user if len(user) <= SHOWN else user[: SHOWN - 3] + "..."
         return f"process {int(note['pid'])} ({short}) since {note['since']}"
