@@ -13,6 +13,8 @@ ARCHIVE_NAME = "model.tar"
 """A project has it and a template has not."""
 OVERLAY = "templates/project/"
 """What the archive holds for the project itself, by path in it: what its board needs."""
+ACCELERATORS = "project/accelerators/"
+"""What it holds of the model's accelerators: their drivers and models, for ``accelerators/`` of the project."""
 OVERLAY_FOLDERS = ("board/", "firmware/")
 FIRMWARE_PARTS = ("include", "runtime")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "build-*", ".*")
@@ -83,7 +85,9 @@ def fill_project(project: Path, template: Path, firmware: Path, archive: Archive
 def contents(archive: Archive, overlay: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     yield from overlay.items()
     for name, data in archive.files.items():
-        if not name.startswith(OVERLAY):
+        if name.startswith(ACCELERATORS):
+            yield name[len("project/") :], data
+        elif not name.startswith(OVERLAY):
             yield f"model/{name}", data
 
 

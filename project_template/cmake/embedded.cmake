@@ -13,6 +13,7 @@ endforeach()
 target_compile_definitions(
   model
   PUBLIC "UACCEL_CONSTANT=__attribute__((section(\".rodata.uaccel_weights\"), aligned(4)))"
+         "UACCEL_DEVICE_CONSTANT=__attribute__((section(\".rodata.uaccel_device\"), aligned(16)))"
          "UACCEL_WORKSPACE=__attribute__((section(\".bss.uaccel_arena\")))"
          "UACCEL_IO=__attribute__((section(\".bss.uaccel_io\")))")
 

@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 /* Sleep until the device may have finished, where that can be done; else do nothing. Returns how many looks that was
- * worth, at least 1. Weak: does nothing, unless another part of the HAL provides it. */
+ * worth, at least 1. Provided by the place's part of the HAL. */
 uint32_t uaccel_hal_pause(const void *device);
 
-/* Sleep until interrupt `irq` is pending, or any other that is enabled. Returns as uaccel_hal_pause. Weak: does nothing,
- * unless the CPU's part of the HAL provides it. */
+/* Sleep until interrupt `irq` is pending, or any other that is enabled. Returns as uaccel_hal_pause. Provided by the
+ * CPU's part of the HAL. */
 uint32_t uaccel_pause_until_interrupt(uint32_t irq);
 
 #endif

@@ -1,7 +1,7 @@
 /* Devices behind a board under QEMU. The same firmware runs on the real board: where no emulator answers, a device is at
  * the address that the board file gives, if it does.
  *
- * What the mailbox takes is the emulator's expense and not the model's: its instructions are not counted. */
+ * Looking for devices and what the mailbox takes are not the model's expense: these instructions are not counted. */
 #include "uaccel_hal.h"
 
 #include <stdbool.h>
@@ -55,7 +55,7 @@ static UACCEL_PORT_UNCOUNTED uint32_t find_emulated(const char *name)
 }
 
 /* Whether an emulator answers; asked once, when the firmware first looks for a device. */
-static bool is_emulated(void)
+static UACCEL_PORT_UNCOUNTED bool is_emulated(void)
 {
     static enum { UNKNOWN, NO, YES } emulated;
     if (emulated == UNKNOWN) {
@@ -65,7 +65,7 @@ static bool is_emulated(void)
 }
 
 /* One handle for a device, however often it is looked for. */
-static struct handle *handle_of(const struct uaccel_board_device *hardware, uint32_t number)
+static UACCEL_PORT_UNCOUNTED struct handle *handle_of(const struct uaccel_board_device *hardware, uint32_t number)
 {
     for (uint32_t i = 0; i < handle_count; ++i) {
         if (handles[i].hardware == hardware && handles[i].number == number) {
@@ -81,7 +81,7 @@ static struct handle *handle_of(const struct uaccel_board_device *hardware, uint
     return handle;
 }
 
-void *uaccel_hal_device(const char *name)
+UACCEL_PORT_UNCOUNTED void *uaccel_hal_device(const char *name)
 {
     if (is_emulated()) {
         const uint32_t number = find_emulated(name);

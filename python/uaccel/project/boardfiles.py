@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uaccel.board import Board, UartConsole
+from uaccel.project.devices import devices_source, hal_folders
 from uaccel.project.layout import Needs, lay_out
 from uaccel.project.linker import linker_script
 
@@ -12,16 +13,18 @@ _INTERRUPTS_A_STEP = 32
 def board_files(board: Board, needs: Needs) -> dict[str, str]:
     """Their text by path in the project; a model that does not fit is a :class:`BoardError`."""
     files = {
-        "board/board.cmake": _cmake(board),
+        "board/board.cmake": _cmake(board, needs),
         f"board/{board.file.name}": board.file.read_text(encoding="utf-8"),
     }
     if board.cpu.arch != "native":
         files["board/uaccel_board.h"] = _header(board)
         files["board/memory.ld"] = linker_script(board, needs, lay_out(board, needs))
+    if needs.accelerators:
+        files["board/devices.c"] = devices_source(board, needs.accelerators)
     return files
 
 
-def _cmake(board: Board) -> str:
+def _cmake(board: Board, needs: Needs) -> str:
     lines = [
         f"# Board {board.name}: made from {board.file.name}; make a new project instead of editing it.",
         f'set(BOARD_NAME "{board.name}")',
@@ -31,6 +34,8 @@ def _cmake(board: Board) -> str:
         f"set(BOARD_LINK_FLAGS {_list(board.cpu.link_flags)})",
         f"set(BOARD_PORTS {_list(tuple(folder.name for folder in board.port.sources))})",
     ]
+    if needs.accelerators:
+        lines.append(f"set(BOARD_HAL {_list(tuple(folder.name for folder in hal_folders(board)))})")
     return "\n".join(lines) + "\n"
 
 
@@ -58,7 +63,8 @@ def _macros(board: Board) -> dict[str, str]:
     if isinstance(console, UartConsole):
         macros |= {"CONSOLE_BASE": console.base, "CONSOLE_BAUD": console.baud, "CONSOLE_IRQ": console.irq}
         macros |= {"CONSOLE_CLOCK_HZ": console.clock_hz or board.timer.hz}
-        macros |= {"INTERRUPTS": (console.irq // _INTERRUPTS_A_STEP + 1) * _INTERRUPTS_A_STEP}
+        last = max(console.irq, *(device.irq or 0 for device in board.devices), 0)
+        macros |= {"INTERRUPTS": (last // _INTERRUPTS_A_STEP + 1) * _INTERRUPTS_A_STEP}
     macros |= {f"TIMER_{board.timer.kind.upper()}": True, "TIMER_HZ": board.timer.hz}
     macros |= {} if board.timer.base is None else {"TIMER_BASE": board.timer.base}
     macros |= {f"HAS_{feature.upper()}": True for feature in board.cpu.features}

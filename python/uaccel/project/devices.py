@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from uaccel.board import Board
+from uaccel.board import Board, QemuRun
+from uaccel.resources import data_dir
 
 FOLDER: Final = "accelerators"
 """Of a project: below it one folder for each accelerator, with ``driver`` and ``device``."""
@@ -29,6 +30,27 @@ def project_devices(project: Path) -> list[DeviceModel]:
     """Of the accelerators that the project's model uses."""
     folders = sorted((project / FOLDER).glob("*/device"))
     return [DeviceModel(folder.parent.name, folder) for folder in folders if folder.is_dir()]
+
+
+def hal_folders(board: Board) -> list[Path]:
+    """The sources that bring drivers to their devices on this board: folders of ``firmware/ports``."""
+    if board.cpu.arch == "native":
+        names = ["hal_common", "hal_plain", "hal_host", "device_rack"]
+    else:
+        place = "hal_qemu" if runs_models(board) else "hal_mmio"
+        cpu = "hal_plain" if board.cpu.arch == "rv32" else "hal_cortex_m"
+        names = ["hal_common", cpu, "hal_board", place]
+    return [data_dir("firmware") / "ports" / name for name in names]
+
+
+def runs_models(board: Board) -> bool:
+    """Whether an emulator can run models of devices behind the board: it shares the board's RAM with them."""
+    return any(isinstance(run, QemuRun) and run.ram_origin is not None for run in board.runs)
+
+
+def devices_source(board: Board, names: Sequence[str]) -> str:
+    """The text of a project's ``board/devices.c``."""
+    return rack_source(names) if board.cpu.arch == "native" else board_devices_source(board, names)
 
 
 def rack_source(names: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from uaccel.board import Board, Memory, QemuRun
+from uaccel.board import Board, Memory
 from uaccel.errors import BoardError, UaccelError
+from uaccel.project.devices import runs_models
 
 INTERRUPT_STACK: Final = 1536
 GUARD: Final = 128
@@ -68,7 +69,7 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
         device = main.get("device_constants_size_bytes", 0)
         accelerators = tuple(str(entry["name"]) for entry in document.get("uaccel", {}).get("accelerators", []))
-        return Needs(str(name), int(arena), int(io), int(weights), accelerators, int(device))
+        return Needs(str(name), int(arena), int(io), int(weights) - int(device), accelerators, int(device))
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise UaccelError(
             f"metadata.json of the archive does not say what memory the model takes ({error!r}); "
@@ -154,10 +155,9 @@ def check_devices(board: Board, needs: Needs) -> None:
             f"{model}, and no accelerator reaches any memory of board {board.name}; write 'accelerator = true' to a "
             f"[[memory]] of kind ram, tcm or external in {board.file} whose bytes the accelerator reads and writes"
         )
-    emulated = any(isinstance(run, QemuRun) and run.ram_origin is not None for run in board.runs)
     there = {device.name for device in board.devices}
     for name in needs.accelerators:
-        if name not in there and not emulated:
+        if name not in there and not runs_models(board):
             raise BoardError(
                 f"model {needs.model} needs accelerator {name}, and board {board.name} has none; write a [[device]] "
                 f"with name = \"{name}\" and 'base', where its registers lie, to {board.file}"

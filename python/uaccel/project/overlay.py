@@ -10,6 +10,7 @@ from uaccel.board.port import MANIFEST
 from uaccel.mlf import PROJECT
 from uaccel.project.boardfiles import board_files
 from uaccel.project.boardjson import FILE, board_json
+from uaccel.project.devices import hal_folders
 from uaccel.project.layout import Needs, needs_of
 from uaccel.resources import data_dir
 
@@ -23,7 +24,8 @@ def board_overlay(board: Board, needs: Needs, *, portable: bool = False) -> dict
     folder = board.file.resolve().parent
     bundled = folder == data_dir("boards").resolve()
     files[FILE.as_posix()] = board_json(board, None if portable or bundled else folder).encode()
-    for port in board.port.sources:
+    hal = hal_folders(board) if needs.accelerators else []
+    for port in (*board.port.sources, *hal):
         for source in _sources(port):
             files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = source.read_bytes()
     return files

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from uaccel.errors import ToolError
 
-CODE_SECTIONS = (".text", ".rodata", ".init_array", ".ARM", ".srodata")
+CODE_SECTIONS = (".text", ".rodata", ".init_array", ".ARM", ".srodata", "uaccel_device_constants")
 DATA_SECTIONS = (".data", ".sdata", ".tdata")
-ZERO_SECTIONS = (".bss", ".sbss", ".tbss", "COMMON")
+ZERO_SECTIONS = (".bss", ".sbss", ".tbss", "COMMON", "uaccel_arena", "uaccel_io")
+"""The last two hold zeros too: what models of devices reach in a native process has names of its own."""
 
 
 @dataclass(frozen=True)

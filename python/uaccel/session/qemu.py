@@ -17,7 +17,9 @@ from typing import Any, Final, Literal
 from uaccel.board import Board, QemuRun
 from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.project.boardjson import qemu_words
+from uaccel.project.devices import DeviceModel
 from uaccel.session.counting import plugin_for, plugin_options
+from uaccel.session.devices import DeviceOptions, device_options
 from uaccel.session.process import ProcessTransport
 from uaccel.toolchain import FoundProgram, find_command
 
@@ -48,6 +50,13 @@ def qemu_command(board: Board, firmware: Path, *, chardev: str, counting: Counti
     return [*qemu.command, *words, *counting_options(counting, qemu, firmware)]
 
 
+def devices_behind(board: Board, firmware: Path, models: Sequence[DeviceModel]) -> DeviceOptions:
+    """QEMU's further options for running these models behind the board."""
+    run = qemu_run(board)
+    qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
+    return device_options(models, qemu, run, firmware)
+
+
 def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) -> list[str]:
     """QEMU's options; :func:`counted_per_second` tells how what they count is to be read."""
     if counting == "off":
@@ -69,14 +78,18 @@ def counted_per_second(command: Sequence[str]) -> float | None:
 class QemuTransport(ProcessTransport):
     """An emulated board for one session: QEMU starts and ends with it, its console is a pipe."""
 
-    def __init__(self, board: Board, firmware: Path, *, counting: Counting = "auto") -> None:
+    def __init__(
+        self, board: Board, firmware: Path, *, counting: Counting = "auto", devices: Sequence[DeviceModel] = ()
+    ) -> None:
         command = qemu_command(board, firmware, chardev="stdio,signal=off", counting=counting)
-        super().__init__(command, f"board {board.name} under QEMU")
+        self._devices = devices_behind(board, firmware, devices)
+        super().__init__([*command, *self._devices.words], f"board {board.name} under QEMU")
         self.instructions_per_second = counted_per_second(command)
 
     def _end(self) -> None:
         self._process.terminate()  # it does not mind that its input ends
         super()._end()
+        self._devices.remove()
 
 
 class EmulatedBoard:
@@ -92,6 +105,7 @@ class EmulatedBoard:
         *,
         console: Literal["tcp", "pty"] = "tcp",
         counting: Counting = "auto",
+        devices: Sequence[DeviceModel] = (),
     ) -> None:
         self.name = f"board {board.name} under QEMU"
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
@@ -99,7 +113,8 @@ class EmulatedBoard:
         listener = socket.create_server(("127.0.0.1", 0)) if console == "tcp" else None
         chardev = "pty" if listener is None else f"socket,fd={listener.fileno()},server=on,wait=off,nodelay=on"
         control = ["-chardev", f"socket,id=control,fd={theirs.fileno()}", "-mon", "chardev=control,mode=control"]
-        command = [*qemu_command(board, firmware, chardev=chardev, counting=counting), *control]
+        behind = devices_behind(board, firmware, devices)
+        command = [*qemu_command(board, firmware, chardev=chardev, counting=counting), *control, *behind.words]
         inherited = [end.fileno() for end in (theirs, listener) if end is not None]
         try:
             self._process = _start(command, inherited, self._words)
@@ -108,7 +123,7 @@ class EmulatedBoard:
             if listener is not None:
                 port = f"socket://127.0.0.1:{listener.getsockname()[1]}"
                 listener.close()
-        self._stop = weakref.finalize(self, _stop, self._process, ours, self._words)
+        self._stop = weakref.finalize(self, _stop, self._process, ours, self._words, behind)
         self._control = _Control(ours, self._last_words)
         self.port: str = port if console == "tcp" else self._terminal()
 
@@ -159,7 +174,7 @@ def _start(command: Sequence[str], inherited: Sequence[int], words: Any) -> subp
         raise DeviceError(f"cannot start {command[0]}: {error.strerror}") from error
 
 
-def _stop(process: subprocess.Popen[bytes], control: socket.socket, words: Any) -> None:
+def _stop(process: subprocess.Popen[bytes], control: socket.socket, words: Any, behind: DeviceOptions) -> None:
     process.terminate()
     try:
         process.wait(STOP_SECONDS)
@@ -168,6 +183,7 @@ def _stop(process: subprocess.Popen[bytes], control: socket.socket, words: Any) 
         process.wait()
     control.close()
     words.close()
+    behind.remove()
 
 
 class _Control:

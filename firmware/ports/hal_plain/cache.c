@@ -1,4 +1,4 @@
-/* Data caches: none. Where the CPU has one, another definition takes this one's place. */
+/* Data caches: none. Who has one provides both functions, in a port or elsewhere; these are weak. */
 #include "uaccel_hal.h"
 
 __attribute__((weak)) void uaccel_hal_clean(const void *memory, uint32_t bytes)

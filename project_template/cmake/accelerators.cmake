@@ -1,0 +1,35 @@
+# What a model's accelerators need: their drivers, and the way from these to the devices (firmware/include/uaccel_hal.h).
+file(GLOB DRIVERS CONFIGURE_DEPENDS accelerators/*/driver/*.c)
+file(GLOB DRIVER_FOLDERS CONFIGURE_DEPENDS accelerators/*/driver)
+target_sources(model PRIVATE ${DRIVERS})
+target_include_directories(model PUBLIC ${DRIVER_FOLDERS} firmware/include)
+
+set(HAL board/devices.c)
+set(HAL_FOLDERS firmware/include)
+foreach(NAME IN LISTS BOARD_HAL)
+  file(GLOB SOURCES CONFIGURE_DEPENDS firmware/ports/${NAME}/*.c)
+  list(APPEND HAL ${SOURCES})
+  list(APPEND HAL_FOLDERS firmware/ports/${NAME})
+endforeach()
+
+if(BOARD_TOOLCHAIN STREQUAL "native")
+  # The devices themselves, as models; apart from what a board would hold.
+  file(GLOB DEVICES CONFIGURE_DEPENDS accelerators/*/device/*.c)
+  add_library(devices STATIC ${HAL} ${DEVICES})
+  target_include_directories(devices PRIVATE ${HAL_FOLDERS})
+  target_compile_options(devices PRIVATE -Wall -Wextra -Werror=implicit-function-declaration)
+  target_compile_definitions(devices PRIVATE UACCEL_ACCOUNTING)
+  target_link_libraries(model PUBLIC devices)
+  # What devices reach (firmware/ports/hal_host/hal.c).
+  target_compile_definitions(
+    model
+    PUBLIC "UACCEL_DEVICE_CONSTANT=__attribute__((section(\"uaccel_device_constants\"), aligned(16)))"
+           "UACCEL_WORKSPACE=__attribute__((section(\"uaccel_arena\")))"
+           "UACCEL_IO=__attribute__((section(\"uaccel_io\")))")
+else()
+  target_sources(model PRIVATE ${HAL})
+  foreach(NAME IN LISTS BOARD_PORTS)
+    list(APPEND HAL_FOLDERS firmware/ports/${NAME})
+  endforeach()
+  target_include_directories(model PRIVATE ${HAL_FOLDERS} board)
+endif()

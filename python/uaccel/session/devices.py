@@ -1,0 +1,89 @@
+"""Models of devices behind an emulated board: a plugin for QEMU that runs them, and a file that is the board's RAM."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uaccel.board import QemuRun
+from uaccel.errors import ToolError
+from uaccel.project.devices import DeviceModel, rack_source
+from uaccel.project.elf import symbols
+from uaccel.resources import data_dir
+from uaccel.session.plugins import PluginSource, build_plugin, code_address, plugin_words, ports_folder
+from uaccel.toolchain import FoundProgram
+
+_SYMBOLS: Final = {
+    "rung": "uaccel_mailbox_rung",
+    "mailbox": "uaccel_mailbox",
+    "shared": "uaccel_shared_start",
+    "shared_end": "uaccel_shared_end",
+    "constants": "uaccel_device_constants_start",
+    "constants_end": "uaccel_device_constants_end",
+}
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """``words`` for QEMU's command line; ``ram`` is deleted by QEMU itself once it has it, and else by us."""
+
+    words: list[str] = field(default_factory=list)
+    ram: Path | None = None
+
+    def remove(self) -> None:
+        """When QEMU has ended, or never begun."""
+        if self.ram is not None:
+            self.ram.unlink(missing_ok=True)
+
+
+def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
+    """The plugin with these models in it, built where it is not there yet."""
+    rack = ports_folder("device_rack")
+    sources = [ports_folder("qemu_device") / "device.c", *sorted(rack.glob("*.c"))]
+    includes = [ports_folder("qemu_plugin"), rack, ports_folder("hal_qemu"), data_dir("firmware") / "include"]
+    names = [model.name for model in models]
+    return build_plugin(
+        PluginSource(
+            f"device-{'-'.join(names)}"[:80],
+            f"the plugin that runs the {'models' if len(names) > 1 else 'model'} of {' and '.join(names)}",
+            [*sources, *(source for model in models for source in model.sources)],
+            [*includes, *(model.folder for model in models)],
+            {"devices.c": rack_source(names)},
+        ),
+        qemu,
+    )
+
+
+def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, run: QemuRun, firmware: Path) -> DeviceOptions:
+    """None for firmware that looks for no devices."""
+    at = symbols(firmware)
+    if not models or run.ram_origin is None or run.ram_length is None or _SYMBOLS["mailbox"] not in at:
+        return DeviceOptions()
+    plugin = device_plugin(models, qemu)
+    options: dict[str, int | str] = {option: at[symbol] for option, symbol in _SYMBOLS.items()}
+    options["rung"] = code_address(at[_SYMBOLS["rung"]])
+    ram = _ram_file(run.ram_length)
+    words = ["-machine", "memory-backend=uaccel_ram", "-m", f"{run.ram_length}B", "-object"]
+    words.append(f"memory-backend-file,id=uaccel_ram,share=on,size={run.ram_length},mem-path={_doubled(ram)}")
+    return DeviceOptions(
+        [*words, *plugin_words(plugin, {"ram": str(ram), "origin": run.ram_origin, **options, "remove": 1})], ram
+    )
+
+
+def _ram_file(length: int) -> Path:
+    """Sparse: it takes what is written to it."""
+    try:
+        number, name = tempfile.mkstemp(prefix="uaccel-", suffix=".ram")
+        os.close(number)
+        os.truncate(name, length)
+    except OSError as error:
+        raise ToolError(f"cannot make a file for the board's memory in {tempfile.gettempdir()}: {error}") from error
+    return Path(name)
+
+
+def _doubled(path: Path) -> str:
+    return str(path).replace(",", ",,")

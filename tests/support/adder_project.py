@@ -1,0 +1,61 @@
+"""Firmware whose model calls an accelerator of the tests, written by hand: project, build, session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from uaccel.board import Board
+from uaccel.project.build import build_project, firmware_of
+from uaccel.project.create import create_project
+from uaccel.project.devices import project_devices
+from uaccel.resources import data_dir
+from uaccel.session.process import ProcessTransport
+from uaccel.session.qemu import QemuTransport
+from uaccel.session.session import Session
+
+ADDER = Path(__file__).with_name("accelerators") / "adder"
+MODEL = Path(__file__).with_name("adder_model")
+ARENA, INPUTS, KNOWN = 1000, 1000, 40
+
+
+def chain_files(*accelerators: Path) -> dict[str, bytes]:
+    """An archive of the model ``chain`` (adder_model/chain.h); with further accelerators that it never calls."""
+    folders = [ADDER, *accelerators]
+    main = {
+        "workspace_size_bytes": ARENA,
+        "io_size_bytes": 2 * INPUTS + KNOWN,
+        "constants_size_bytes": 0,
+        "device_constants_size_bytes": KNOWN,
+    }
+    metadata = {
+        "version": 7,
+        "modules": {"chain": {"memory": {"functions": {"main": [main]}}}},
+        "uaccel": {"board": "any", "accelerators": [{"name": folder.name} for folder in folders]},
+    }
+    files = {"metadata.json": json.dumps(metadata).encode()}
+    files["codegen/host/src/chain.c"] = (MODEL / "chain.c").read_bytes()
+    files["codegen/host/include/chain.h"] = (MODEL / "chain.h").read_bytes()
+    for header in ("kernels/uaccel_kernel.h", "include/uaccel_observe.h"):
+        source = data_dir("firmware") / header
+        files[f"codegen/host/include/{source.name}"] = source.read_bytes()
+    files["templates/describe.c"] = (MODEL / "describe.c").read_bytes()
+    for folder in folders:
+        for source in sorted(folder.glob("*/*.[ch]")):
+            name = source.relative_to(folder.parent).as_posix()
+            files[f"project/accelerators/{name}"] = source.read_bytes()
+    return files
+
+
+def build_chain(board: Board, folder: Path, *accelerators: Path, observe: bool = False) -> Path:
+    """The firmware; ``folder`` becomes the project."""
+    create_project(chain_files(*accelerators), board, folder)
+    return firmware_of(build_project(folder, observe=observe))
+
+
+def run_chain(board: Board, firmware: Path) -> Session:
+    """A session with it, its devices behind it."""
+    if board.cpu.arch == "native":
+        return Session(ProcessTransport([str(firmware)]))
+    devices = project_devices(firmware.parent.parent)
+    return Session(QemuTransport(board, firmware, devices=devices))
