@@ -19,6 +19,7 @@ from uaccel.model import Signature, TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
+from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
 from uaccel.report import json_number
 from uaccel.session.batch import BatchRun, run_batch
@@ -135,7 +136,8 @@ def connect(
         return Session.open(line, baud=baud, expect=expect, timeouts=timeouts, **options)
     if kind == "host":
         return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
-    return Session(QemuTransport(board, firmware), expect=expect, timeouts=timeouts, **options)
+    emulated = QemuTransport(board, firmware, devices=project_devices(firmware.parent.parent))
+    return Session(emulated, expect=expect, timeouts=timeouts, **options)
 
 
 def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:

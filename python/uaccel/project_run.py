@@ -17,9 +17,11 @@ from uaccel.project.api_options import OptionValue, port_from_here
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
 from uaccel.project.boardjson import read_board_json
 from uaccel.project.build import firmware_of, require_tools
+from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity, ModelInfo
+from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import BITS_PER_BYTE
 from uaccel.session.profile import layer_times, require_layers
@@ -123,17 +125,21 @@ class _Project:
             raise UaccelError(f"{self._folder} is for board {self.board}, not {board}; leave --board away")
 
     def session(self, *, observe: bool, on_log: Callable[[LogLine], None] | None = None) -> Session:
-        rate, counted = None, None
+        rate, counted, devices = None, None, DeviceOptions()
         if self._run is not None:
             self._server.require("observe", observe)
             if self._can_build:
                 self._build(observe)
             if self._run["kind"] == "qemu":
-                words = self._qemu_words(self._run["command"][0], observe)
+                qemu = self._run["command"][0]
+                devices = self._devices(qemu, self._run.get("ram"), observe)
+                words = [*self._qemu_words(qemu, observe), *devices.words]
                 self._server.require("run_arguments", shlex.join(words))
                 counted = counted_per_second(words)
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
-        line = ProjectTransport(self._server, bytes_per_second=rate, instructions_per_second=counted)
+        line = ProjectTransport(
+            self._server, bytes_per_second=rate, instructions_per_second=counted, on_close=devices.remove
+        )
         return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS, on_log=on_log)
 
     def line(self) -> str | None:
@@ -163,8 +169,18 @@ class _Project:
         """The user's; else those that make QEMU count instructions."""
         if self._arguments is not None:
             return shlex.split(str(self._arguments))
-        firmware = firmware_of(self._build_folder(observe=observe)).resolve()
-        return counting_options("auto", find_command(qemu, "running emulated boards"), firmware)
+        return counting_options("auto", find_command(qemu, "running emulated boards"), self._firmware(observe))
+
+    def _devices(self, qemu: str, ram: dict[str, int] | None, observe: bool) -> DeviceOptions:
+        """Models of the accelerators' devices, behind the emulated board."""
+        models = project_devices(self._folder)
+        if not models or ram is None:
+            return DeviceOptions()
+        found = find_command(qemu, "running emulated boards")
+        return device_options(models, found, Ram(**ram), self._firmware(observe))
+
+    def _firmware(self, observe: bool) -> Path:
+        return firmware_of(self._build_folder(observe=observe)).resolve()
 
 
 def _chosen_run(server: ProjectServer, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def chain_files(*accelerators: Path) -> dict[str, bytes]:
     main = {
         "workspace_size_bytes": ARENA,
         "io_size_bytes": 2 * INPUTS + KNOWN,
-        "constants_size_bytes": 0,
+        "constants_size_bytes": KNOWN,
         "device_constants_size_bytes": KNOWN,
     }
     metadata = {

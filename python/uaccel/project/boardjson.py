@@ -54,7 +54,8 @@ def board_json(board: Board, folder: Path | None) -> str:
 def _run(board: Board, run: Run) -> dict[str, Any]:
     if isinstance(run, QemuRun):
         words = qemu_words(run, "stdio,signal=off", ELF)
-        return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words]}
+        ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}
+        return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram}
     if isinstance(run, SerialRun):
         assert isinstance(board.console, UartConsole)  # the board file's rules
         line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}

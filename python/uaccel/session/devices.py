@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uaccel.board import QemuRun
 from uaccel.errors import ToolError
 from uaccel.project.devices import DeviceModel, rack_source
 from uaccel.project.elf import symbols
@@ -25,6 +24,14 @@ _SYMBOLS: Final = {
     "constants": "uaccel_device_constants_start",
     "constants_end": "uaccel_device_constants_end",
 }
+
+
+@dataclass(frozen=True)
+class Ram:
+    """Of an emulated machine: what a shared file can stand behind."""
+
+    origin: int
+    length: int
 
 
 @dataclass(frozen=True)
@@ -58,20 +65,21 @@ def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
     )
 
 
-def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, run: QemuRun, firmware: Path) -> DeviceOptions:
+def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram | None, firmware: Path) -> DeviceOptions:
     """None for firmware that looks for no devices."""
+    if not models or ram is None:
+        return DeviceOptions()
     at = symbols(firmware)
-    if not models or run.ram_origin is None or run.ram_length is None or _SYMBOLS["mailbox"] not in at:
+    if _SYMBOLS["mailbox"] not in at:
         return DeviceOptions()
     plugin = device_plugin(models, qemu)
     options: dict[str, int | str] = {option: at[symbol] for option, symbol in _SYMBOLS.items()}
     options["rung"] = code_address(at[_SYMBOLS["rung"]])
-    ram = _ram_file(run.ram_length)
-    words = ["-machine", "memory-backend=uaccel_ram", "-m", f"{run.ram_length}B", "-object"]
-    words.append(f"memory-backend-file,id=uaccel_ram,share=on,size={run.ram_length},mem-path={_doubled(ram)}")
-    return DeviceOptions(
-        [*words, *plugin_words(plugin, {"ram": str(ram), "origin": run.ram_origin, **options, "remove": 1})], ram
-    )
+    file = _ram_file(ram.length)
+    words = ["-machine", "memory-backend=uaccel_ram", "-m", f"{ram.length}B", "-object"]
+    words.append(f"memory-backend-file,id=uaccel_ram,share=on,size={ram.length},mem-path={_doubled(file)}")
+    options |= {"ram": str(file), "origin": ram.origin, "remove": 1}
+    return DeviceOptions([*words, *plugin_words(plugin, options)], file)
 
 
 def _ram_file(length: int) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -26,14 +27,20 @@ class ProjectTransport(Transport):
         *,
         bytes_per_second: float | None = None,
         instructions_per_second: float | None = None,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = f"project {server.folder}"
         self.bytes_per_second = bytes_per_second
         self.instructions_per_second = instructions_per_second
         self._server = server
-        self._open = False
-        server.open_transport()
+        self._on_close = on_close
         self._open = True
+        try:
+            server.open_transport()
+        except BaseException:
+            self._open = False
+            on_close()
+            raise
 
     def write(self, data: bytes) -> None:
         self._server.write_transport(data, WRITE_SECONDS)
@@ -52,3 +59,4 @@ class ProjectTransport(Transport):
             self._open = False
             with suppress(UaccelError):
                 self._server.close_transport()
+            self._on_close()

@@ -19,7 +19,7 @@ from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.project.boardjson import qemu_words
 from uaccel.project.devices import DeviceModel
 from uaccel.session.counting import plugin_for, plugin_options
-from uaccel.session.devices import DeviceOptions, device_options
+from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.process import ProcessTransport
 from uaccel.toolchain import FoundProgram, find_command
 
@@ -54,7 +54,9 @@ def devices_behind(board: Board, firmware: Path, models: Sequence[DeviceModel]) 
     """QEMU's further options for running these models behind the board."""
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
-    return device_options(models, qemu, run, firmware)
+    shared = run.ram_origin is not None and run.ram_length is not None
+    ram = Ram(run.ram_origin or 0, run.ram_length or 0) if shared else None
+    return device_options(models, qemu, ram, firmware)
 
 
 def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) -> list[str]:
