@@ -29,6 +29,10 @@ uint32_t uaccel_hal_address(const void *memory);
  * The reason is told to the host (UACCEL_ACCOUNT_FAILURE). */
 int32_t uaccel_hal_wait(void *device, uint32_t offset, uint32_t mask, uint32_t value, uint32_t polls);
 
+/* Whether a register reads `wanted`: who the device is, and which version. 0; UACCEL_ACCELERATOR_GONE where it reads all
+ * ones; else `code`. What was found is told to the host. */
+int32_t uaccel_hal_check(void *device, uint32_t offset, uint32_t wanted, int32_t code);
+
 /* Data caches. Before a job, clean all that the device reads and all that it will write: what the CPU has stored is then
  * in memory, and no line of the cache is left that would be stored over the results later. After it, invalidate what it
  * wrote: the CPU reads it from memory. Nothing happens where there is no data cache or where it is off. */

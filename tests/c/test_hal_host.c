@@ -113,6 +113,7 @@ static void test_a_device_that_is_not_there(void)
     uaccel_hal_write32(NULL, 0, 1);
     CHECK_EQ(TVMDeviceAdderActivate(NULL), UACCEL_ACCELERATOR_GONE);
     CHECK_EQ(uaccel_hal_wait(NULL, 0, 1, 1, 10), UACCEL_ACCELERATOR_GONE);
+    CHECK_EQ(uaccel_hal_check(NULL, 0, 1, UACCEL_ACCELERATOR_IDENTITY), UACCEL_ACCELERATOR_GONE);
 }
 
 /* Waits that end after so many looks, whatever they return. */

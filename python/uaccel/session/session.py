@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from uaccel.errors import DeviceError, InputError, LayerError
+from uaccel.session.codes import CODES
 from uaccel.session.description import Identity, ModelInfo, read_description
 from uaccel.session.ids import (
     ErrorCode,
@@ -319,7 +320,8 @@ class Session:
         if status <= 0 or layer >= len(self.model.layers):
             return DeviceError(f"{self._link.name}: the model returned {status} instead of 0")
         info, text = self.model.layers[layer], said.decode(errors="replace")
-        words = f"{info.engine}: {text} (error {code})" if text else f"{info.engine}: error {code}"
+        meaning = text or CODES.get(code)
+        words = f"{info.engine}: {meaning} (error {code})" if meaning else f"{info.engine}: error {code}"
         return LayerError(f"{self._link.name}: layer {layer} ({info.name}): {words}", layer, code, text)
 
     def _begin(self) -> _Sample:

@@ -27,12 +27,11 @@ static void *adder;
 
 int32_t TVMDeviceAdderActivate(void *device)
 {
-    const uint32_t identity = uaccel_hal_read32(device, ADDER_IDENTITY_AT);
+    const int32_t status =
+        uaccel_hal_check(device, ADDER_IDENTITY_AT, ADDER_IDENTITY, UACCEL_ACCELERATOR_IDENTITY);
     adder = device;
-    if (identity != ADDER_IDENTITY) {
-        return identity == UINT32_MAX ? UACCEL_ACCELERATOR_GONE : UACCEL_ACCELERATOR_IDENTITY;
-    }
-    return uaccel_hal_read32(device, ADDER_VERSION_AT) == ADDER_VERSION ? 0 : UACCEL_ACCELERATOR_VERSION;
+    return status != 0 ? status
+                       : uaccel_hal_check(device, ADDER_VERSION_AT, ADDER_VERSION, UACCEL_ACCELERATOR_VERSION);
 }
 
 int32_t TVMDeviceAdderOpen(void *device)
