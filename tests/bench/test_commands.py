@@ -8,6 +8,7 @@ import pytest
 
 from support.command import Call, Done, call_in
 from support.networks import OWN
+from uaccel.bench import hold
 from uaccel.bench.desk import Desk
 
 
@@ -45,6 +46,30 @@ def test_from_a_model_to_a_flashed_board(
     assert refused(call("run", "project", "--port", near)) == (
         f"cannot open port {desk.port}: there is none of that name; is the board plugged in?"
     )
+
+
+def test_a_board_that_is_in_use_is_neither_flashed_nor_run(
+    desk: Desk, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whatever name its port is found: here the board file says it."""
+    model = OWN / "gesture.tflite"
+    monkeypatch.chdir(tmp_path)
+    good(call("compile", model, "--board", desk.board_file, "-o", "gesture.tar"))
+    good(call("create", "gesture.tar", "project", "--board", desk.board_file))
+    good(call("build", "project"))
+    with hold(desk.port, user="somebody"):
+        for words in (("flash", "project"), ("run", "project"), ("run", model, "--board", desk.board_file)):
+            said = refused(call(*words))
+            assert said.startswith(f"the board at {desk.port} is in use by process "), words
+            assert "(somebody)" in said
+    good(call("flash", "project"))
+    complaint = call("run", "project", "--profile")
+    assert complaint.status == 1
+    assert complaint.complaint.startswith("--profile: the firmware that runs there does not show its layers, ")
+    good(call("build", "project", "--observe"))
+    good(call("flash", "project", "--option", "observe=yes"))
+    layers = good(call("run", "project", "--profile", "--json")).report["layers"]
+    assert layers[0]["seconds"] > 0
 
 
 def test_a_board_with_another_models_firmware_is_refused(desk: Desk, tmp_path: Path, call: Call) -> None:

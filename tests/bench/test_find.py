@@ -8,9 +8,10 @@ import pytest
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
-from uaccel.bench import BoardAbsentError, find_port
+from uaccel.bench import BoardAbsentError, find_port, port_of_project
 from uaccel.board import Board, load_board
 from uaccel.errors import BoardError, DeviceError, UaccelError
+from uaccel.project.boardjson import FILE, board_json
 
 ST_LINK = "0483:374b"
 FTDI = "0403:6001"
@@ -109,3 +110,33 @@ def test_what_pyserial_lists_here_is_understood(tmp_path: Path) -> None:
     """Of what this computer has, none is this."""
     board = board_with(tmp_path, f'usb = "{ST_LINK}"', 'serial_number = "none has this"')
     assert "wanted 0483:374b with serial number none has this; seen" in complaint(BoardAbsentError, board)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "found"),
+    [
+        ("nucleo_f746zg", "", "/dev/ttyACM3"),
+        ("nucleo_f746zg", "auto", "/dev/ttyACM3"),
+        ("nucleo_f746zg", "socket://bench:1", "socket://bench:1"),
+        ("nucleo_f746zg", "/dev/ttyACM9", "/dev/ttyACM9"),
+        ("netduino_plus_2", "", None),
+        ("netduino_plus_2", "auto", None),
+        ("host", "", None),
+        ("host", "/dev/ttyACM9", "/dev/ttyACM9"),
+    ],
+)
+def test_the_port_of_a_project(
+    name: str, given: str, found: str | None, tmp_path: Path, ports: list[ListPortInfo]
+) -> None:
+    """What nothing tells is not guessed: that there is but one adapter does not make it this board's."""
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_text(board_json(load_board(name), None))
+    ports += [plug("/dev/ttyACM3", ST_LINK, "B")]
+    assert port_of_project(tmp_path, given) == found
+    ports += [plug("/dev/ttyACM4", ST_LINK, "C")]
+    assert port_of_project(tmp_path, given) == (None if found == "/dev/ttyACM3" else found)
+
+
+def test_the_port_of_somebody_elses_project(tmp_path: Path) -> None:
+    assert port_of_project(tmp_path) is None
+    assert port_of_project(tmp_path, "/dev/ttyACM9") == "/dev/ttyACM9"

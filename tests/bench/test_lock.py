@@ -62,6 +62,17 @@ def test_the_second_is_told_who_has_it(port: str) -> None:
     assert end[8:] == "; try again when that has ended"
 
 
+def test_what_the_holder_starts_has_the_board_too(port: str) -> None:
+    """A test that holds a board may call ``uaccel run``; the board stays the test's when that ends."""
+    with hold(port):
+        note = lock_file(port).read_bytes()
+        with other_process(port):
+            assert lock_file(port).read_bytes() == note
+        assert lock_file(port).read_bytes() == note
+        with pytest.raises(BoardBusyError), hold(port):
+            pytest.fail("two have the board")
+
+
 def test_the_second_waits_for_the_first(port: str) -> None:
     with other_process(port) as other:
         begin = time.monotonic()
