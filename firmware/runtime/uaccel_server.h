@@ -1,6 +1,6 @@
 /* The session server: answers a host's requests about the one model of this firmware (docs/protocol.md).
  *
- * It stands on uaccel_port.h and uaccel_model.h, needs no heap, and keeps UACCEL_BODY_BYTES + 600 bytes or so of its
+ * It stands on uaccel_port.h and uaccel_model.h, needs no heap, and keeps UACCEL_BODY_BYTES + 820 bytes or so of its
  * own. A product that calls the model itself leaves it out. */
 #ifndef UACCEL_SERVER_H
 #define UACCEL_SERVER_H

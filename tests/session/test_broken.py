@@ -337,6 +337,16 @@ def test_a_description_that_is_none() -> None:
     assert seen.startswith("the scripted device describes its model in a way that this uaccel cannot read: ")
 
 
+def test_a_device_that_takes_next_to_nothing() -> None:
+    body = HelloReply(VERSION, 0, 15, 4096, 0, 0, 0, 0, 0, 2, 0, bytes(32), bytes(8), b"x").pack()
+    with pytest.raises(DeviceError) as caught:
+        session_on(Scripted(lambda packet: [reply(packet, Type.HELLO_REPLY, body)]))
+    assert str(caught.value) == (
+        "the scripted device takes bodies of 15 bytes; a session needs 16: "
+        "build its firmware with a larger UACCEL_BODY_BYTES"
+    )
+
+
 def test_talk_without_an_answer_does_not_keep_the_host_waiting() -> None:
     """Log lines without end are no progress."""
     line: Scripted

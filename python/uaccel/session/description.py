@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from uaccel.errors import DeviceError
 from uaccel.session.ids import HelloReply
 from uaccel.session.tensors import TensorType
@@ -61,19 +63,28 @@ def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
             ticks_per_second=hello.ticks_per_second,
             details=details,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        seen = (sum(t.size for t in info.inputs), sum(t.size for t in info.outputs), len(info.layers))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DeviceError(f"{device} describes its model in a way that this uaccel cannot read: {error!r}") from error
-    seen = (sum(t.size for t in info.inputs), sum(t.size for t in info.outputs), len(info.layers))
     if seen != (hello.input_bytes, hello.output_bytes, hello.layers):
         raise DeviceError(f"{device} describes a model that is not the one it has: build its firmware anew")
     return info
 
 
 def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorType, ...]:
-    return tuple(TensorType(row["name"], tuple(row["shape"]), row["dtype"]) for row in rows)
+    return tuple(_tensor(row["name"], row) for row in rows)
+
+
+def _tensor(name: Any, row: dict[str, Any]) -> TensorType:
+    shape, dtype = tuple(row["shape"]), row["dtype"]
+    if not isinstance(name, str) or not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError(f"a tensor is called {name!r}, with shape {shape!r}")
+    if not isinstance(dtype, str) or np.dtype(dtype).kind not in "biuf":
+        raise ValueError(f"a tensor has elements of {dtype!r}")
+    return TensorType(name, shape, dtype)
 
 
 def _layer(row: dict[str, Any]) -> LayerInfo:
     name = row["name"]
-    outputs = tuple(TensorType(name, tuple(output["shape"]), output["dtype"]) for output in row["outputs"])
+    outputs = tuple(_tensor(name, output) for output in row["outputs"])
     return LayerInfo(name, row["op"], row["engine"], bool(row.get("view")), outputs)

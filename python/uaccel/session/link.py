@@ -38,6 +38,8 @@ LONGEST_PAUSE: Final = 2.0
 LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0
 SHOWN_BYTES: Final = 12
 LONGEST_HELLO_REPLY: Final = 512
+LEAST_BODY: Final = 16
+"""The longest request that is not cut into pieces, rounded up."""
 
 
 class DeviceResetError(DeviceError):
@@ -130,6 +132,11 @@ class Link:
         self._greeting = False
         self._next = 1
         device = HelloReply.unpack(reply)
+        if device.body_bytes < LEAST_BODY:
+            raise DeviceError(
+                f"{self.name} takes bodies of {device.body_bytes} bytes; a session needs {LEAST_BODY}: "
+                "build its firmware with a larger UACCEL_BODY_BYTES"
+            )
         self._body_bytes, self._receive_bytes = device.body_bytes, device.receive_bytes
         return device
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -81,4 +82,5 @@ class SerialTransport(Transport):
             raise DeviceError(f"{self.name} vanished: {_reason(error)}") from error
 
     def close(self) -> None:
-        self._line.close()
+        with suppress(serial.SerialException, OSError):
+            self._line.close()
