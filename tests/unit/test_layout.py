@@ -123,19 +123,20 @@ def test_what_does_not_fit_goes_to_the_next(
     [
         (
             Needs("vww", arena=55_296, io=27_650, weights=1),
-            "model vww does not fit on board small: its arena is 55,296 bytes, free for that: sram 53,632, ccm 32,768; "
+            "model vww does not fit on board small: its arena is 55,296 bytes, "
+            "1,664 more than any memory has left for that (sram 53,632, ccm 32,768); "
             "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
         ),
         (
             Needs("wide", arena=40_000, io=40_000, weights=1),
             "model wide does not fit on board small: its inputs and outputs are 40,000 bytes, "
-            "free for that: sram 13,632, ccm 32,768; "
+            "7,232 more than any memory has left for that (sram 13,632, ccm 32,768); "
             "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
         ),
         (
             Needs("big", arena=1, io=1, weights=9 << 20),
             "model big does not fit on board small: its constants are 9,437,184 bytes, "
-            "free for that: flash 118,784, qspi 8,388,608; "
+            "1,048,576 more than any memory has left for that (flash 118,784, qspi 8,388,608); "
             "choose a board with more, or describe a further [[memory]] of kind flash in FILE",
         ),
     ],
@@ -145,6 +146,34 @@ def test_what_fits_nowhere_is_said_in_words(tmp_path: Path, needs: Needs, messag
     with pytest.raises(BoardError) as caught:
         lay_out(board, needs)
     assert str(caught.value) == message.replace("FILE", str(board.file))
+
+
+@pytest.mark.parametrize(
+    ("stack", "line", "message"),
+    [
+        (
+            'stack = "64K"\n',
+            3,
+            "the stack of 65,536 bytes, with 7,808 for interrupts and the session server, is 7,808 bytes more than "
+            "memory 'sram' has; choose a smaller 'stack', or put a larger [[memory]] of kind ram or tcm first",
+        ),
+        (
+            "",
+            24,
+            "the stack of 8,192 bytes, with 7,808 for interrupts and the session server, is 3,712 bytes more than "
+            "memory 'sram' has; choose a smaller 'stack', or put a larger [[memory]] of kind ram or tcm first",
+        ),
+    ],
+)
+def test_a_stack_that_does_not_fit_is_the_board_files_fault(
+    tmp_path: Path, stack: str, line: int, message: str
+) -> None:
+    file = tmp_path / "small.toml"
+    text = SMALL.replace("EXTERNAL", "").replace('stack = "4K"\n', stack)
+    file.write_text(text if stack else text.replace('length = "64K"', "length = 12288"))
+    with pytest.raises(BoardError) as caught:
+        lay_out(load_board(file), Needs("m", 0, 0, 0))
+    assert str(caught.value) == f"{file}:{line}: {message}"
 
 
 def test_the_script_names_every_memory_and_puts_each_part_in_its_own(tmp_path: Path) -> None:

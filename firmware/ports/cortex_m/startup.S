@@ -9,7 +9,16 @@
     .thumb
 
     .section .uaccel_vectors, "a", %progbits
+/* To its own size, rounded up to a power of two. */
+#if UACCEL_BOARD_INTERRUPTS <= 48
+    .balign 256
+#elif UACCEL_BOARD_INTERRUPTS <= 112
+    .balign 512
+#elif UACCEL_BOARD_INTERRUPTS <= 240
     .balign 1024
+#else
+    .balign 2048
+#endif
     .global uaccel_vectors
 uaccel_vectors:
     .word uaccel_interrupt_stack_top

@@ -4,16 +4,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "host.h"
 #include "uaccel_port.h"
 
-/* What the painting itself and the call of memset take of the stack, at most. */
-#define PAINT_GUARD 512u
-#define PAINT 0xA5
+/* What painting itself takes of the stack, at most: variables, and what a compiler keeps below the stack pointer. */
+#define OWN_FRAME 256u
+#define PAINT UINT64_C(0xA5A5A5A5A5A5A5A5)
 
 enum { NANOSECONDS = 1000000000 };
 
@@ -64,24 +63,31 @@ uint64_t uaccel_port_instructions(void)
     return UACCEL_PORT_NO_COUNT;
 }
 
-static uint32_t painted; /* bytes, from the stack's far end on */
-
 /* Stacks grow down on every computer that has a C compiler of this century. */
-void uaccel_port_stack_paint(void)
+static uint64_t *painted_end; /* the paint's near end */
+static uintptr_t caller;      /* its frame */
+
+__attribute__((noinline)) void uaccel_port_stack_paint(void)
 {
-    uint8_t here = 0;
-    const uintptr_t below = (uintptr_t)&here - (uintptr_t)host_stack;
-    painted = below > PAINT_GUARD && below < HOST_STACK_BYTES ? (uint32_t)below - PAINT_GUARD : 0;
-    memset(host_stack, PAINT, painted);
+    /* No calls and no memset: what those take of the stack would count. */
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    caller = here;
+    painted_end = (uint64_t *)(void *)host_stack;
+    if (here > (uintptr_t)host_stack + OWN_FRAME && here <= (uintptr_t)host_stack + HOST_STACK_BYTES) {
+        painted_end += (here - OWN_FRAME - (uintptr_t)host_stack) / sizeof *painted_end;
+    }
+    for (volatile uint64_t *word = (uint64_t *)(void *)host_stack; word < painted_end; ++word) {
+        *word = PAINT;
+    }
 }
 
 uint32_t uaccel_port_stack_used(void)
 {
-    uint32_t clean = 0;
-    while (clean < painted && host_stack[clean] == PAINT) {
-        ++clean;
+    const uint64_t *word = (const uint64_t *)(void *)host_stack;
+    while (word < painted_end && *word == PAINT) {
+        ++word;
     }
-    return painted - clean + PAINT_GUARD;
+    return (uint32_t)(caller - (uintptr_t)word);
 }
 
 void uaccel_port_reset(void)

@@ -50,7 +50,11 @@ _SECTIONS: Final = (
     "flash",
 )
 _SMALLEST_STACK: Final = 1024
-_LAST_IRQ: Final = 1023
+_LINKER_WORDS: Final = ("l", "len", "o", "org")
+_MEMORY_STEP: Final = 16
+_EXCEPTIONS: Final = 16
+"""In a Cortex-M's vector table, before the interrupts."""
+_VECTOR_BYTES: Final = 4
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NANOSECONDS: Final = 1_000_000_000
 
@@ -61,15 +65,16 @@ class _ArchRules:
     timers: tuple[TimerKind, ...]
     can_wait: bool = False
     """For a device's interrupt, asleep."""
+    last_irq: int = 1023
 
 
 _RULES: Final[dict[Arch, _ArchRules]] = {
     "native": _ArchRules((), ("host",)),
-    "armv6m": _ArchRules((), ("systick",), can_wait=True),
-    "armv7m": _ArchRules((), ("systick",), can_wait=True),
-    "armv7em": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True),
-    "armv8m": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True),
-    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick",), can_wait=True),
+    "armv6m": _ArchRules((), ("systick",), can_wait=True, last_irq=479),
+    "armv7m": _ArchRules((), ("systick",), can_wait=True, last_irq=479),
+    "armv7em": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True, last_irq=479),
+    "armv8m": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True, last_irq=479),
+    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick",), can_wait=True, last_irq=479),
     "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle")),
 }
 
@@ -103,6 +108,7 @@ def board_from_source(source: TomlSource) -> Board:
         settings=settings_of(file, port),
         source=source,
     )
+    _check_vectors(board)
     _check_accelerator_memories(board)
     return board
 
@@ -193,6 +199,11 @@ def _memory(table: Table) -> Memory:
         length=table.size("length"),
         accelerator=table.boolean("accelerator"),
     )
+    if memory.name in _LINKER_WORDS:
+        raise table.error(f"'name' in {table} is {memory.name!r}, a word of the linker's; wanted another name", "name")
+    for key, value in (("origin", memory.origin), ("length", memory.length)):
+        if value % _MEMORY_STEP:
+            raise table.error(f"'{key}' in {table} is {value:#x}; wanted a multiple of {_MEMORY_STEP}", key)
     if memory.end > 1 << 32:
         raise table.error(f"memory {_span(memory)} ends beyond 32 bits; wanted it shorter", "length")
     return memory
@@ -222,7 +233,7 @@ def _device(table: Table, cpu: Cpu) -> Device:
     device = Device(
         name=_identifier(table, "name"),
         base=table.address("base"),
-        irq=table.integer("irq", 0, _LAST_IRQ) if "irq" in table else None,
+        irq=table.integer("irq", 0, _RULES[cpu.arch].last_irq) if "irq" in table else None,
     )
     if device.base == 0 or device.base % 4:
         raise table.error(f"'base' in {table} is {device.base:#x}; wanted a multiple of 4 above 0", "base")
@@ -247,7 +258,7 @@ def _console(file: Table, cpu: Cpu) -> Console:
     return UartConsole(
         base=table.address("base"),
         baud=table.integer("baud", 1200, 20_000_000),
-        irq=table.integer("irq", 0, _LAST_IRQ),
+        irq=table.integer("irq", 0, _RULES[cpu.arch].last_irq),
         clock_hz=table.integer("clock_hz", 1, 4_000_000_000) if "clock_hz" in table else None,
     )
 
@@ -333,6 +344,19 @@ def _at_least_one(table: Table, key: str) -> tuple[str, ...]:
     if not values:
         raise table.error(f"{table} lacks '{key}': wanted an array of strings, not empty")
     return values
+
+
+def _check_vectors(board: Board) -> None:
+    """On Cortex-M the vector table begins the first flash, and lies at a multiple of its size as a power of two."""
+    if not board.cpu.arch.startswith("arm"):
+        return
+    step = 1 << (_VECTOR_BYTES * (_EXCEPTIONS + board.interrupts) - 1).bit_length()
+    index, flash = next((i, memory) for i, memory in enumerate(board.memories) if memory.kind == "flash")
+    if flash.origin % step:
+        raise BoardError(
+            f"{board.where('memory', index, 'origin')}: memory {_span(flash)} begins with the vector table; "
+            f"wanted a multiple of {step:#x} with interrupts up to {board.interrupts - 1}"
+        )
 
 
 def _check_accelerator_memories(board: Board) -> None:

@@ -16,6 +16,8 @@ MemoryKind = Literal["flash", "ram", "tcm", "external"]
 TimerKind = Literal["host", "systick", "mtime", "mcycle"]
 
 DEFAULT_STACK = 8192
+INTERRUPTS_A_STEP = 32
+"""Interrupt controllers have them in such portions."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,13 @@ class Board:
     settings: Mapping[str, SettingValue]
     """What its port asks for beyond the rest: every setting of the port, by name."""
     source: TomlSource = field(repr=False, compare=False)
+
+    @property
+    def interrupts(self) -> int:
+        """How many its vector table must have room for."""
+        console = self.console.irq if isinstance(self.console, UartConsole) else 0
+        last = max([console, *(device.irq or 0 for device in self.devices)])
+        return (last // INTERRUPTS_A_STEP + 1) * INTERRUPTS_A_STEP
 
     @property
     def file(self) -> Path:

@@ -100,12 +100,13 @@ class _Room:
         raise BoardError(self._too_small(what, size, memories))
 
     def _too_small(self, what: str, size: int, memories: list[Memory]) -> str:
-        rest = ", ".join(f"{memory.name} {max(0, self._free[memory.name]):,}" for memory in memories)
+        left = {memory.name: max(0, self._free[memory.name]) for memory in memories}
+        rest = ", ".join(f"{name} {count:,}" for name, count in left.items())
         remedy = _REMEDIES.get(what, "of kind ram or external")
         verb = "is" if what.startswith("arena") else "are"
         return (
             f"model {self._needs.model} does not fit on board {self._board.name}: its {what} {verb} {size:,} bytes, "
-            f"free for that: {rest}; "
+            f"{size - max(left.values()):,} more than any memory has left for that ({rest}); "
             f"choose a board with more, or describe a further [[memory]] {remedy} in {self._board.file}"
         )
 
@@ -117,7 +118,7 @@ def lay_out(board: Board, needs: Needs) -> Layout:
     data = working[0]
     room = _Room(board, needs)
     room.reserve(flashes[0], CODE_RESERVE)
-    room.reserve(data, board.stack + INTERRUPT_STACK + GUARD + STATIC_RESERVE)
+    room.reserve(data, _fixed(board, data))
     weights = room.take("constants", needs.weights, flashes)
     if needs.accelerators:
         return _with_accelerators(board, needs, room, Layout(flashes[0], weights, data, data, data, None))
@@ -129,6 +130,19 @@ def lay_out(board: Board, needs: Needs) -> Layout:
         io=room.take("inputs and outputs", needs.io, working),
         shared=next((memory for memory in board.memories if memory.accelerator), None),
     )
+
+
+def _fixed(board: Board, data: Memory) -> int:
+    """What stacks and variables take of the first RAM, whatever the model."""
+    size = board.stack + INTERRUPT_STACK + GUARD + STATIC_RESERVE
+    if size > data.length:
+        key = ("stack",) if "stack" in board.source.data else ("memory", board.memories.index(data))
+        raise BoardError(
+            f"{board.where(*key)}: the stack of {board.stack:,} bytes, with {size - board.stack:,} for interrupts and "
+            f"the session server, is {size - data.length:,} bytes more than memory '{data.name}' has; "
+            "choose a smaller 'stack', or put a larger [[memory]] of kind ram or tcm first"
+        )
+    return size
 
 
 def _with_accelerators(board: Board, needs: Needs, room: _Room, layout: Layout) -> Layout:
