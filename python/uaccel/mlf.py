@@ -10,6 +10,7 @@ from typing import IO, Final
 
 CODE: Final = "codegen/host"
 PROJECT: Final = "templates/project"
+ACCELERATORS: Final = "project/accelerators"
 """What a firmware project takes over as it stands, by path in it: what its board needs."""
 FOLDERS: Final = (
     f"{CODE}/src",

@@ -58,12 +58,14 @@ def compile_model(
     accelerators: Sequence[Accelerator] = (),
     wishes: Wishes | None = None,
     cpu_fallback: bool = False,
+    engine_words: Sequence[str] = (),
     progress: Progress = _quiet,
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
 
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
-    ``board_file`` is the name of the board's file where that is the user's own: it takes it to generate the same again.
+    ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
+    accelerators: it takes them to generate the same again.
     """
     options = options or EmitOptions()
     progress("import")
@@ -80,6 +82,6 @@ def compile_model(
     progress("plan memory")
     placement = place(program)
     progress("emit C")
-    command = regenerate_command(path.name, board_file or board, program.name, options)
+    command = regenerate_command(path.name, board_file or board, program.name, options, engine_words)
     generated = generate(program, placement, options, command)
     return Compiled(partitioned.model, program, placement, generated, options, board, stages, partitioned)

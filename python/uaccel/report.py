@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.emit.metadata import io_bytes
-from uaccel.lower.program import Layer
+from uaccel.lower.program import Layer, Program
+from uaccel.ops.base import short_name
 from uaccel.pipeline import Compiled
 
 TIR_VARIANT = "tir"
@@ -23,13 +24,13 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "model": compiled.model.name,
         "name": program.name,
         "board": compiled.board,
-        "accelerators": [],
+        "accelerators": [accelerator.name for accelerator in compiled.accelerators],
         "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
-        "layers": [layer_report(layer, None) for layer in program.layers],
+        "layers": layer_reports(program, None, {}, {}),
         "ram": ram_report(compiled, static=None, stack=None, session=None),
         "flash": flash_report(compiled, code=None, session=None),
-        "offloaded": [],
+        "offloaded": offloaded_report(compiled),
         "fallback": fallback_report(compiled),
         "warnings": list(compiled.model.warnings),
     }
@@ -65,6 +66,41 @@ def work_report(engine: str, view: bool, runs: int | None, account: Accounted | 
     return {"calls": runs * once, "cycles": account.cycles if account else 0}
 
 
+def layer_reports(
+    program: Program, runs: int | None, times: Mapping[int, Taken], accounts: Mapping[int, Accounted]
+) -> list[dict[str, Any]]:
+    """A row for each operator of the model, and for each layer that the compiler added.
+
+    What an accelerator computes together has one row for each operator; the first one bears what all of them took.
+    """
+    return [
+        row
+        for layer in program.layers
+        for row in layer_rows(layer, runs, times.get(layer.index), accounts.get(layer.index))
+    ]
+
+
+def layer_rows(layer: Layer, runs: int | None, taken: Taken | None, account: Accounted | None) -> list[dict[str, Any]]:
+    """One row, or those of a region."""
+    row = layer_report(layer, runs, taken, account)
+    if len(layer.covers) < 2:
+        return [row]
+    rows = []
+    for position, covered in enumerate(layer.covers):
+        own = {
+            "name": covered.name,
+            "op": covered.op,
+            "region": layer.name,
+            "operator": covered.origin.index,
+            "tensor": covered.origin.tensor,
+            "macs": covered.macs,
+            "outputs": [list(covered.output.shape)],
+        }
+        shared = {} if position == 0 else {"instructions": None, "cycles": None, "seconds": None}
+        rows.append(row | own | shared)
+    return rows
+
+
 def layer_report(
     layer: Layer, runs: int | None, taken: Taken | None = None, account: Accounted | None = None
 ) -> dict[str, Any]:
@@ -74,6 +110,7 @@ def layer_report(
         "op": layer.op,
         "engine": layer.engine,
         "reason": layer.reason,
+        "region": None,
         "operator": layer.origin.index,
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
@@ -85,12 +122,29 @@ def layer_report(
     }
 
 
-def fallback_report(compiled: Compiled) -> list[dict[str, str]]:
-    """The layers that no kernel of ours computes."""
+def offloaded_report(compiled: Compiled) -> list[dict[str, str]]:
+    """The model's operators that accelerators compute."""
     return [
+        {"layer": decision.layer, "op": short_name(decision.op), "engine": decision.engine, "reason": decision.reason}
+        for decision in compiled.partitioned.decisions
+        if decision.engine != CPU
+    ]
+
+
+def fallback_report(compiled: Compiled) -> list[dict[str, str]]:
+    """What no kernel of ours computes; and, where accelerators were asked, what none of them takes."""
+    rows = [
         {"layer": layer.name, "op": layer.op, "reason": layer.reason}
         for layer in compiled.program.layers
         if layer.kernel.variant == TIR_VARIANT
+    ]
+    if not compiled.accelerators:
+        return rows
+    there = {row["layer"] for row in rows}
+    return rows + [
+        {"layer": decision.layer, "op": short_name(decision.op), "reason": decision.reason}
+        for decision in compiled.partitioned.decisions
+        if decision.engine == CPU and decision.layer not in there
     ]
 
 

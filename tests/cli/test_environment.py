@@ -126,7 +126,7 @@ class TestBoards:
         assert "surprise" in complaint
 
     def test_an_accelerator_that_is_not_there(self, command: str, small: Path, call: Call) -> None:
-        complaint = assert_refused(call(command, small, "--accelerator", "turbo", "--json"), 1, "UaccelError")
+        complaint = assert_refused(call(command, small, "--accelerator", "turbo", "--json"), 1, "AcceleratorError")
         assert "turbo" in complaint
 
 

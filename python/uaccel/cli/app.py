@@ -18,14 +18,16 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
-from uaccel.cli import boards, build, compile, create, doctor, flash, new, output, run
+from uaccel.cli import accelerators, boards, build, compile, create, doctor, explain, flash, new, output, run
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
 COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     doctor.register,
     boards.register,
+    accelerators.register,
     compile.register,
+    explain.register,
     create.register,
     build.register,
     flash.register,
@@ -52,7 +54,7 @@ def make_app() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit status."""
-    args = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    args = with_optional_values(list(sys.argv[1:] if arguments is None else arguments)) or ["--help"]
     as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
     try:
         with output.stdout_for(as_json):
@@ -64,6 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.say(f"error: cannot write to standard output: {getattr(error, 'strerror', error)}")
         output.discard_stdout()
         return UaccelError.exit_status
+
+
+def with_optional_values(args: list[str]) -> list[str]:
+    """``--verify layers`` as the one word that it is for Typer, which knows no options with an optional value."""
+    found: list[str] = []
+    for position, word in enumerate(args):
+        if word == "layers" and position and args[position - 1] == "--verify":
+            found[-1] = "--verify-layers"
+        else:
+            found.append({"--verify=layers": "--verify-layers", "--verify=outputs": "--verify"}.get(word, word))
+    return found
 
 
 def _show_version(wanted: bool) -> None:

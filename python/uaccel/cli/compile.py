@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.board import Board, load_board
-from uaccel.cli.model_options import (
+from uaccel.cli.engine_options import (
     AcceleratorOption,
-    BoardOption,
-    ModelArgument,
-    NameOption,
-    require_accelerators,
+    AllowNoneFlag,
+    ChooseOption,
+    EnginesOption,
+    Fallback,
+    FallbackOption,
+    ForbidOption,
+    PinOption,
+    engine_options,
 )
+from uaccel.cli.model_options import BoardOption, ModelArgument, NameOption
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
 from uaccel.files import require_writable
@@ -26,6 +31,12 @@ OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The a
 PoolOption = Annotated[
     str,
     typer.Option("--workspace-pool", metavar="NAME", help="The application passes the arena in, as pool NAME."),
+]
+
+
+DumpOption = Annotated[
+    Path | None,
+    typer.Option("--dump", metavar="DIR", help="Write what each stage made: IR, plan, regions, command streams."),
 ]
 
 
@@ -41,11 +52,18 @@ def compile_command(
     output: OutputOption = None,
     name: NameOption = "",
     workspace_pool: PoolOption = "",
+    choose: ChooseOption = None,
+    pin: PinOption = None,
+    forbid: ForbidOption = None,
+    engines: EnginesOption = None,
+    fallback: FallbackOption = Fallback.none,
+    allow_none: AllowNoneFlag = False,
+    dump: DumpOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
     target = load_board(board)
-    require_accelerators(accelerator)
+    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, allow_none)
     archive = output or Path(f"{model.stem}.tar")
     require_writable(archive, "-o")
     with progress() as step:
@@ -57,8 +75,20 @@ def compile_command(
 
         options = emit_options(workspace_pool)
         compiled = compile_model(
-            model, board=target.name, board_file=Path(board).name, name=name, options=options, progress=step
+            model,
+            board=target.name,
+            board_file=Path(board).name,
+            name=name,
+            options=options,
+            progress=step,
+            **engine.arguments(),
         )
+        engine.require_offload(compiled.partitioned.decisions)
+        if dump is not None:
+            from uaccel.dump import write_dump
+
+            step(f"write {dump}")
+            write_dump(compiled, dump)
         step(f"write {archive}")
         files = archive_of(compiled)
         unfit = _add_board(files, target)

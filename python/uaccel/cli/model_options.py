@@ -18,20 +18,10 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The model 
 BoardOption = Annotated[
     str, typer.Option("--board", "-b", metavar="BOARD", help="A board's name, or the path of a board file.")
 ]
-AcceleratorOption = Annotated[
-    list[str] | None,
-    typer.Option("--accelerator", "-a", metavar="NAME|PATH", help="May be given several times."),
-]
 NameOption = Annotated[
     str,
     typer.Option("--name", metavar="NAME", help="The model's name in C (from the file's name otherwise)."),
 ]
-
-
-def require_accelerators(names: list[str] | None) -> None:
-    """No accelerator is known to this version; asking for one must not pass in silence."""
-    if names:
-        raise UaccelError(f"no accelerator '{names[0]}': none is installed; leave --accelerator away to run on the CPU")
 
 
 def emit_options(workspace_pool: str) -> EmitOptions:

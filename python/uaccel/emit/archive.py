@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import kernel_files
 from uaccel.emit.metadata import metadata
 from uaccel.files import write_atomically
-from uaccel.lower.program import Program
+from uaccel.lower.program import Engine, Program
 from uaccel.memory.placement import Placement
-from uaccel.mlf import CODE, write_tar
+from uaccel.mlf import ACCELERATORS, CODE, write_tar
 from uaccel.npz import write_npz
 
 
@@ -26,13 +27,25 @@ def archive_files(
     files |= {f"{CODE}/include/{name}": text for name, text in kernel_files(generated.kernels).items()}
     files |= {f"templates/{name}": text for name, text in generated.description.items()}
     files[f"src/{program.name}.relax"] = relax
-    document = metadata(program, placement, board, generated.weight_bytes)
+    document = metadata(program, placement, board, generated)
     document["uaccel"]["build"] = generated.build.hex()
     document["uaccel"]["model"]["file"] = next(iter(model_file(program)), None)
     files["metadata.json"] = json.dumps(document, indent=2) + "\n"
     encoded = {name: text.encode() for name, text in files.items()}
     encoded[f"parameters/{program.name}.npz"] = _parameters(generated)
-    return encoded | model_file(program)
+    return encoded | model_file(program) | accelerator_files(program.engines)
+
+
+def accelerator_files(engines: Sequence[Engine]) -> dict[str, bytes]:
+    """Drivers, and the models of the devices for wherever there is no hardware."""
+    files = {}
+    for engine in engines:
+        for part in ("driver", "device"):
+            for path in sorted((engine.folder / part).rglob("*")):
+                if path.suffix in (".c", ".h") and path.is_file():
+                    name = path.relative_to(engine.folder).as_posix()
+                    files[f"{ACCELERATORS}/{engine.name}/{name}"] = path.read_bytes()
+    return files
 
 
 def model_file(program: Program) -> dict[str, bytes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.lower.program import Layer, Program
+from uaccel.emit.generate import Generated
+from uaccel.lower.program import Engine, Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
 from uaccel.version import __version__
@@ -15,12 +16,12 @@ CPU_DEVICE = 1
 NO_DATE = "1970-01-01 00:00:00Z"
 
 
-def metadata(program: Program, placement: Placement, board: str, weight_bytes: int) -> dict[str, Any]:
+def metadata(program: Program, placement: Placement, board: str, generated: Generated) -> dict[str, Any]:
     """The whole document."""
     module = {
         "model_name": program.name,
         "export_datetime": NO_DATE,
-        "memory": _memory(program, placement, weight_bytes),
+        "memory": _memory(program, placement, generated),
         "target": ["c -keys=cpu"],
         "executors": ["aot"],
         "style": "full-model",
@@ -36,11 +37,12 @@ def io_bytes(program: Program) -> int:
     return sum(spec.info.size for spec in (*program.signature.inputs, *program.signature.outputs))
 
 
-def _memory(program: Program, placement: Placement, weight_bytes: int) -> dict[str, Any]:
+def _memory(program: Program, placement: Placement, generated: Generated) -> dict[str, Any]:
     main = {
         "device": CPU_DEVICE,
         "workspace_size_bytes": placement.arena,
-        "constants_size_bytes": weight_bytes,
+        "constants_size_bytes": generated.weight_bytes,
+        "device_constants_size_bytes": sum(a.data.nbytes for a in generated.arrays if a.for_device),
         "io_size_bytes": io_bytes(program),
         "inputs": _sizes(program.signature.inputs),
         "outputs": _sizes(program.signature.outputs),
@@ -48,7 +50,7 @@ def _memory(program: Program, placement: Placement, weight_bytes: int) -> dict[s
     functions = [
         {
             "function_name": f"layer_{layer.name}",
-            "workspace": [{"device": CPU_DEVICE, "workspace_size_bytes": layer.kernel.scratch}],
+            "workspace": [{"device": CPU_DEVICE, "workspace_size_bytes": layer.scratch}],
         }
         for layer in program.layers
         if not layer.is_view
@@ -69,8 +71,13 @@ def _own(program: Program, placement: Placement, board: str) -> dict[str, Any]:
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound},
+        "accelerators": [_engine(engine) for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],
     }
+
+
+def _engine(engine: Engine) -> dict[str, Any]:
+    return {"name": engine.name, "tolerance": engine.tolerance}
 
 
 def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
@@ -84,7 +91,7 @@ def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
         "variant": layer.kernel.variant,
-        "scratch": layer.kernel.scratch,
+        "scratch": layer.scratch,
         "outputs": [
             {**value.spec.to_json(), "tensor": value.spec.name, **_where(placement, value.name)}
             for value in layer.outputs

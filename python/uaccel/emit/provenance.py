@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from uaccel.emit.ctext import block_comment
 from uaccel.emit.options import EmitOptions
@@ -10,12 +11,14 @@ from uaccel.lower.program import Program
 from uaccel.version import __version__
 
 
-def regenerate_command(model_file: str, board: str, name: str, options: EmitOptions) -> str:
+def regenerate_command(
+    model_file: str, board: str, name: str, options: EmitOptions, engines: Sequence[str] = ()
+) -> str:
     """What to type beside the model file for the same bytes."""
     model_file = f"./{model_file}" if model_file.startswith("-") else model_file
     words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
     words += ["--workspace-pool", options.workspace_pool] if options.workspace_pool else []
-    return shlex.join(words)
+    return shlex.join([*words, *engines])
 
 
 def provenance(program: Program, what: str, command: str) -> str:

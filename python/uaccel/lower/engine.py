@@ -11,7 +11,7 @@ from uaccel.accelerator.region import tensor_arguments
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.lower.program import Covered
 from uaccel.model import Origin
-from uaccel.ops.base import Operand, info_of, type_info
+from uaccel.ops.base import Operand, info_of, short_name, type_info
 from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 from uaccel.partition import EngineCall
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_tuple, is_tuple_get_item, is_var
@@ -49,10 +49,6 @@ def engine_step(call: EngineCall, origins: Mapping[str, Origin]) -> EngineStep:
     )
     functions = ", ".join(dict.fromkeys(c.function for c in lowered.calls))
     return EngineStep(lowered, kernel, f"driver function {functions} of {accelerator.name}", covers)
-
-
-def short_name(operator: str) -> str:
-    return operator.removeprefix("uaccel.").removeprefix("relax.")
 
 
 def _require_known_arguments(call: EngineCall, lowered: Lowered) -> None:

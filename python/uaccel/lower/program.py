@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from uaccel.model import ImportedModel, Origin, Signature, TensorInfo, TensorSpec
@@ -37,11 +38,15 @@ class Covered:
 
 @dataclass(frozen=True)
 class Engine:
-    """An accelerator, as generated code needs it. ``hook`` is its name in ``TVMDevice<hook>Activate``."""
+    """An accelerator, as generated code needs it.
+
+    ``hook`` is its name in ``TVMDevice<hook>Activate``; ``folder`` holds the driver and the model of the device.
+    """
 
     name: str
     hook: str
     headers: tuple[str, ...]
+    folder: Path
     tolerance: float = 0
 
 

@@ -157,6 +157,11 @@ def operator_of(call: Any) -> IntegerOperator[Any] | None:
     return REGISTRY.get(name) if name else None
 
 
+def short_name(operator: str) -> str:
+    """``uaccel.conv2d`` and ``relax.reshape`` as people say them."""
+    return operator.removeprefix(NAMESPACE).removeprefix("relax.")
+
+
 def info_of(expr: Any) -> TensorInfo:
     """The static type of a Relax expression."""
     return type_info(expr.ty)

@@ -9,6 +9,7 @@ from typing import Any
 from uaccel.accelerator import Accelerator, Operation
 from uaccel.accelerator.region import Region, region_of
 from uaccel.errors import AcceleratorError
+from uaccel.ops.base import short_name
 from uaccel.partition.graph import RESULT, Graph
 from uaccel.tvm_api import is_tuple_type, matched
 
@@ -60,8 +61,8 @@ def find_claims(graph: Graph, accelerators: Sequence[Accelerator]) -> Claims:
             found += [answer for answer in answers if isinstance(answer, Claim)]
             refused += [answer for answer in answers if isinstance(answer, Rejection)]
             if not answers:
-                op = graph.bindings[index][1].op.name
-                refused.append(Rejection(accelerator.name, "", f"{accelerator.name} has no operation for {op}"))
+                op = str(graph.bindings[index][1].op.name)
+                refused.append(Rejection(accelerator.name, "", f"no operation for {short_name(op)}"))
     return Claims(accelerators, found, rejections)
 
 

@@ -1,0 +1,102 @@
+"""``uaccel explain``: who computes what and why, without building anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from uaccel.board import load_board
+from uaccel.cli.engine_options import (
+    AcceleratorOption,
+    AllowNoneFlag,
+    ChooseOption,
+    EnginesOption,
+    ForbidOption,
+    PinOption,
+    engine_options,
+)
+from uaccel.cli.model_options import BoardOption, ModelArgument
+from uaccel.cli.output import JsonFlag, emit, progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("explain", short_help="Tell who computes which layer, and why.")(explain_command)
+
+
+def explain_command(
+    model: ModelArgument,
+    board: BoardOption = "host",
+    accelerator: AcceleratorOption = None,
+    choose: ChooseOption = None,
+    pin: PinOption = None,
+    forbid: ForbidOption = None,
+    engines: EnginesOption = None,
+    allow_none: AllowNoneFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
+    target = load_board(board)
+    engine = engine_options(accelerator, choose, pin, forbid, engines, allow_none=allow_none)
+    with progress() as step:
+        from uaccel.explanation import explain
+        from uaccel.pipeline import compile_model
+
+        compiled = compile_model(
+            model, board=target.name, board_file=Path(board).name, progress=step, **engine.arguments()
+        )
+    report = explain(compiled)
+    emit(report, as_json, lambda console: _show(console, report))
+    engine.require_offload(compiled.partitioned.decisions)
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from uaccel.cli.tables import show_lines
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("Layer", no_wrap=True)
+    table.add_column("Engine", no_wrap=True)
+    for name in ("MACs", "Bytes", "Cycles", "On the CPU"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Why", overflow="fold")
+    for row in report["layers"]:
+        cycles = row["cycles"] if row["engine"] != "cpu" else None
+        table.add_row(
+            row["name"],
+            row["engine"],
+            _count(row["macs"]),
+            _count(row["bytes"]),
+            _count(cycles),
+            _count(row["cpu_cycles"]),
+            row["reason"],
+        )
+    console.print(table)
+    show_lines(console, list(_summary(report)))
+
+
+def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    total = sum(row["macs"] for row in report["layers"])
+    for engine, share in report["engines"].items():
+        part = f" ({100 * share['macs'] / total:.1f} %)" if total else ""
+        yield "Engine", f"{engine}: {share['layers']} layers, {share['macs']:,} multiply-accumulates{part}"
+    for region in report["regions"]:
+        if len(region["layers"]) > 1:
+            yield "Region", f"{region['name']} on {region['engine']}: {len(region['layers'])} layers in one go"
+    moved = sum(change["bytes"] for change in report["layout_changes"])
+    if moved:
+        names = ", ".join(change["layer"] for change in report["layout_changes"])
+        yield "Layout", f"{moved:,} bytes change their order at run time: {names}"
+    yield "Costs", "estimated cycles: of the accelerator as it states them, of the CPU a rough rule"
+
+
+def _count(count: float | None) -> str:
+    return f"{count:,.0f}" if count else ""

@@ -1,0 +1,136 @@
+"""``uaccel run MODEL``: compile, build, run, compare."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uaccel.board import Board
+from uaccel.cli.engine_options import EngineOptions
+from uaccel.cli.output import Steps, emit, progress
+from uaccel.cli.run_project import Wishes
+from uaccel.cli.verdict import difference_words, show_verified, verdict
+from uaccel.errors import VerificationError
+from uaccel.files import write_atomically
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uaccel.execute import Measured
+    from uaccel.pipeline import Compiled
+
+
+@dataclass(frozen=True)
+class ModelJob:
+    """What the command line asks for. ``project``: a folder that keeps the firmware."""
+
+    model: Path
+    board: Board
+    board_file: str
+    name: str
+    project: Path | None
+    wishes: Wishes
+    engines: EngineOptions
+    verify_layers: bool
+
+
+def run_model(job: ModelJob, as_json: bool) -> None:
+    wishes = job.wishes
+    with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        folder = job.project or Path(temporary) / "project"
+        from uaccel.pipeline import compile_model
+
+        compiled = compile_model(
+            job.model,
+            board=job.board.name,
+            board_file=job.board_file,
+            name=job.name,
+            progress=step,
+            **job.engines.arguments(),
+        )
+        job.engines.require_offload(compiled.partitioned.decisions)
+        measured = _run(compiled, job.board, wishes, folder, step)
+        difference = None
+        if wishes.verify:
+            step("execute the exact meaning and compare")
+            from uaccel.execute import first_difference
+
+            meaning, signature = compiled.stages["import"], compiled.model.signature
+            difference = first_difference(meaning, signature, measured.samples, measured.run)
+        if wishes.outputs is not None:
+            _write_outputs(wishes.outputs, compiled, measured, wishes.repeat)
+    seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
+    report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
+    if wishes.verify:
+        report["verify"] = verdict(difference)
+    emit(report, as_json, lambda console: _show(console, report))
+    if difference is not None:
+        raise VerificationError(difference_words(difference))
+
+
+def _run(
+    compiled: Compiled,
+    board: Board,
+    wishes: Wishes,
+    folder: Path,
+    step: Steps,
+) -> Measured:
+    from uaccel.execute import run_on_board, tensor_types
+    from uaccel.session.inputs import load_inputs, ramp
+
+    types = tensor_types(compiled.model.signature.inputs)
+    samples = load_inputs(wishes.inputs, types) if wishes.inputs else [[ramp(tensor) for tensor in types]]
+    runs = [sample for sample in samples for _ in range(wishes.repeat)]
+    return run_on_board(
+        compiled,
+        board,
+        runs,
+        folder,
+        step,
+        port=wishes.port,
+        profile=wishes.profile,
+        count=step.count,
+        on_log=step.log,
+    )
+
+
+def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
+    from uaccel.report import batched
+
+    per_sample = measured.run.outputs[::repeat]
+    names = [spec.name for spec in compiled.model.signature.outputs]
+    return {name: batched([values[i] for values in per_sample]) for i, name in enumerate(names)}
+
+
+def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: int) -> None:
+    from uaccel.npz import write_npz
+
+    arrays = _batches(compiled, measured, repeat)
+    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
+
+
+def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
+    from uaccel.report import compile_report, flash_report, layer_reports, ram_report, tensors_report
+
+    runs, taken = len(measured.samples), measured.footprint
+    times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
+    return compile_report(compiled) | {
+        "outputs": tensors_report(_batches(compiled, measured, repeat)),
+        "runs": runs,
+        "instructions": measured.run.instructions,
+        "accelerator_cycles": measured.run.cycles,
+        "layers": layer_reports(compiled.program, runs, times, accounts),
+        "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
+        "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
+    }
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from uaccel.cli.tables import show_layers, show_memory, show_outputs
+
+    show_layers(console, report)
+    show_memory(console, report)
+    show_outputs(console, report["outputs"])
+    show_verified(console, report)

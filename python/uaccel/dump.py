@@ -1,0 +1,131 @@
+"""What ``compile --dump DIR`` writes: the module after each stage, the plan, and every region with its artefacts."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.accelerator import Lowered, library_call
+from uaccel.errors import UaccelError
+from uaccel.files import write_atomically
+from uaccel.lower.program import Layer
+from uaccel.model import c_identifier
+from uaccel.npz import write_npz
+from uaccel.ops.kernel import Constant, Input, Output, Scratch
+from uaccel.pipeline import Compiled
+
+
+def write_dump(compiled: Compiled, folder: Path) -> None:
+    """The folder is made; files of an earlier dump are overwritten."""
+    for name, content in dump_files(compiled).items():
+        target = folder / name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UaccelError(f"--dump {folder} cannot be made: {error.strerror}; name another folder") from error
+        data = content if isinstance(content, bytes) else content.encode()
+        write_atomically(target, lambda stream, data=data: stream.write(data), "--dump")  # type: ignore[misc]
+
+
+def dump_files(compiled: Compiled) -> dict[str, str | bytes]:
+    """By path in the folder; stages are numbered in their order."""
+    files: dict[str, str | bytes] = {}
+    for number, (stage, module) in enumerate(compiled.stages.items()):
+        files[f"{number}_{c_identifier(stage)}.relax"] = module.script(show_meta=False)
+    files["partition.json"] = _json([decision.to_json() for decision in compiled.partitioned.decisions])
+    files["plan.json"] = _json(_plan(compiled))
+    for layer in compiled.program.layers:
+        if layer.on_accelerator:
+            files |= {f"regions/{layer.name}/{name}": content for name, content in save_region(layer).items()}
+    return files
+
+
+def save_region(layer: Layer) -> dict[str, str | bytes]:
+    """What an accelerator was asked for in one layer; ``load_region`` makes the same of it again."""
+    constants: dict[str, NDArray[Any]] = {}
+    calls = []
+    for number, call in enumerate(layer.kernel.calls):
+        arguments = []
+        for position, argument in enumerate(call.arguments):
+            if isinstance(argument, Constant):
+                constants[f"call{number}_{position}"] = argument.data
+            arguments.append(_argument(argument))
+        calls.append({"function": call.function, "arguments": arguments})
+    stream = io.BytesIO()
+    write_npz(stream, constants)
+    document = {
+        "layer": layer.name,
+        "engine": layer.engine,
+        "reason": layer.reason,
+        "covers": [{"name": c.name, "op": c.op, "macs": c.macs} for c in layer.covers],
+        "inputs": [{"name": v.name, **v.spec.to_json()} for v in layer.inputs],
+        "outputs": [{"name": v.name, **v.spec.to_json()} for v in layer.outputs],
+        "scratch": layer.kernel.scratch,
+        "calls": calls,
+        "artefacts": sorted(layer.artefacts),
+    }
+    own: dict[str, str | bytes] = {"region.json": _json(document), "constants.npz": stream.getvalue()}
+    return own | dict(layer.artefacts)
+
+
+def load_region(folder: Path) -> Lowered:
+    """The calls, constants and artefacts that ``compile --dump`` wrote for a layer."""
+    try:
+        document = json.loads((folder / "region.json").read_text())
+        with np.load(folder / "constants.npz") as constants:
+            calls = tuple(
+                library_call(
+                    call["function"],
+                    *(_loaded(a, constants, f"call{i}_{j}") for j, a in enumerate(call["arguments"])),
+                )
+                for i, call in enumerate(document["calls"])
+            )
+        artefacts = {name: (folder / name).read_bytes() for name in document["artefacts"]}
+        return Lowered(calls, scratch=document["scratch"], artefacts=artefacts)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UaccelError(f"{folder} holds no region as 'uaccel compile --dump' writes it: {error!r}") from error
+
+
+def _loaded(argument: Any, constants: Any, key: str) -> Any:
+    if isinstance(argument, (int, float)):
+        return argument
+    if "constant" in argument:
+        return Constant(argument["constant"], constants[key])
+    if "scratch" in argument:
+        return Scratch(argument["offset"])
+    kind, where = ("input", Input) if "input" in argument else ("output", Output)
+    return where(argument[kind], argument["offset"])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _plan(compiled: Compiled) -> dict[str, Any]:
+    placement = compiled.placement
+    return {
+        "arena": placement.arena,
+        "lower_bound": placement.plan.lower_bound,
+        "values": {
+            name: {"memory": place.kind, "offset": place.offset if place.kind == "arena" else place.index}
+            for name, place in placement.places.items()
+        },
+        "blocks": [
+            {"name": b.name, "size": b.size, "first": b.first, "last": b.last, "offset": placement.plan.offsets[b.name]}
+            for b in placement.blocks
+        ],
+    }
+
+
+def _argument(argument: Any) -> Any:
+    if isinstance(argument, (int, float)):
+        return argument
+    if isinstance(argument, Constant):
+        return {"constant": argument.role, "dtype": str(argument.data.dtype), "shape": list(argument.data.shape)}
+    kind = type(argument).__name__.lower()
+    return {kind: getattr(argument, "index", 0), "offset": argument.offset}
