@@ -99,6 +99,9 @@ def first_error(output: str) -> str:
     header = re.search(r"fatal error: ((?:std|str|mat)\w*\.h): No such file", output)
     if header is not None:
         return f"the compiler has no {header[1]}: install its C library (for Debian's compilers {C_LIBRARIES})"
+    if "is not able to compile a simple test program" in " ".join(lines):
+        reason = next((line for line in lines if re.search(r"\berror: |cannot find ", line)), "it fails")
+        return f"the C compiler cannot make a program: {reason}"[:LONGEST_WORDS]
     for index, line in enumerate(lines):
         if re.search(r"\berror: |undefined reference to ", line, re.IGNORECASE):
             return line[:LONGEST_WORDS]

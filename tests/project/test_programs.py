@@ -52,6 +52,11 @@ in procedure 'program'
         ("a.c:1:10: fatal error: x.h: No such file\n", "a.c:1:10: fatal error: x.h: No such file"),
         (UNDEFINED, "main.c:(.text+0x5): undefined reference to `nothing'"),
         (CMAKE, "CMake Error at CMakeLists.txt:9 (message): board x: none-gcc is not in PATH; install it"),
+        (
+            'CMake Error at X.cmake:70 (message):\n  The C compiler\n\n    "/usr/bin/gcc"\n\n'
+            "  is not able to compile a simple test\n  program.\n\n    /usr/bin/ld: cannot find -lgcc\n",
+            "the C compiler cannot make a program: /usr/bin/ld: cannot find -lgcc",
+        ),
         ("CMake Error: The source is elsewhere\n", "CMake Error: The source is elsewhere"),
         (
             FULL,

@@ -7,8 +7,6 @@ from uaccel.project.devices import devices_source, hal_folders
 from uaccel.project.layout import Needs, lay_out
 from uaccel.project.linker import linker_script
 
-_INTERRUPTS_A_STEP = 32
-
 
 def board_files(board: Board, needs: Needs) -> dict[str, str]:
     """Their text by path in the project; a model that does not fit is a :class:`BoardError`."""
@@ -63,8 +61,7 @@ def _macros(board: Board) -> dict[str, str]:
     if isinstance(console, UartConsole):
         macros |= {"CONSOLE_BASE": console.base, "CONSOLE_BAUD": console.baud, "CONSOLE_IRQ": console.irq}
         macros |= {"CONSOLE_CLOCK_HZ": console.clock_hz or board.timer.hz}
-        last = max(console.irq, *(device.irq or 0 for device in board.devices), 0)
-        macros |= {"INTERRUPTS": (last // _INTERRUPTS_A_STEP + 1) * _INTERRUPTS_A_STEP}
+        macros |= {"INTERRUPTS": board.interrupts}
     macros |= {f"TIMER_{board.timer.kind.upper()}": True, "TIMER_HZ": board.timer.hz}
     macros |= {} if board.timer.base is None else {"TIMER_BASE": board.timer.base}
     macros |= {f"HAS_{feature.upper()}": True for feature in board.cpu.features}
