@@ -14,24 +14,26 @@ from uaccel.session.process import ProcessTransport
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
 
-ADDER = Path(__file__).with_name("accelerators") / "adder"
+ACCELERATORS = tuple(Path(__file__).with_name("accelerators") / name for name in ("adder", "swapper"))
 MODEL = Path(__file__).with_name("adder_model")
 ARENA, INPUTS, KNOWN = 1000, 1000, 40
 
 
-def chain_files(*accelerators: Path) -> dict[str, bytes]:
-    """An archive of the model ``chain`` (adder_model/chain.h); with further accelerators that it never calls."""
-    folders = [ADDER, *accelerators]
+def chain_files() -> dict[str, bytes]:
+    """An archive of the model ``chain`` (adder_model/chain.h)."""
     main = {
         "workspace_size_bytes": ARENA,
         "io_size_bytes": 2 * INPUTS + KNOWN,
         "constants_size_bytes": KNOWN,
         "device_constants_size_bytes": KNOWN,
+        "inputs": {"wave": {"size": INPUTS}},
+        "outputs": {"sum": {"size": INPUTS}, "known": {"size": KNOWN}},
     }
+    own = {"board": "any", "model": {"sha256": "00" * 32}, "build": "00" * 8}
     metadata = {
         "version": 7,
         "modules": {"chain": {"memory": {"functions": {"main": [main]}}}},
-        "uaccel": {"board": "any", "accelerators": [{"name": folder.name} for folder in folders]},
+        "uaccel": own | {"accelerators": [{"name": folder.name} for folder in ACCELERATORS]},
     }
     files = {"metadata.json": json.dumps(metadata).encode()}
     files["codegen/host/src/chain.c"] = (MODEL / "chain.c").read_bytes()
@@ -40,16 +42,16 @@ def chain_files(*accelerators: Path) -> dict[str, bytes]:
         source = data_dir("firmware") / header
         files[f"codegen/host/include/{source.name}"] = source.read_bytes()
     files["templates/describe.c"] = (MODEL / "describe.c").read_bytes()
-    for folder in folders:
+    for folder in ACCELERATORS:
         for source in sorted(folder.glob("*/*.[ch]")):
             name = source.relative_to(folder.parent).as_posix()
             files[f"project/accelerators/{name}"] = source.read_bytes()
     return files
 
 
-def build_chain(board: Board, folder: Path, *accelerators: Path, observe: bool = False) -> Path:
+def build_chain(board: Board, folder: Path, *, observe: bool = False) -> Path:
     """The firmware; ``folder`` becomes the project."""
-    create_project(chain_files(*accelerators), board, folder)
+    create_project(chain_files(), board, folder)
     return firmware_of(build_project(folder, observe=observe))
 
 

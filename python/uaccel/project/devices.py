@@ -55,7 +55,9 @@ def devices_source(board: Board, names: Sequence[str]) -> str:
 
 def rack_source(names: Sequence[str]) -> str:
     """C that puts the models of these accelerators into a rack (firmware/ports/device_rack/rack.h)."""
-    models = "".join(f"extern const struct uaccel_device_model {name}_device;\n" for name in names)
+    # Hidden: a model that is not there is an error of the linker's, for a plugin too.
+    model = 'extern const struct uaccel_device_model {}_device __attribute__((visibility("hidden")));\n'
+    models = "".join(model.format(name) for name in names)
     entries = "".join(f"    {{.model = &{name}_device}},\n" for name in names)
     return (
         '/* The devices of this project; make a new project instead of editing it. */\n#include "rack.h"\n\n'

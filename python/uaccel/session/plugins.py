@@ -106,6 +106,7 @@ def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
 
 
 def _reason(words: str) -> str:
-    """The first line that tells an error, else the first one."""
+    """The first line that tells what is wrong, and not where."""
     lines = words.strip().splitlines() or ["no message"]
-    return next((line for line in lines if "error:" in line or "undefined reference" in line), lines[0])
+    told = (line for line in lines if " error: " in line or "undefined reference" in line)
+    return next(told, lines[0])

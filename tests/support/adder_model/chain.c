@@ -1,6 +1,9 @@
 #include "chain.h"
 
+#include <stdbool.h>
+
 #include "adder.h"
+#include "swapper.h"
 #include "uaccel_accelerator.h"
 #include "uaccel_kernel.h"
 #include "uaccel_observe.h"
@@ -17,19 +20,28 @@ static int32_t layer(uint32_t number, const int8_t *from, int8_t *to, uint32_t c
     return code == 0 ? 0 : uaccel_layer_failed(number, code);
 }
 
-static int32_t layers(const int8_t *wave, int8_t *sum, int8_t *known)
+static int32_t last_layer(int8_t *known, void *swapper)
 {
+    uint32_t one = 0;
+    const int32_t code = swapper_swap(swapper, 0x10000u, &one);
+    return code == 0 ? layer(2, table, known, CHAIN_KNOWN, (int8_t)one) : uaccel_layer_failed(2, code);
+}
+
+static int32_t layers(const int8_t *wave, int8_t *sum, int8_t *known, void *swapper)
+{
+    int8_t on_the_stack[CHAIN_KNOWN];
+    const bool poison = wave[0] == CHAIN_POISON && wave[1] == CHAIN_POISON;
     int32_t status = layer(0, wave, workspace, CHAIN_WAVE, 5);
     if (status == 0) {
-        status = layer(1, workspace, sum, CHAIN_WAVE, -6);
+        status = layer(1, workspace, poison ? on_the_stack : sum, poison ? CHAIN_KNOWN : CHAIN_WAVE, -6);
     }
-    return status == 0 ? layer(2, table, known, CHAIN_KNOWN, 1) : status;
+    return status == 0 ? last_layer(known, swapper) : status;
 }
 
 int32_t chain_run(const int8_t *wave, int8_t *sum, int8_t *known, struct chain_devices *devices)
 {
     const int32_t code = TVMDeviceAdderActivate(devices->adder);
-    const int32_t status = code == 0 ? layers(wave, sum, known) : uaccel_layer_failed(0, code);
+    const int32_t status = code == 0 ? layers(wave, sum, known, devices->swapper) : uaccel_layer_failed(0, code);
     TVMDeviceAdderDeactivate(devices->adder);
     return status;
 }

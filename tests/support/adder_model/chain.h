@@ -1,6 +1,7 @@
-/* A model of three layers, all of them the adder's:
- *   sum[i] = wave[i] + 5 - 6        layers 0 and 1, with what lies between them in the arena
- *   known[i] = table[i] + 1         layer 2, from a constant that the device reads by itself */
+/* A model of three layers, all of them accelerators':
+ *   sum[i] = wave[i] + 5 - 6        layers 0 and 1, the adder's, with what lies between them in the arena
+ *   known[i] = table[i] + 1         layer 2, from a constant that the adder reads by itself; the swapper tells the 1
+ * A wave that begins with two POISONs makes layer 1 write where the adder does not reach. */
 #ifndef CHAIN_H
 #define CHAIN_H
 
@@ -8,9 +9,11 @@
 
 #define CHAIN_WAVE 1000
 #define CHAIN_KNOWN 40
+#define CHAIN_POISON 77
 
 struct chain_devices {
     void *adder;
+    void *swapper;
 };
 
 int32_t chain_run(const int8_t *wave, int8_t *sum, int8_t *known, struct chain_devices *devices);

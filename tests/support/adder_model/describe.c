@@ -29,7 +29,7 @@ static const char *const description[] = {
 
 static int32_t run(void)
 {
-    struct chain_devices devices = {uaccel_hal_device("adder")};
+    struct chain_devices devices = {uaccel_hal_device("adder"), uaccel_hal_device("swapper")};
     return chain_run(wave, sum, known, &devices);
 }
 
