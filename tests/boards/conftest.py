@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import EMULATED, board_with_tools, build_bare
+from support.boards import EMULATED, WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board
 from uaccel.session.qemu import Counting, QemuTransport
 
 SELFTEST = Path(__file__).with_name("selftest.c")
+FAKE_QEMU = Path(__file__).with_name("fake_qemu.c")
 PATIENCE = 30.0
 NOWHERE = {"rv32": "0x00400000u"}
 """Where there is nothing: on Cortex-M in the system region, beyond the private peripherals."""
@@ -89,3 +91,11 @@ def console(start: Callable[..., Console]) -> Console:
     console = start()
     console.boot()
     return console
+
+
+@pytest.fixture(scope="session")
+def fake_qemu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stand-in for QEMU that loads a plugin."""
+    program = tmp_path_factory.mktemp("qemu") / "fake_qemu"
+    subprocess.run(["gcc", *WARNINGS, "-rdynamic", str(FAKE_QEMU), "-o", str(program), "-ldl"], check=True)
+    return program

@@ -1,4 +1,4 @@
-/* As much of QEMU as firmware/ports/qemu_plugin/count.c asks for: it loads the plugin and "executes" a small program.
+/* As much of QEMU as the plugins in firmware/ports ask for (qemu_plugin/count.c, qemu_device/device.c): it loads the plugin and "executes" a small program.
  *
  * Usage: fake_qemu PLUGIN WINDOW OPTION...
  * The program is 16 instructions of 4 bytes from 0x1000 on, run three times; its memory holds WINDOW (hexadecimal) at
@@ -13,6 +13,7 @@
 
 enum { BASE = 0x1000, INSTRUCTIONS = 16, WINDOW = 0x1100, MARK = 0x1008, MOST = 4 };
 
+typedef void (*simple_cb)(uint64_t id, unsigned int cpu);
 typedef void (*trans_cb)(uint64_t id, void *tb);
 typedef void (*exec_cb)(unsigned int cpu, void *data);
 
@@ -39,8 +40,10 @@ typedef struct {
 
 static struct insn program[INSTRUCTIONS];
 static uint8_t memory[0x200];
+static simple_cb begin;
 static trans_cb translate;
 
+void qemu_plugin_register_vcpu_init_cb(uint64_t id, simple_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, trans_cb cb);
 size_t qemu_plugin_tb_n_insns(const void *tb);
 struct insn *qemu_plugin_tb_get_insn(const void *tb, size_t index);
@@ -51,6 +54,12 @@ void qemu_plugin_register_vcpu_insn_exec_inline(struct insn *insn, int op, void 
 struct scoreboard *qemu_plugin_scoreboard_new(size_t size);
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct insn *insn, int op, u64 entry, uint64_t add);
 uint64_t qemu_plugin_u64_get(u64 entry, unsigned int cpu);
+
+void qemu_plugin_register_vcpu_init_cb(uint64_t id, simple_cb cb)
+{
+    (void)id;
+    begin = cb;
+}
 
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, trans_cb cb)
 {
@@ -156,6 +165,9 @@ int main(int argc, char **argv)
     memcpy(memory + (WINDOW - BASE), &window, sizeof window);
     for (int i = 0; i < INSTRUCTIONS; ++i) {
         program[i].address = (uint64_t)BASE + 4u * (uint64_t)i;
+    }
+    if (begin != NULL) {
+        begin(7, 0);
     }
     translate(7, NULL);
     for (int run = 0; run < 3; ++run) {

@@ -17,20 +17,12 @@ from uaccel.session.plugins import cache_folder
 from uaccel.session.qemu import qemu_command
 from uaccel.toolchain import FoundProgram, find_command
 
-FAKE = Path(__file__).with_name("fake_qemu.c")
 SOURCE = data_dir("firmware") / "ports" / "qemu_plugin" / "count.c"
 ALL_ONES = "ffffffffffffffff"
 OPTIONS = ("function=0x1008", "window=0x1100", "skip=0x1008", "until=0x1014")
 """Of 16 instructions 3 do not count: what is told is 2, then 2 + 13 and 2 + 26."""
 
 each_interface = pytest.mark.parametrize("interface", [1, 2])
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("qemu") / "fake_qemu"
-    subprocess.run(["gcc", *WARNINGS, "-rdynamic", str(FAKE), "-o", str(program), "-ldl"], check=True)
-    return program
 
 
 @pytest.fixture(scope="module")
@@ -43,28 +35,30 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return plugins
 
 
-def run(fake: Path, plugin: Path, window: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([fake, plugin, window, *options], capture_output=True, text=True, check=False)
+def run(fake_qemu: Path, plugin: Path, window: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([fake_qemu, plugin, window, *options], capture_output=True, text=True, check=False)
 
 
 @each_interface
 def test_the_count_is_in_the_window_before_the_function_reads_it(
-    interface: int, fake: Path, plugins: dict[int, Path]
+    interface: int, fake_qemu: Path, plugins: dict[int, Path]
 ) -> None:
-    done = run(fake, plugins[interface], ALL_ONES, *OPTIONS)
+    done = run(fake_qemu, plugins[interface], ALL_ONES, *OPTIONS)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == [str(interface), "2", "f", "1c"]
 
 
 @each_interface
-def test_a_window_that_is_not_the_linkers_is_left_alone(interface: int, fake: Path, plugins: dict[int, Path]) -> None:
-    done = run(fake, plugins[interface], "1234", *OPTIONS)
+def test_a_window_that_is_not_the_linkers_is_left_alone(
+    interface: int, fake_qemu: Path, plugins: dict[int, Path]
+) -> None:
+    done = run(fake_qemu, plugins[interface], "1234", *OPTIONS)
     assert done.stdout.split()[1:] == ["1234"] * 3
 
 
 @pytest.mark.parametrize("option", ["function", "window=", "skip=0x10x", "other=1"])
-def test_a_bad_option_is_refused(option: str, fake: Path, plugins: dict[int, Path]) -> None:
-    done = run(fake, plugins[1], ALL_ONES, *OPTIONS, option)
+def test_a_bad_option_is_refused(option: str, fake_qemu: Path, plugins: dict[int, Path]) -> None:
+    done = run(fake_qemu, plugins[1], ALL_ONES, *OPTIONS, option)
     assert done.returncode == 2
     wanted = "wanted function, window, skip and until"
     assert done.stderr == f"count: unknown or bad option {option}; {wanted}\n"
