@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -92,7 +93,7 @@ def test_a_process(firmware: Path) -> None:
     with Session.start([str(firmware)]) as session:
         check(session)
         assert session.time(3).seconds is not None
-        assert 512 <= next(session.stream([INPUTS])).stack < 20_000
+        assert 256 <= next(session.stream([INPUTS])).stack < 20_000
 
 
 def test_the_process_ends_with_the_session(firmware: Path) -> None:
@@ -314,3 +315,19 @@ def test_speed_of_a_serial_port_is_its_bauds() -> None:
     transport.close()
     os.close(ours)
     os.close(theirs)
+
+
+def test_among_very_many_open_files(firmware: Path) -> None:
+    """More than select() knows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip(f"only {hard} files may be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with Session.start([str(firmware)]) as session:
+            check(session)
+    finally:
+        for other in others:
+            os.close(other)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
@@ -44,7 +45,7 @@ class StreamTransport(Transport):
         self._check_open()
         rest = memoryview(data)
         while rest:
-            readable, writable, _ = select.select([self._reading], [self._writing], [], self.stuck_seconds)
+            readable, writable = self._wait(self.stuck_seconds, to_write=True)
             if not readable and not writable:
                 raise DeviceError(f"{self.name} takes no more bytes since {self.stuck_seconds:g} s: is its line held?")
             if readable:
@@ -55,7 +56,7 @@ class StreamTransport(Transport):
     def read(self, timeout: float) -> bytes:
         self._check_open()
         if not self._arrived:
-            readable, _, _ = select.select([self._reading], [], [], max(0.0, timeout))
+            readable, _ = self._wait(max(0.0, timeout), to_write=False)
             return self._take() if readable else b""
         data, self._arrived = self._arrived, b""
         return data
@@ -72,6 +73,19 @@ class StreamTransport(Transport):
     def _check_open(self) -> None:
         if self._release is None:
             raise DeviceError(f"{self.name} is closed")
+
+    def _wait(self, timeout: float, *, to_write: bool) -> tuple[bool, bool]:
+        """Until there are bytes to take in, or room for some where that is asked; by poll, which knows any number of
+        open files. A line that has ended counts as both: to use it tells the reason."""
+        wanted = {self._reading: select.POLLIN}
+        if to_write:
+            wanted[self._writing] = wanted.get(self._writing, 0) | select.POLLOUT
+        poll = select.poll()
+        for descriptor, events in wanted.items():
+            poll.register(descriptor, events)
+        seen = dict(poll.poll(math.ceil(timeout * 1000)))
+        readable = bool(seen.get(self._reading, 0) & ~select.POLLOUT)
+        return readable, to_write and bool(seen.get(self._writing, 0) & ~select.POLLIN)
 
     def _take(self) -> bytes:
         try:
