@@ -14,7 +14,7 @@ import pytest
 
 from support.adder_project import ACCELERATORS, build_chain, chain_files, run_chain
 from support.boards import board_with_tools
-from uaccel.board import load_board
+from uaccel.board import Board, load_board
 from uaccel.errors import DeviceError, LayerError, ToolError
 from uaccel.project.create import create_project
 from uaccel.project.devices import DeviceModel, project_devices
@@ -38,12 +38,16 @@ PATIENCE = 20.0
 each_place = pytest.mark.parametrize("name", PLACES)
 
 
+def there(name: str) -> Board:
+    """A board that this computer can run."""
+    return load_board(name) if name == "host" else board_with_tools(name)
+
+
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @cache
     def build(name: str) -> Path:
-        board = load_board(name) if name == "host" else board_with_tools(name)
-        return build_chain(board, tmp_path_factory.mktemp(name) / "project")
+        return build_chain(there(name), tmp_path_factory.mktemp(name) / "project")
 
     return build
 
@@ -159,12 +163,17 @@ def test_a_board_on_the_bench_has_its_devices_too(firmware: Callable[[str], Path
         assert not list(ram.iterdir())
 
 
-def test_a_project_runs_with_its_devices(tmp_path: Path, ram: Path) -> None:
-    create_project(chain_files(), board_with_tools("qemu_riscv32"), tmp_path / "project")
-    done = run_project(tmp_path / "project", lambda inputs: [[WAVE], [WAVE]], lambda step: None)
+@pytest.mark.parametrize("name", ["host", "qemu_riscv32"])
+def test_a_project_runs_with_its_devices(name: str, tmp_path: Path, ram: Path) -> None:
+    create_project(chain_files(), there(name), tmp_path / "project")
+    done = run_project(tmp_path / "project", lambda inputs: [[WAVE], [WAVE]], lambda step: None, profile=True)
     assert [done.run.cycles, *(account.cycles for account in done.run.accounts.values())] == [sum(CYCLES), *CYCLES]
     assert [time.layer for time in done.layers] == [0, 1, 2]
     assert not list(ram.iterdir())
+    assert done.footprint is not None
+    assert 300 < done.footprint.code < 5000, "the driver is in it, and the way to the device"
+    assert 0 <= done.footprint.static < 500, "the arena is not in it"
+    assert 2000 < done.footprint.session.ram < 60_000
 
 
 @each_place

@@ -15,7 +15,17 @@ static uint32_t bytes_of_a_line(void)
     return 4u << (SCB_CTR >> 16 & 15u);
 }
 
-static void for_each_line(const void *memory, uint32_t bytes, volatile uint32_t *operation)
+static void clean_line(uint32_t address)
+{
+    SCB_DCCMVAC = address;
+}
+
+static void invalidate_line(uint32_t address)
+{
+    SCB_DCIMVAC = address;
+}
+
+static void for_each_line(const void *memory, uint32_t bytes, void (*operation)(uint32_t address))
 {
     if (bytes == 0 || (SCB_CCR & CCR_DATA_CACHE_ON) == 0) {
         return;
@@ -25,17 +35,17 @@ static void for_each_line(const void *memory, uint32_t bytes, volatile uint32_t 
     const uint32_t lines = ((uint32_t)(uintptr_t)memory - first + bytes + size - 1u) / size;
     uaccel_core_barrier();
     for (uint32_t i = 0; i < lines; ++i) {
-        *operation = first + i * size;
+        operation(first + i * size);
     }
     uaccel_core_barrier();
 }
 
 void uaccel_hal_clean(const void *memory, uint32_t bytes)
 {
-    for_each_line(memory, bytes, &SCB_DCCMVAC);
+    for_each_line(memory, bytes, clean_line);
 }
 
 void uaccel_hal_invalidate(const void *memory, uint32_t bytes)
 {
-    for_each_line(memory, bytes, &SCB_DCIMVAC);
+    for_each_line(memory, bytes, invalidate_line);
 }
