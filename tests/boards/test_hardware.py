@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from boards.conftest import Console
-from support.boards import board_with_tools, build_bare
-from uaccel.board import Board, load_board
-from uaccel.project.devices import board_devices_source
+from boards.test_ports import CLANG_TARGETS, GCC_ONLY
+from support.adder_project import ACCELERATORS
+from support.boards import WARNINGS, board_with_tools, build_bare
+from uaccel.board import Board, Device, load_board
+from uaccel.project.devices import board_devices_source, hal_folders
+from uaccel.project.layout import Needs
+from uaccel.project.overlay import board_overlay
 from uaccel.resources import data_dir
 from uaccel.session.qemu import QemuTransport
 
@@ -102,3 +109,43 @@ def test_bytes_that_arrive_meanwhile_are_not_lost(console: Console) -> None:
     console.transport.write(bytes(i & 0xFF for i in range(1000)))
     assert console.numbers("IQ")[0] == OK
     assert console.receive(1000) == bytes(i & 0xFF for i in range(1000))
+
+
+@pytest.mark.parametrize("name", ["mps2_an385", "mps3_an547", "qemu_riscv32", "nucleo_f746zg"])
+def test_compilers_have_nothing_to_say(name: str, tmp_path: Path) -> None:
+    """On every kind of CPU, with every warning; drivers of the tests too, as vendors are asked to write theirs."""
+    board = load_board(name)
+    overlay = board_overlay(with_memory(board), Needs("m", 0, 0, 0, ("adder", "swapper"), 0))
+    for path, data in overlay.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    folders = [tmp_path / "firmware" / "ports" / folder.name for folder in [*hal_folders(board), *board.port.sources]]
+    includes = [*folders, tmp_path / "board", data_dir("firmware") / "include"]
+    sources = [tmp_path / "board" / "devices.c", *(file for folder in folders for file in sorted(folder.glob("*.c")))]
+    sources += [file for path in ACCELERATORS for file in sorted((path / "driver").glob("*.c"))]
+    for command in compilers(board):
+        done = subprocess.run(
+            [*command, *WARNINGS, "-fsyntax-only", *(f"-I{path}" for path in includes), *map(str, sources)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+
+
+def with_memory(board: Board) -> Board:
+    """With the devices that no emulator gives it."""
+    devices = tuple(Device(path.name, 0x60000000) for path in ACCELERATORS)
+    return replace(board, devices=devices)
+
+
+def compilers(board: Board) -> list[list[str]]:
+    """Those that are here."""
+    found = []
+    if shutil.which(f"{board.cpu.toolchain}-gcc"):
+        found.append([f"{board.cpu.toolchain}-gcc", *board.cpu.flags])
+    if shutil.which("clang"):
+        flags = [flag for flag in board.cpu.flags if not flag.startswith(GCC_ONLY)]
+        found.append(["clang", f"--target={CLANG_TARGETS[board.cpu.toolchain]}", *flags])
+    return found or pytest.skip("no compiler for this board")
