@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from support.holder import other_process
 from uaccel.bench import BoardBusyError, hold
 from uaccel.bench.lock import lock_file
 from uaccel.errors import DeviceError
-
-HOLD = """
-import sys
-from uaccel.bench import hold
-with hold(sys.argv[1], user="the other run"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -33,18 +22,6 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     device = tmp_path / "ttyACM0"
     device.touch()
     return str(device)
-
-
-@contextmanager
-def other_process(port: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Has the board until its standard input ends."""
-    command = [sys.executable, "-c", HOLD, port]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"held\n"
-        yield process
-        if process.poll() is None:
-            process.communicate()
 
 
 def test_one_after_the_other_may_have_a_board(port: str) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from plugin.conftest import Run
+from support.holder import other_process
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
-from uaccel.bench import hold
 from uaccel.bench.desk import Desk
 
 pytest_plugins = ["pytester"]
@@ -306,10 +306,10 @@ def test_wrong_options_end_the_run(run: Run, options: list[str], said: str) -> N
 
 def test_a_busy_board_is_told_with_its_user(run: Run, desk: Desk) -> None:
     options = ("--uaccel-board", desk.board_file, "--uaccel-wait", "0.5")
-    with hold(desk.port, user="make soak"):
+    with other_process(desk.port) as other:
         result = run(ONE_LINE, *options)
     result.assert_outcomes(errors=1)
-    told = rf"the board at {desk.port} is in use by process {os.getpid()} (make soak) since *, also after 0.5 s; *"
+    told = rf"the board at {desk.port} is in use by process {other.pid} (the other run) since *, also after 0.5 s; *"
     result.stdout.fnmatch_lines([told])
     run(ONE_LINE, *options).assert_outcomes(passed=1)
 
