@@ -1,0 +1,32 @@
+"""matrix8: an 8x8 int8 matrix unit with on-chip memories and DMA, which uaccel tiles layers to."""
+
+from uaccel.accelerator import Accelerator, Operation, tensor
+
+KIB = 1024
+
+MACHINE = tensor.Machine(
+    "matrix8",
+    columns=8,
+    depth=8,
+    activations=tensor.Memory(16 * KIB, banks=2),
+    weights=tensor.Memory(16 * KIB, banks=2, alignment=64),
+    accumulators=tensor.Memory(16 * KIB, banks=2, alignment=32),
+    parameters=tensor.Memory(6 * KIB, banks=2, alignment=32),
+    load=tensor.Dma(bytes_per_cycle=8, start_up=16),
+    store=tensor.Dma(bytes_per_cycle=8, start_up=16),
+    start_up=8,
+    issue=80,
+)
+
+MATMUL = (tensor.convolution(MACHINE), tensor.fits(MACHINE), tensor.cycles(MACHINE))
+
+ACCELERATOR = Accelerator(
+    name="matrix8",
+    description="8x8 int8 matrix unit with on-chip memories, DMA and an output stage; layers are tiled to it",
+    headers=["matrix8.h"],
+    memories=MACHINE.memories,
+    operations=[
+        Operation("conv2d", "conv2d", *MATMUL),
+        Operation("dense", "fully_connected", *MATMUL),
+    ],
+)

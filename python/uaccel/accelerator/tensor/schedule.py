@@ -1,0 +1,274 @@
+"""The loops of a tiled layer: which piece is loaded, multiplied and stored when, and where it lies on chip.
+
+Commands stand in the order of their data: load, multiply, store. The engines overlap them where pieces alternate
+between the two banks of a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from uaccel.accelerator.tensor.expression import Term, Value, larger, less, smaller, units
+from uaccel.accelerator.tensor.loops import Assign, Command, Let, Loop, Statement, When
+from uaccel.accelerator.tensor.machine import PARAMETERS_PER_CHANNEL, WORD
+from uaccel.accelerator.tensor.tiling import MEMORIES, Tiled
+
+Body = list[Statement]
+INPUT, WEIGHTS, PARAMETERS, OUTPUT = "input", "weights", "parameters", "output"
+
+
+def schedule(tiled: Tiled) -> Body:
+    """All between the driver's ``begin`` and its ``finish``."""
+    return _Schedule(tiled).statements()
+
+
+def loop(name: str, stop: Value, step: int, body: Callable[[Value], Body]) -> Body:
+    """A loop, or its body alone where it runs once."""
+    if isinstance(stop, int) and stop <= step:
+        return body(0)
+    return [Loop(name, stop, step, tuple(body(Term(name))))]
+
+
+def when(condition: Value, body: Body) -> Body:
+    if isinstance(condition, int):
+        return body if condition else []
+    return [When(condition, tuple(body))]
+
+
+def named(name: str, value: Value, into: Body) -> Value:
+    """A value by its name, where it is more than a number or another name."""
+    if isinstance(value, int) or value.is_variable:
+        return value
+    into.append(Let(name, value))
+    return Term(name)
+
+
+def piece(name: str, start: Value, step: int, stop: int, into: Body) -> Value:
+    """How much of an extent is in the piece that begins at ``start``: the last one may be smaller."""
+    if stop <= step or stop % step == 0:
+        return min(step, stop)
+    return named(name, smaller(step, stop - start), into)
+
+
+class _Schedule:
+    """``at`` holds where the current piece begins, and how large it is."""
+
+    def __init__(self, tiled: Tiled) -> None:
+        self.tiled, self.layer, self.tiling, self.machine = tiled, tiled.layer, tiled.tiling, tiled.machine
+        self.at: dict[str, Value] = {}
+        self.places: dict[str, Value] = {
+            memory: Term(f"{memory}_at") if tiled.is_double_buffered(memory) else 0 for memory in MEMORIES
+        }
+
+    def statements(self) -> Body:
+        layer = self.layer
+        places = [Let(str(place), 0, variable=True) for place in self.places.values() if isinstance(place, Term)]
+        finish: dict[str, Value | str] = {
+            "zero_point": layer.output_zero_point,
+            "clamp_min": layer.clamp_min,
+            "clamp_max": layer.clamp_max,
+        }
+        made: Body = [*places, Command("output", finish)]
+        if not self.tiled.is_split:
+            made.append(self.window(layer.in_channels, self.pitch(layer.in_channels)))
+        return made + loop("group", layer.groups, 1, self.group)
+
+    def group(self, group: Value) -> Body:
+        self.at["group"] = group
+        if self.tiling.weights_stay:
+            return self.channels(lambda: self.pixels(self.sums))
+        return self.pixels(lambda: self.channels(self.sums))
+
+    def channels(self, inner: Callable[[], Body]) -> Body:
+        """For each piece of the output channels."""
+
+        def body(channel: Value) -> Body:
+            made: Body = []
+            channels = piece("channels", channel, self.tiling.channels, self.layer.out_channels, made)
+            blocks = named("blocks", units(channels, self.machine.columns), made)
+            self.at |= {"channel": channel, "channels": channels, "blocks": blocks}
+            made += self.load_parameters()
+            if not self.tiled.is_split:
+                made += self.load_weights(0)
+            return made + inner()
+
+        return loop("channel", self.layer.out_channels, self.tiling.channels, body)
+
+    def pixels(self, inner: Callable[[], Body]) -> Body:
+        """For each piece of the output's rows and columns."""
+        layer, tiling = self.layer, self.tiling
+
+        def image(number: Value) -> Body:
+            self.at["image"] = number
+            return loop("row", layer.out_height, tiling.rows, row)
+
+        def row(first: Value) -> Body:
+            made: Body = []
+            self.at |= {"row": first, "rows": piece("rows", first, tiling.rows, layer.out_height, made)}
+            self.window_of(0, "top", "in_rows", first, self.at["rows"], made)
+            return made + loop("column", layer.out_width, tiling.columns, column)
+
+        def column(first: Value) -> Body:
+            made: Body = []
+            self.at |= {"column": first, "columns": piece("columns", first, tiling.columns, layer.out_width, made)}
+            self.window_of(1, "left", "in_columns", first, self.at["columns"], made)
+            if not self.tiled.is_split:
+                made += self.load_input(0, layer.in_channels, self.pitch(layer.in_channels))
+            return made + inner()
+
+        return loop("image", layer.batch, 1, image)
+
+    def window_of(self, axis: int, edge: str, count: str, first: Value, outputs: Value, into: Body) -> None:
+        """Where the input of a piece begins, and how much of it is there: the rest is padding."""
+        layer = self.layer
+        stride, dilation, kernel = layer.strides[axis], layer.dilation[axis], layer.kernel[axis]
+        start = named(edge, first * stride - layer.padding[axis], into)
+        wanted: Value = (outputs - 1) * stride + ((kernel - 1) * dilation + 1)
+        if not layer.is_padded(axis):
+            there = named(count, wanted, into)
+            self.at |= {edge: start, f"skip_{edge}": 0, count: there, f"all_{count}": there}
+            return
+        wanted = named(f"all_{count}", wanted, into)
+        inside = named(f"first_{edge}", larger(start, 0), into)
+        end = named(f"end_{edge}", smaller(start + wanted, (layer.in_height, layer.in_width)[axis]), into)
+        self.at |= {edge: inside, f"skip_{edge}": inside - start, f"all_{count}": wanted}
+        self.at[count] = named(count, larger(end - inside, 0), into)
+
+    def turn(self, memory: str) -> Body:
+        """The next piece goes to the other bank."""
+        place = self.places[memory]
+        if isinstance(place, int):
+            return []
+        return [Assign(str(place), self.tiled.memory(memory).bank_bytes - place, "the other bank")]
+
+    def load(self, memory: str, offset: Value, pitch: Value, rest: dict[str, Value | str]) -> Command:
+        """``rest``: source, where in it, stride, rows, bytes."""
+        place = self.places[memory] + offset
+        return Command("load", {"memory": memory, "offset": place, "pitch": pitch, **rest})
+
+    def load_parameters(self) -> Body:
+        unit = self.machine.parameter_bytes
+        all_blocks = self.tiled.blocks(self.layer.out_channels)
+        at = self.at["group"] * (all_blocks * unit) + self.at["channel"] * (PARAMETERS_PER_CHANNEL * WORD)
+        size = self.at["blocks"] * unit
+        return [*self.turn("parameters"), self.load_constant("parameters", PARAMETERS, at, size)]
+
+    def load_constant(self, memory: str, constant: str, at: Value, size: Value) -> Command:
+        source: dict[str, Value | str] = {"from": constant, "at": at, "stride": size, "rows": 1, "bytes": size}
+        return self.load(memory, 0, size, source)
+
+    def load_weights(self, first: Value) -> Body:
+        """Packed in the order in which the loops take them: group, channels, depth."""
+        tiled, machine = self.tiled, self.machine
+        made, blocks = self.turn("weights"), self.at["blocks"]
+        depth = self.depth(first)
+        size = blocks * self.weight_bytes(depth)
+        at = self.at["group"] * tiled.group_weight_bytes + self.at["channel"] * (
+            tiled.channel_weight_bytes // machine.columns
+        )
+        at = at + blocks * (first * (tiled.weight_bytes(self.tiling.depth) // self.tiling.depth))
+        size = named("weight_bytes", size, made)
+        return [*made, self.load_constant("weights", WEIGHTS, at, size)]
+
+    def depth(self, first: Value) -> Value:
+        return piece("depth", first, self.tiling.depth, self.layer.in_channels, [])
+
+    def weight_bytes(self, depth: Value) -> Value:
+        """Of one block of channels."""
+        layer, tiled = self.layer, self.tiled
+        return self.steps(depth) * (layer.kernel[0] * tiled.kernel_columns * self.machine.block_bytes)
+
+    def steps(self, depth: Value) -> Value:
+        return units(depth * self.tiled.run_pixels, self.machine.depth)
+
+    def pitch(self, depth: Value) -> Value:
+        """Bytes from one pixel of the input tile to the next."""
+        alignment = self.machine.activations.alignment
+        return units(depth, alignment) * alignment
+
+    def load_input(self, first: Value, depth: Value, pitch: Value) -> Body:
+        layer, at = self.layer, self.at
+        made = self.turn("activations")
+        row_pitch = pitch * self.tiled.row_pixels
+        if layer.is_padded(0) or layer.is_padded(1):
+            partly = less(at["in_rows"] * at["in_columns"], at["all_in_rows"] * at["all_in_columns"])
+            size = at["all_in_rows"] * row_pitch
+            fill: dict[str, Value | str] = {"memory": "activations", "offset": self.places["activations"]}
+            made += when(partly, [Command("fill", fill | {"bytes": size, "value": layer.input_zero_point})])
+        offset = at["skip_top"] * row_pitch + at["skip_left"] * pitch
+        line = at["image"] * layer.in_height + at["top"]
+        start = (line * layer.in_width + at["left"]) * layer.pixel_in + at["group"] * layer.in_channels + first
+        stride = layer.in_width * layer.pixel_in
+        if isinstance(pitch, int) and pitch == layer.pixel_in:
+            size, rows = at["in_columns"] * pitch, at["in_rows"]
+            whole: dict[str, Value | str] = {"from": INPUT, "at": start, "stride": stride, "rows": rows, "bytes": size}
+            return [*made, self.load("activations", offset, row_pitch, whole)]
+
+        def one_row(line: Value) -> Body:
+            there = {"from": INPUT, "at": start + line * stride, "stride": layer.pixel_in}
+            rest = there | {"rows": at["in_columns"], "bytes": depth}
+            return [self.load("activations", offset + line * row_pitch, pitch, rest)]
+
+        return made + loop("line", at["in_rows"], 1, one_row)
+
+    def sums(self) -> Body:
+        """One piece of the output: all that it depends on, then the output stage."""
+        made = self.turn("accumulators")
+        made += loop("first", self.layer.in_channels, self.tiling.depth, self.part_of_sums)
+        return made + self.store()
+
+    def part_of_sums(self, first: Value) -> Body:
+        made: Body = []
+        depth = piece("depth", first, self.tiling.depth, self.layer.in_channels, made)
+        if self.tiled.is_split:
+            pitch = named("pitch", self.pitch(depth), made)
+            made += self.load_weights(first) + self.load_input(first, depth, pitch)
+            made.append(self.window(depth, pitch))
+        multiply: dict[str, Value | str] = {
+            **{memory: self.places[memory] for memory in ("accumulators", "activations", "weights")},
+            "rows": self.at["rows"],
+            "columns": self.at["columns"],
+            "blocks": self.at["blocks"],
+            "add": less(0, first),
+        }
+        return [*made, Command("multiply", multiply)]
+
+    def window(self, depth: Value, pitch: Value) -> Command:
+        layer, tiled = self.layer, self.tiled
+        row_pitch = pitch * tiled.row_pixels
+        return Command(
+            "window",
+            {
+                "kernel_rows": layer.kernel[0],
+                "kernel_columns": tiled.kernel_columns,
+                "run": depth * tiled.run_pixels,
+                "kernel_row_pitch": row_pitch * layer.dilation[0],
+                "kernel_column_pitch": pitch * layer.dilation[1],
+                "row_pitch": row_pitch * layer.strides[0],
+                "column_pitch": pitch * layer.strides[1],
+            },
+        )
+
+    def store(self) -> Body:
+        layer, at = self.layer, self.at
+        line = at["image"] * layer.out_height + at["row"]
+        channel = at["group"] * layer.out_channels + at["channel"]
+        start = (line * layer.out_width + at["column"]) * layer.pixel_out + channel
+
+        def stored(offset: Value, accumulators: Value, pixels: Value) -> Command:
+            where: dict[str, Value | str] = {"to": OUTPUT, "at": offset, "stride": layer.pixel_out}
+            place = self.places["accumulators"] + accumulators
+            what = {"accumulators": place, "parameters": self.places["parameters"], "pixels": pixels}
+            return Command("store", where | what | {"channels": at["channels"]})
+
+        if self.tiling.columns >= layer.out_width:
+            return [stored(start, 0, at["rows"] * at["columns"])]
+        pitch = at["columns"] * at["blocks"] * self.machine.pixel_bytes
+        stride = layer.out_width * layer.pixel_out
+        return loop("line", at["rows"], 1, lambda n: [stored(start + n * stride, n * pitch, at["columns"])])
+
+
+def constants_bytes(tiled: Tiled) -> tuple[int, int]:
+    """Of the packed weights, and of the packed parameters."""
+    groups, blocks = tiled.layer.groups, tiled.blocks(tiled.layer.out_channels)
+    return groups * tiled.group_weight_bytes, groups * blocks * tiled.machine.parameter_bytes

@@ -1,0 +1,115 @@
+"""The search for the best tiling: an estimate for each that fits, the schedule's exact time for the few best."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections.abc import Iterator
+
+from uaccel.accelerator.tensor.layer import Layer, round_up
+from uaccel.accelerator.tensor.machine import Machine
+from uaccel.accelerator.tensor.schedule import schedule
+from uaccel.accelerator.tensor.tiling import Tiled, Tiling
+from uaccel.accelerator.tensor.timing import time_of
+
+FINALISTS = 4
+MOST_COMMANDS = 4000
+"""Beyond these the estimate decides: start and end matter little there."""
+
+
+@functools.lru_cache(maxsize=1024)
+def best(machine: Machine, layer: Layer) -> Tiled | None:
+    """The fastest tiling; None where not even the smallest fits."""
+    found = heapq.nsmallest(FINALISTS, candidates(machine, layer), key=estimate)
+    if not found or found[0].loads("accumulators") > MOST_COMMANDS:
+        return found[0] if found else None
+    return min(found, key=lambda tiled: time_of(machine, schedule(tiled)).with_issue(machine))
+
+
+def candidates(machine: Machine, layer: Layer) -> Iterator[Tiled]:
+    """All that fit, the pieces of each extent being as equal as can be."""
+    for depth in pieces(layer.in_channels, round_up(machine.depth, machine.activations.alignment)):
+        for channels in pieces(layer.out_channels, machine.columns):
+            if Tiled(machine, layer, Tiling(1, 1, channels, depth, True)).lacking:
+                continue
+            for rows in pieces(layer.out_height, 1):
+                if Tiled(machine, layer, Tiling(rows, 1, channels, depth, True)).lacking:
+                    continue
+                for columns in pieces(layer.out_width, 1):
+                    for stay in (True, False):
+                        tiled = Tiled(machine, layer, Tiling(rows, columns, channels, depth, stay))
+                        if tiled.lacking is None:
+                            yield tiled
+
+
+def pieces(extent: int, unit: int) -> list[int]:
+    """Sizes of pieces in multiples of ``unit``, largest first; the largest is the extent itself."""
+    counts = -(-extent // unit)
+    sizes = {min(extent, unit * -(-counts // count)) for count in range(1, counts + 1)}
+    return sorted(sizes, reverse=True)
+
+
+def smallest(machine: Machine, layer: Layer) -> Tiled:
+    """One pixel of the fewest channels at a time."""
+    depth = min(layer.in_channels, round_up(machine.depth, machine.activations.alignment))
+    return Tiled(machine, layer, Tiling(1, 1, min(machine.columns, layer.out_channels), depth, True))
+
+
+def estimate(tiled: Tiled) -> float:
+    """Cycles: the busiest engine where all overlap, sums where a memory has room for one piece only."""
+    load, compute, store = _loading(tiled), _computing(tiled), _storing(tiled)
+    waits_for_load = any(
+        tiled.loads(memory) > 1 and not tiled.is_double_buffered(memory) for memory in ("activations", "weights")
+    )
+    waits_for_store = not tiled.is_double_buffered("accumulators")
+    alone = load / tiled.loads("activations") + store / tiled.loads("accumulators") + _giving(tiled)
+    if waits_for_load and waits_for_store:
+        return alone + compute + max(load, store)
+    if waits_for_load:
+        return alone + max(load + compute, store)
+    return alone + (max(load, compute + store) if waits_for_store else max(load, compute, store))
+
+
+def _giving(tiled: Tiled) -> int:
+    """The CPU's cycles for the commands."""
+    tiling, pieces = tiled.tiling, tiled.loads("accumulators")
+    loads = tiled.loads("activations") * (1 if _comes_whole(tiled) else tiled.layer.needed(0, tiling.rows))
+    stores = pieces * (1 if tiling.columns == tiled.layer.out_width else tiling.rows)
+    constants = tiled.loads("weights") + tiled.loads("parameters")
+    return tiled.machine.issue * (loads + stores + constants + pieces * tiled.depth_pieces)
+
+
+def _comes_whole(tiled: Tiled) -> bool:
+    """Whether one transfer brings a piece of the input."""
+    return tiled.layer.groups == 1 and not tiled.is_split and tiled.runs_whole_rows
+
+
+def _loading(tiled: Tiled) -> float:
+    dma, layer, tiling = tiled.machine.load, tiled.layer, tiled.tiling
+    rows, pixels = layer.needed(0, tiling.rows), tiled.row_pixels
+    if _comes_whole(tiled):
+        piece = dma.start_up + rows * -(-pixels * layer.in_channels // dma.bytes_per_cycle)
+    else:
+        piece = rows * (dma.start_up + pixels * -(-tiling.depth // dma.bytes_per_cycle))
+    if layer.is_padded(0) or layer.is_padded(1):
+        piece += rows * pixels * tiling.depth // tiled.machine.fill_bytes_per_cycle
+    constants = sum(
+        tiled.loads(memory) * (dma.start_up + tiled.footprint(memory) / dma.bytes_per_cycle)
+        for memory in ("weights", "parameters")
+    )
+    return tiled.loads("activations") * piece + constants
+
+
+def _computing(tiled: Tiled) -> float:
+    layer, multiplications = tiled.layer, tiled.loads("accumulators") * tiled.depth_pieces
+    pixels = layer.batch * layer.out_height * layer.out_width
+    steps = tiled.group_weight_bytes // tiled.machine.block_bytes
+    return multiplications * tiled.machine.start_up + layer.groups * pixels * steps
+
+
+def _storing(tiled: Tiled) -> float:
+    dma, layer, tiling = tiled.machine.store, tiled.layer, tiled.tiling
+    commands = tiled.loads("accumulators") * (1 if tiling.columns == layer.out_width else tiling.rows)
+    pixels = layer.batch * layer.out_height * layer.out_width
+    beats = -(-tiling.channels // min(dma.bytes_per_cycle, tiled.machine.columns))
+    return commands * dma.start_up + layer.groups * tiled.channel_pieces * pixels * beats
