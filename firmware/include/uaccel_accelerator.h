@@ -25,6 +25,7 @@ enum uaccel_accelerator_code {
 /* What accelerators did for one layer, since the session began. */
 struct uaccel_account {
     uint32_t calls;
+    uint32_t fallbacks; /* how often the CPU computed the layer in an accelerator's place */
     uint64_t cycles;
 };
 
@@ -41,15 +42,20 @@ void uaccel_account(uint32_t calls, uint64_t cycles);
  * (status 0x12)". It is copied and may lie on the stack; what is beyond 79 bytes is cut off. */
 void uaccel_account_failure(const char *text);
 
+/* Generated code, where the accelerator of a layer failed and the CPU computes it instead. */
+void uaccel_account_fallback(uint32_t layer);
+
 #define UACCEL_ACCOUNT_LAYER(layer) uaccel_account_layer(layer)
 #define UACCEL_ACCOUNT(calls, cycles) uaccel_account((calls), (cycles))
 #define UACCEL_ACCOUNT_FAILURE(text) uaccel_account_failure(text)
+#define UACCEL_ACCOUNT_FALLBACK(layer) uaccel_account_fallback(layer)
 
 #else
 
 #define UACCEL_ACCOUNT_LAYER(layer) ((void)0)
 #define UACCEL_ACCOUNT(calls, cycles) ((void)(calls), (void)(cycles))
 #define UACCEL_ACCOUNT_FAILURE(text) ((void)(text))
+#define UACCEL_ACCOUNT_FALLBACK(layer) ((void)0)
 
 #endif
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "uaccel_log.h"
 #include "uaccel_model.h"
 
 static struct {
@@ -58,6 +59,16 @@ void uaccel_account(uint32_t calls, uint64_t cycles)
     if (uaccel_model.accounts != NULL && account.layer < uaccel_model.layer_count) {
         uaccel_model.accounts[account.layer].calls += calls;
         uaccel_model.accounts[account.layer].cycles += cycles;
+    }
+}
+
+void uaccel_account_fallback(uint32_t layer)
+{
+    uaccel_log(UACCEL_LOG_WARNING, account.failure[0] != '\0' ? account.failure : "an accelerator failed");
+    account.failure[0] = '\0';
+    account.total.fallbacks++;
+    if (uaccel_model.accounts != NULL && layer < uaccel_model.layer_count) {
+        uaccel_model.accounts[layer].fallbacks++;
     }
 }
 

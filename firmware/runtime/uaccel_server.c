@@ -16,8 +16,8 @@
 /* Sequences beyond the one that is expected, in half of their circle, are to come; those before it have been. */
 #define SEQUENCE_PAST 0x8000u
 
-/* Of a record of the accounts: layer, calls, cycles. */
-#define ACCOUNT_RECORD_BYTES 14
+/* Of a record of the accounts: layer, calls, cycles, fallbacks. */
+#define ACCOUNT_RECORD_BYTES 18
 
 typedef char uaccel_assert_hello_fits[UACCEL_BODY_BYTES >= UACCEL_HELLO_REPLY_BYTES + 24u ? 1 : -1];
 typedef char uaccel_assert_body_fits_16_bits[UACCEL_BODY_BYTES <= 65000 ? 1 : -1];
@@ -358,10 +358,11 @@ static void read_accounts(const struct request *request, struct uaccel_stream *s
     uaccel_stream_add(stream, record, 4);
     for (uint32_t layer = 0; uaccel_model.accounts != NULL && layer < uaccel_model.layer_count; ++layer) {
         const struct uaccel_account *const account = &uaccel_model.accounts[layer];
-        if (account->calls != 0) {
+        if (account->calls != 0 || account->fallbacks != 0) {
             uaccel_put16(record, layer);
             uaccel_put32(record + 2, account->calls);
             uaccel_put64(record + 6, account->cycles);
+            uaccel_put32(record + 14, account->fallbacks);
             uaccel_stream_add(stream, record, sizeof record);
         }
     }

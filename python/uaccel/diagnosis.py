@@ -50,17 +50,22 @@ class WrongLayer:
         return f'layer {self.index} "{self.name}" ({self.op} on {self.engine}), element {self.mismatch}'
 
 
-def differing(expected: Array, got: Array) -> NDArray[np.bool_]:
-    """Element by element. Bytes must be equal; float kernels of two compilers may differ in the last bits."""
+def differing(expected: Array, got: Array, tolerance: float = 0) -> NDArray[np.bool_]:
+    """Element by element. Bytes must be equal; float kernels of two compilers may differ in the last bits.
+
+    ``tolerance``: what accelerators that are not exact state, in steps of an integer type, relative for float.
+    """
     if got.dtype.kind == "f":
-        return ~np.isclose(got, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+        return ~np.isclose(got, expected, rtol=max(1e-5, tolerance), atol=max(1e-6, tolerance), equal_nan=True)
+    if tolerance and got.dtype.kind in "iu":
+        return np.asarray(np.abs(got.astype(np.int64) - expected.astype(np.int64)) > tolerance)
     return np.asarray(got != expected)
 
 
-def compare(got: Array, expected: Array) -> Mismatch | None:
+def compare(got: Array, expected: Array, tolerance: float = 0) -> Mismatch | None:
     """The first element that differs, and how many do."""
     expected = np.asarray(expected).reshape(got.shape)
-    where = np.argwhere(differing(expected, got))
+    where = np.argwhere(differing(expected, got, tolerance))
     if not len(where):
         return None
     index = tuple(int(i) for i in where[0])
@@ -81,10 +86,15 @@ def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[tuple[int,
     return found
 
 
+def tolerance_of(program: Program) -> float:
+    """What its accelerators may differ by; 0 where all of them are exact."""
+    return max((engine.tolerance for engine in program.engines), default=0)
+
+
 def first_wrong_layer(program: Program, exact: Layers, computed: Layers) -> WrongLayer | None:
     """``computed`` may lack layers: views are never executed."""
     for layer, output in sorted(exact.keys() & computed.keys()):
-        mismatch = compare(computed[layer, output], exact[layer, output])
+        mismatch = compare(computed[layer, output], exact[layer, output], tolerance_of(program))
         if mismatch is not None:
             wrong = program.layers[layer]
             return WrongLayer(layer, wrong.name, wrong.op, wrong.engine, output, mismatch)

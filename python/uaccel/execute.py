@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class Measured:
     run: BatchRun
     footprint: Footprint
     layers: list[LayerTime]
+    computed: dict[tuple[int, int], Array] = field(default_factory=dict)
+    """What every layer gave for the first sample, by (layer, output), where it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def run_on_board(
     *,
     port: str = "",
     profile: bool = False,
+    read_layers: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> Measured:
@@ -97,7 +100,8 @@ def run_on_board(
     ``on_log`` what the device's log says.
 
     With ``profile`` a second build, which calls an observer after every layer, tells what each layer takes; so it
-    does without being asked where instructions can be counted. With ``port`` the board is one that runs already.
+    does without being asked where instructions can be counted; with ``read_layers`` it tells what each of them gave.
+    With ``port`` the board is one that runs already.
     """
     progress("create the project")
     create_project(archive_of(compiled), board, folder)
@@ -107,18 +111,28 @@ def run_on_board(
     progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
     line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
     layers: list[LayerTime] = []
+    computed: dict[tuple[int, int], Array] = {}
     with hold_if_known(line), connect(board, firmware_of(build), identity(compiled), line, on_log=on_log) as session:
-        if line and profile:
+        if line and (profile or read_layers):
             require_layers(session)
         run = run_batch(session, samples, count=count)
         if line and profile:
             layers = layer_times(session, samples[0])
-    if not line and (profile or run.instructions is not None):
-        progress("profile the layers")
+        if line and read_layers:
+            computed = layers_of(session, samples[0])
+    if not line and (profile or read_layers or run.instructions is not None):
+        progress("read the layers" if read_layers else "profile the layers")
         observed = firmware_of(build_project(folder, observe=True))
         with connect(board, observed, identity(compiled), line) as session:
             layers = layer_times(session, samples[0])
-    return Measured(samples, run, taken, layers)
+            computed = layers_of(session, samples[0]) if read_layers else {}
+    return Measured(samples, run, taken, layers, computed)
+
+
+def layers_of(session: Session, sample: list[Array]) -> dict[tuple[int, int], Array]:
+    """What every layer gives for a sample, by (layer, output)."""
+    names = [tensor.name for tensor in session.model.inputs]
+    return session.layers(dict(zip(names, sample, strict=True)))
 
 
 def connect(
@@ -147,7 +161,7 @@ def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
 
 
 def first_difference(
-    meaning: Any, signature: Signature, samples: list[list[Array]], run: BatchRun
+    meaning: Any, signature: Signature, samples: list[list[Array]], run: BatchRun, tolerance: float = 0
 ) -> Difference | None:
     """Compare every output of every run with ``meaning``, a Relax module, as TVM executes it."""
     from uaccel.reference import Executor
@@ -156,14 +170,14 @@ def first_difference(
     names = [spec.name for spec in signature.outputs]
     for sample, (values, outputs) in enumerate(zip(samples, run.outputs, strict=True)):
         for name, expected, got in zip(names, executor.run(values), outputs, strict=True):
-            index = differing_index(expected.reshape(got.shape), got)
+            index = differing_index(expected.reshape(got.shape), got, tolerance)
             if index is not None:
                 wanted = np.asarray(expected).reshape(got.shape)[index].item()
                 return Difference(sample, name, index, wanted, got[index].item())
     return None
 
 
-def differing_index(expected: Array, got: Array) -> tuple[int, ...] | None:
-    """The first element whose bytes differ."""
-    where = np.argwhere(differing(expected, got))
+def differing_index(expected: Array, got: Array, tolerance: float = 0) -> tuple[int, ...] | None:
+    """The first element whose bytes differ, or that is further away than the tolerance."""
+    where = np.argwhere(differing(expected, got, tolerance))
     return tuple(int(i) for i in where[0]) if len(where) else None

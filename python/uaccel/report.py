@@ -43,6 +43,8 @@ class Accounted(Protocol):
     def calls(self) -> int: ...
     @property
     def cycles(self) -> int: ...
+    @property
+    def fallbacks(self) -> int: ...
 
 
 class Taken(Protocol):
@@ -118,6 +120,7 @@ def layer_report(
         "calls": work["calls"],
         "instructions": taken.instructions if taken else None,
         "cycles": work["cycles"],
+        "fallbacks": None if runs is None else account.fallbacks if account else 0,
         "seconds": taken.seconds if taken else None,
     }
 

@@ -11,7 +11,7 @@ from uaccel.board import Board
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
-from uaccel.cli.verdict import difference_words, show_verified, verdict
+from uaccel.cli.verdict import difference_words, layers_verdict, show_verified, tolerated, verdict
 from uaccel.errors import VerificationError
 from uaccel.files import write_atomically
 
@@ -51,46 +51,61 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             **job.engines.arguments(),
         )
         job.engines.require_offload(compiled.partitioned.decisions)
-        measured = _run(compiled, job.board, wishes, folder, step)
-        difference = None
-        if wishes.verify:
-            step("execute the exact meaning and compare")
-            from uaccel.execute import first_difference
-
-            meaning, signature = compiled.stages["import"], compiled.model.signature
-            difference = first_difference(meaning, signature, measured.samples, measured.run)
+        measured = _run(compiled, job, folder, step)
+        verify, complaint = _verify(job, compiled, measured, step) if wishes.verify else ({}, "")
         if wishes.outputs is not None:
             _write_outputs(wishes.outputs, compiled, measured, wishes.repeat)
     seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
     if wishes.verify:
-        report["verify"] = verdict(difference)
+        report["verify"] = verify
     emit(report, as_json, lambda console: _show(console, report))
-    if difference is not None:
-        raise VerificationError(difference_words(difference))
+    if complaint:
+        raise VerificationError(complaint)
+
+
+def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> tuple[dict[str, Any], str]:
+    """The verdict, and what is wrong in words."""
+    from uaccel.diagnosis import exact_layers, first_wrong_layer, tolerance_of
+    from uaccel.execute import first_difference
+
+    step("execute the exact meaning and compare")
+    meaning, signature = compiled.stages["import"], compiled.model.signature
+    tolerance = tolerance_of(compiled.program)
+    exact = first_difference(meaning, signature, measured.samples, measured.run)
+    beyond = first_difference(meaning, signature, measured.samples, measured.run, tolerance) if tolerance else exact
+    verify = verdict(exact) | tolerated(tolerance, beyond)
+    complaint = difference_words(beyond) if beyond is not None else ""
+    if job.verify_layers:
+        layers = exact_layers(compiled, measured.samples[0])
+        wrong = first_wrong_layer(compiled.program, layers, measured.computed)
+        verify |= layers_verdict(len(layers.keys() & measured.computed.keys()), wrong)
+        complaint = f"verification failed: the first wrong layer is {wrong}" if wrong is not None else complaint
+    return verify, complaint
 
 
 def _run(
     compiled: Compiled,
-    board: Board,
-    wishes: Wishes,
+    job: ModelJob,
     folder: Path,
     step: Steps,
 ) -> Measured:
     from uaccel.execute import run_on_board, tensor_types
     from uaccel.session.inputs import load_inputs, ramp
 
+    wishes = job.wishes
     types = tensor_types(compiled.model.signature.inputs)
     samples = load_inputs(wishes.inputs, types) if wishes.inputs else [[ramp(tensor) for tensor in types]]
     runs = [sample for sample in samples for _ in range(wishes.repeat)]
     return run_on_board(
         compiled,
-        board,
+        job.board,
         runs,
         folder,
         step,
         port=wishes.port,
         profile=wishes.profile,
+        read_layers=job.verify_layers,
         count=step.count,
         on_log=step.log,
     )

@@ -7,11 +7,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uaccel.diagnosis import WrongLayer
     from uaccel.execute import Difference
 
 
 def verdict(difference: Difference | None) -> dict[str, Any]:
     return {"bit_exact": difference is None, "first_difference": difference.to_json() if difference else None}
+
+
+def tolerated(tolerance: float, beyond: Difference | None) -> dict[str, Any]:
+    """For accelerators that are not exact by design: whether the result is as near as they state."""
+    return {"tolerance": tolerance, "within_tolerance": beyond is None} if tolerance else {}
+
+
+def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
+    """Of ``--verify layers``."""
+    from uaccel.report import json_number
+
+    told = None
+    if wrong is not None:
+        mismatch = wrong.mismatch
+        told = {
+            "layer": wrong.name,
+            "op": wrong.op,
+            "engine": wrong.engine,
+            "output": wrong.output,
+            "index": list(mismatch.index),
+            "expected": json_number(mismatch.expected),
+            "got": json_number(mismatch.got),
+            "differing": mismatch.differing,
+            "size": mismatch.size,
+        }
+    return {"layers_compared": compared, "first_wrong_layer": told}
 
 
 def difference_words(difference: Difference) -> str:
@@ -25,6 +52,13 @@ def difference_words(difference: Difference) -> str:
 def show_verified(console: Console, report: dict[str, Any]) -> None:
     from uaccel.cli.tables import show_lines
 
-    if report.get("verify", {}).get("bit_exact"):
-        runs = "the run" if report["runs"] == 1 else f"all {report['runs']} runs"
+    verify = report.get("verify", {})
+    runs = "the run" if report["runs"] == 1 else f"all {report['runs']} runs"
+    if verify.get("bit_exact"):
         show_lines(console, [("Verified", f"every output of {runs} equals the exact meaning")], style="green")
+    elif verify.get("within_tolerance"):
+        text = f"every output of {runs} is within the accelerator's tolerance of {verify['tolerance']:g}"
+        show_lines(console, [("Verified", text)], style="green")
+    if verify.get("layers_compared") and verify["first_wrong_layer"] is None:
+        text = f"what {verify['layers_compared']} layers computed equals the exact meaning, too"
+        show_lines(console, [("Verified", text)], style="green")

@@ -15,8 +15,8 @@ LAYER: Final = struct.Struct("<HHI")
 TIME: Final = struct.Struct("<HQQ")
 """layer, ticks, instructions"""
 INFERENCES: Final = struct.Struct("<I")
-ACCOUNT: Final = struct.Struct("<HIQ")
-"""layer, calls, cycles"""
+ACCOUNT: Final = struct.Struct("<HIQI")
+"""layer, calls, cycles, fallbacks"""
 NO_COUNT: Final = (1 << 64) - 1
 
 
@@ -32,10 +32,14 @@ class LayerTime:
 
 @dataclass(frozen=True)
 class Account:
-    """What accelerators did for one layer in one inference: the mean, as every inference does the same."""
+    """What accelerators did for one layer in one inference: the mean, as every inference does the same.
+
+    ``fallbacks``: in how many inferences of the session the CPU computed it in the accelerator's place.
+    """
 
     calls: int
     cycles: int
+    fallbacks: int = 0
 
 
 def accounts(data: bytes, model: ModelInfo) -> dict[int, Account]:
@@ -43,10 +47,10 @@ def accounts(data: bytes, model: ModelInfo) -> dict[int, Account]:
     (inferences,) = _unpack(INFERENCES, data, 0)
     found = {}
     for position in range(INFERENCES.size, len(data), ACCOUNT.size):
-        layer, calls, cycles = _unpack(ACCOUNT, data, position)
+        layer, calls, cycles, fallbacks = _unpack(ACCOUNT, data, position)
         if layer >= len(model.layers):
             raise _unknown(layer)
-        found[layer] = Account(round(calls / max(1, inferences)), round(cycles / max(1, inferences)))
+        found[layer] = Account(round(calls / max(1, inferences)), round(cycles / max(1, inferences)), fallbacks)
     return found
 
 
