@@ -278,7 +278,10 @@ def with_all_bindings(module: Any) -> Any:
 
 
 def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings: bool = False) -> Any:
-    """``main`` bound anew; ``change`` gives the expression of each binding, a constant for one that is known."""
+    """``main`` bound anew, all other functions as they are.
+
+    ``change`` gives the expression of each binding, a constant for one that is known.
+    """
     function = module["main"]
     builder = relax.BlockBuilder()
     bound: dict[Any, Any] = {}
@@ -290,7 +293,11 @@ def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings
             wanted = relax.Tuple(list(bound.values())) if all_bindings else relax_substitute(function.body.body, bound)
             result = builder.emit_output(wanted)
         builder.emit_func_output(result)
-    return builder.get()
+    rebuilt = builder.get()
+    for name, other in module.functions.items():
+        if name.name_hint != "main":
+            rebuilt[name] = other
+    return rebuilt
 
 
 def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:
