@@ -7,17 +7,23 @@ from uaccel.accelerator import Accelerator, Constant, Input, Operation, Output, 
 from uaccel.ops.kernel import KernelCall
 
 MULTIPLIERS = 64
+BUS_BYTES = 8
 START_UP = 200
 LARGEST_KERNEL = 16
+LINE = 1024
 
 
 def can_convolve(region: Region) -> str | None:
-    if region.attrs.dilation != (1, 1):
-        return f"dilation {region.attrs.dilation}, and the engine has none"
-    height, width = sums.oihw(region).shape[2:] if region.operands[1].constant is not None else (1, 1)
+    attrs, width = region.attrs, region.operands[0].info.shape[2]
+    if attrs.dilation != (1, 1):
+        return f"dilation {attrs.dilation}, and the engine has none"
+    if width + attrs.padding[1] + attrs.padding[3] > LINE:
+        return f"lines of {width} with padding {attrs.padding}, and the engine's line buffer holds {LINE}"
+    reason = sums.int8_only(region)
+    height, width = sums.oihw(region).shape[2:] if reason is None else (1, 1)
     if max(height, width) > LARGEST_KERNEL:
         return f"kernel {height}x{width}, and the engine's largest is {LARGEST_KERNEL}x{LARGEST_KERNEL}"
-    return sums.int8_only(region)
+    return reason
 
 
 def convolve(region: Region) -> KernelCall:
@@ -49,7 +55,7 @@ def multiply(region: Region) -> KernelCall:
 
 
 def cycles(region: Region) -> float:
-    return START_UP + region.macs / MULTIPLIERS
+    return START_UP + max(region.macs / MULTIPLIERS, region.bytes_moved / BUS_BYTES)
 
 
 ACCELERATOR = Accelerator(

@@ -1,0 +1,238 @@
+"""An accelerator's driver and the model of its device in the test's own process, called from Python with numpy arrays.
+
+    driver = DriverUnderTest(load_accelerator("path/of/the/folder"))
+    assert driver.activate() == 0
+    assert driver.call("adder_add", x, y, x.size, 5) == 0
+
+The C is compiled as the project compiles all of its own: every warning an error, undefined behaviour the test's end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.accelerator import Accelerator
+from uaccel.board import load_board
+from uaccel.errors import AcceleratorError
+from uaccel.project.devices import hal_folders, rack_source
+from uaccel.resources import data_dir
+from uaccel.toolchain import find_command
+
+Array = NDArray[Any]
+
+STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
+SANITIZE: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
+_TRAP: Final = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
+_HARNESS: Final = Path(__file__).with_name("driver_harness.c")
+_GUARD: Final = 64
+_FILLING: Final = 0xA5
+
+TARGETS: Final = {
+    "gcc": (),
+    "clang": (),
+    "arm-none-eabi-gcc": ("-mcpu=cortex-m4", "-mthumb"),
+    "riscv64-unknown-elf-gcc": ("-march=rv32imac", "-mabi=ilp32", "-ffreestanding"),
+}
+"""Compilers that a driver should be clean with, and what makes them compile for a microcontroller."""
+
+
+class DriverUnderTest:
+    """``memory``: bytes that the device reaches, once for what it may write to and once for constants."""
+
+    def __init__(self, accelerator: Accelerator, *, memory: int = 1 << 20) -> None:
+        self.accelerator = accelerator
+        self._memory = memory
+        self._folder = tempfile.TemporaryDirectory(prefix="uaccel-driver-")
+        self._library = ctypes.CDLL(str(self._build(Path(self._folder.name))))
+        for name in ("shared", "constants"):
+            getattr(self._library, f"harness_{name}").restype = ctypes.c_void_p
+        for name in ("failure", "log", "let_fail"):
+            getattr(self._library, f"harness_{name}").restype = ctypes.c_char_p
+        for name in ("cycles", "busy"):
+            getattr(self._library, f"harness_{name}").restype = ctypes.c_uint64
+        self._library.uaccel_hal_device.restype = ctypes.c_void_p
+        self._device = ctypes.c_void_p(self._library.uaccel_hal_device(accelerator.name.encode()))
+
+    def activate(self) -> int:
+        """What the driver's hook returns; so for the other three."""
+        return self._hook("Activate")
+
+    def open(self) -> int:
+        return self._hook("Open")
+
+    def close(self) -> int:
+        return self._hook("Close")
+
+    def deactivate(self) -> int:
+        return self._hook("Deactivate")
+
+    def call(self, function: str, *arguments: Array | int | float | ctypes.c_void_p) -> int:
+        """What the function returns; arrays that can be written to then hold what it made of them.
+
+        Arrays lie in memory that the device reaches, between guards that must stand, and those that are read-only in
+        memory that it cannot write to. A ``c_void_p`` is handed on as it is: an address that no device reaches.
+        """
+        placed = _Placed(self._library, self._memory, self.accelerator.alignment)
+        status = int(getattr(self._library, function)(*(placed.argument(argument) for argument in arguments)))
+        placed.fetch(function)
+        return status
+
+    def let_fail(self, fault: str) -> None:
+        """The device anew, and failing: ``hang``, ``error``, ``vanish``, ``version`` or ``dma``, with ``@N`` behind."""
+        wrong = self._library.harness_let_fail(f"{self.accelerator.name}:{fault}".encode() if fault else b"")
+        if wrong is not None:
+            raise AcceleratorError(f"fault '{fault}' of {self.accelerator.name}: {wrong.decode()}")
+
+    def reset(self) -> None:
+        """The device anew, as after power-on; nothing is accounted yet."""
+        self.let_fail("")
+
+    @property
+    def calls(self) -> int:
+        """What the driver accounted since the reset; so is ``cycles``."""
+        return int(self._library.harness_calls())
+
+    @property
+    def cycles(self) -> int:
+        return int(self._library.harness_cycles())
+
+    @property
+    def busy(self) -> int:
+        """Cycles since the reset as the device's model has them."""
+        return int(self._library.harness_busy())
+
+    @property
+    def failure(self) -> str:
+        """What the driver said last of a failure."""
+        return str(self._library.harness_failure().decode())
+
+    @property
+    def log(self) -> str:
+        """The last line that it logged."""
+        return str(self._library.harness_log().decode())
+
+    def _hook(self, what: str) -> int:
+        return int(getattr(self._library, f"TVMDevice{self.accelerator.camel_case}{what}")(self._device))
+
+    def _build(self, folder: Path) -> Path:
+        rack = folder / "devices.c"
+        rack.write_text(rack_source([self.accelerator.name]))
+        hal = hal_folders(load_board("host"))
+        sources = [_HARNESS, rack, *(path for port in hal for path in sorted(port.glob("*.c")))]
+        library = folder / "driver.so"
+        flags = [
+            "-O1",
+            "-shared",
+            "-fPIC",
+            *_TRAP,
+            "-DUACCEL_ACCOUNTING",
+            f"-DMEMORY_BYTES={self._memory}",
+            *(f"-I{port}" for port in hal),
+        ]
+        compile_c(self.accelerator, [*sources, *c_files(self.accelerator)], library, flags=flags)
+        return library
+
+
+class _Placed:
+    """Arrays in the memory that a device reaches."""
+
+    def __init__(self, library: Any, memory: int, alignment: int) -> None:
+        self._alignment = max(alignment, 16)
+        self._memories = {}
+        for writable, name in ((True, "shared"), (False, "constants")):
+            address = getattr(library, f"harness_{name}")()
+            ctypes.memset(address, _FILLING, memory)
+            self._memories[writable] = np.ctypeslib.as_array((ctypes.c_uint8 * memory).from_address(address))
+        self._used = {True: _GUARD, False: _GUARD}
+        self._arrays: list[tuple[Array, int]] = []
+
+    def argument(self, argument: Array | int | float | ctypes.c_void_p) -> Any:
+        if isinstance(argument, ctypes.c_void_p):
+            return argument
+        if isinstance(argument, np.ndarray):
+            return ctypes.c_void_p(self._address(argument))
+        return ctypes.c_float(argument) if isinstance(argument, float) else ctypes.c_int32(argument)
+
+    def _address(self, array: Array) -> int:
+        writable = bool(array.flags.writeable)
+        memory = self._memories[writable]
+        begin = next((offset for known, offset in self._arrays if known is array), None)
+        if begin is None:
+            begin = -(-self._used[writable] // self._alignment) * self._alignment
+            self._used[writable] = begin + array.nbytes + _GUARD
+            if self._used[writable] > memory.size:
+                raise AcceleratorError(
+                    f"the arrays take more than the {memory.size} bytes of the test's memory; "
+                    "make it larger: DriverUnderTest(..., memory=BYTES)"
+                )
+            memory[begin : begin + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self._arrays.append((array, begin))
+        return int(memory.ctypes.data) + begin
+
+    def fetch(self, function: str) -> None:
+        """Copy back what may have been written, and look whether anything else was."""
+        for writable, memory in self._memories.items():
+            outside = np.ones(memory.size, np.bool_)
+            for array, begin in self._arrays:
+                if bool(array.flags.writeable) != writable:
+                    continue
+                found = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+                outside[begin : begin + array.nbytes] = False
+                if writable:
+                    array[...] = found
+                else:
+                    assert found.tobytes() == array.tobytes(), f"{function} changed a constant"
+            changed = np.flatnonzero(outside & (memory != _FILLING))
+            assert not len(changed), f"{function} wrote {len(changed)} bytes beside its arrays"
+
+
+def c_files(accelerator: Accelerator) -> list[Path]:
+    """The sources of its driver and of its device's model."""
+    return [path for path in (*accelerator.drivers, *accelerator.devices) if path.suffix == ".c"]
+
+
+def compile_c(
+    accelerator: Accelerator,
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    compiler: str = "C compiler",
+    flags: Sequence[str] = (),
+) -> None:
+    """C that sees the accelerator's own headers and uaccel's; a warning is an error, and that one fails the test."""
+    folders = [accelerator.folder / "driver", accelerator.folder / "device", data_dir("firmware") / "include"]
+    program = find_command(compiler, f"testing {accelerator.name}")
+    command = [*program.command, *STRICT, *flags, *(f"-I{folder}" for folder in folders), *map(str, sources)]
+    done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[:4000]}"
+
+
+def compile_with_each(accelerator: Accelerator, folder: Path) -> list[str]:
+    """Driver and model through each compiler that is there, told of a session server and not; returns which."""
+    there = [compiler for compiler in TARGETS if shutil.which(compiler)]
+    for compiler in there:
+        for source in c_files(accelerator):
+            for accounting in ((), ("-DUACCEL_ACCOUNTING",)):
+                flags = ["-O2", "-c", *TARGETS[compiler], *accounting]
+                compile_c(accelerator, [source], folder / f"{source.stem}.o", compiler=compiler, flags=flags)
+    return there
+
+
+def run_sanitized(accelerator: Accelerator, program: Path, folder: Path, *arguments: object) -> str:
+    """What a C program of the test's own prints, linked with the device's model, under the sanitizers."""
+    output = folder / program.stem
+    devices = [path for path in accelerator.devices if path.suffix == ".c"]
+    compile_c(accelerator, [program, *devices], output, flags=["-O1", *SANITIZE])
+    command = [str(output), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), f"exit status {done.returncode}:\n{done.stderr[:4000]}"
+    return done.stdout
