@@ -1,0 +1,111 @@
+"""Random layers: any parameters that the operators allow, those at which roundings and shifts end among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from uaccel.ops.add import Add, AddAttrs
+from uaccel.ops.base import constant, get
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
+from uaccel.tvm_api import relax
+
+Array = NDArray[Any]
+
+
+class Layers:
+    """Each method takes a variable and returns a call."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        """Both included."""
+        return int(self.random.integers(low, high + 1))
+
+    def int8(self, *shape: int) -> Array:
+        return self.random.integers(-128, 128, shape).astype(np.int8)
+
+    def conv2d(self, x: Any, *, groups: int = 1, channels: int = 0) -> Any:
+        attrs, depth = self._conv_attrs(x, groups), shape_of(x)[3] // groups
+        count = channels or groups * self.integer(1, 5)
+        kernel = self._kernel(x, attrs)
+        return get(Conv2d)(
+            x, *self._weights(count, (count, *kernel, depth), kernel[0] * kernel[1] * depth), attrs=attrs
+        )
+
+    def depthwise(self, x: Any) -> Any:
+        groups = shape_of(x)[3]
+        attrs = self._conv_attrs(x, groups)
+        kernel = self._kernel(x, attrs)
+        count = groups * self.integer(1, 3)
+        return get(DepthwiseConv2d)(x, *self._weights(count, (*kernel, count), kernel[0] * kernel[1]), attrs=attrs)
+
+    def fully_connected(self, x: Any, units: int = 0) -> Any:
+        depth, units = shape_of(x)[1], units or self.integer(1, 9)
+        attrs = FullyConnectedAttrs(*self._zero_points(2), *self._range())
+        return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
+
+    def add(self, x: Any, y: Any) -> Any:
+        """``y`` may be an array."""
+        multipliers, shifts = self._scales(3, 1)
+        (zero1, zero2, zero3), scales = self._zero_points(3), [(int(m), int(s)) for m, s in zip(multipliers, shifts)]
+        attrs = AddAttrs(20, zero1, *scales[0], zero2, *scales[1], zero3, *scales[2], *self._range())
+        return get(Add)(x, constant(y) if isinstance(y, np.ndarray) else y, attrs=attrs)
+
+    def pool(self, x: Any, average: bool) -> Any:
+        _, height, width, _ = shape_of(x)
+        window = (self.integer(1, height), self.integer(1, width))
+        strides = (self.integer(1, 3), self.integer(1, 3))
+        padding = tuple(self.integer(0, window[i % 2] - 1) for i in range(4))
+        attrs = PoolAttrs(window, strides, padding, *self._range())
+        return get(AveragePool2d if average else MaxPool2d)(x, attrs=attrs)
+
+    def flat(self, x: Any) -> Any:
+        shape = shape_of(x)
+        return relax.op.reshape(x, (shape[0], int(np.prod(shape[1:]))))
+
+    def _conv_attrs(self, x: Any, groups: int) -> Conv2dAttrs:
+        strides = (self.integer(1, 3), self.integer(1, 3))
+        padding = tuple(self.integer(0, 3) for _ in range(4))
+        dilation = (self.integer(1, 2), self.integer(1, 2))
+        return Conv2dAttrs(strides, padding, dilation, groups, *self._zero_points(2), *self._range())
+
+    def _kernel(self, x: Any, attrs: Conv2dAttrs) -> tuple[int, int]:
+        """One that fits into the padded input."""
+        room = [shape_of(x)[1 + axis] + attrs.padding[axis] + attrs.padding[axis + 2] for axis in (0, 1)]
+        largest = [(extent - 1) // dilation + 1 for extent, dilation in zip(room, attrs.dilation, strict=True)]
+        return self.integer(1, min(4, largest[0])), self.integer(1, min(4, largest[1]))
+
+    def _weights(self, channels: int, shape: tuple[int, ...], terms: int) -> list[Any]:
+        bias = self.random.integers(-terms * 4000, terms * 4000 + 1, channels).astype(np.int32)
+        if self.integer(0, 9) == 0:
+            bias[0] = self.random.choice([-(2**31), 2**31 - 1])
+        arrays = [self.int8(*shape), bias, *self._scales(channels, terms)]
+        return [constant(array) for array in arrays]
+
+    def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
+        """Mostly such that results spread over 8 bits; now and then as far off as there is."""
+        if self.integer(0, 7) == 0:
+            multiplier = self.random.choice([0, 1, 2**30, 2**31 - 1], count)
+            return multiplier.astype(np.int32), self.random.integers(-31, 31, count).astype(np.int32)
+        multiplier = self.random.integers(2**30, 2**31, count)
+        shift = -7 - np.floor(np.log2(terms) / 2) + self.random.integers(-1, 2, count)
+        return multiplier.astype(np.int32), shift.astype(np.int32)
+
+    def _zero_points(self, count: int) -> list[int]:
+        return [self.integer(-128, 127) for _ in range(count)]
+
+    def _range(self) -> tuple[int, int]:
+        if self.integer(0, 1):
+            return -128, 127
+        low = self.integer(-128, 126)
+        return low, self.integer(low, 127)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in x.ty.shape.values)
