@@ -175,9 +175,20 @@ def same_type(one: Any, other: Any) -> bool:
 
 
 def bindings_of(function: Any) -> tuple[list[Any], list[tuple[Any, Any]], Any]:
-    """Parameters, (variable, expression) bindings in order, and the result of a function."""
-    pairs = [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
-    return list(function.params), pairs, function.body.body
+    """Parameters, (variable, expression) bindings in order, and the result of a function; other names left out."""
+    meant: dict[Any, Any] = {}
+    pairs = []
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if meant:
+                changed = relax_substitute(value, meant)
+                value = value if structural_equal(changed, value) else relax.BlockBuilder().normalize(changed)
+            if is_var(value):
+                meant[binding.var] = value
+            else:
+                pairs.append((binding.var, value))
+    return list(function.params), pairs, relax_substitute(function.body.body, meant)
 
 
 def main_bindings(module: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:

@@ -82,8 +82,8 @@ class _OnCpu:
         parameters, self.bindings, result = bindings_of(function)
         self.choose, self.symbol = choose, symbol
         self.places: dict[Any, Argument] = {var: Input(i) for i, var in enumerate(parameters)}
-        outputs = list(result.fields) if is_tuple(result) else [result]
-        self.outputs = {var: Output(index) for index, var in enumerate(outputs)}
+        self.results = list(result.fields) if is_tuple(result) else [result]
+        self.outputs = {var: Output(index) for index, var in reversed(list(enumerate(self.results)))}
         self.definitions: list[Definition] = []
         self.calls: list[KernelCall] = []
         self.values = 0
@@ -94,12 +94,13 @@ class _OnCpu:
         for var, expr in self.bindings:
             if is_call(expr):
                 made.append(self._bind(var, expr))
-            elif is_var(expr):
-                self.places[var] = self.places[expr]
         for kernel, inputs, outputs in made:
             base = self._rounded(self.values)
             self.calls += [_moved(call, inputs, outputs, base) for call in kernel.calls]
             self.extra = max(self.extra, kernel.scratch)
+        for index, var in enumerate(self.results):
+            if self.places[var] != Output(index):  # an input, or given twice
+                self.calls.append(_moved(_copy(info_of(var).size).calls[0], [self.places[var]], [Output(index)], 0))
         scratch = self._rounded(self.values) + self.extra if self.extra else self.values
         return Kernel("cpu", tuple(self.calls), scratch=scratch), _together(self.symbol, self.definitions)
 
