@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.diagnosis import compare, exact_layers, first_wrong_layer
+from uaccel.diagnosis import compare, exact_layers, first_wrong_layer, tolerance_of
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.execute import tensor_types
 from uaccel.model import Signature
@@ -34,25 +34,28 @@ def check_product(
     product: Product, model: str, board: str, inputs: Values | None, expected: Values | None, open_session: Open
 ) -> Outcome:
     """Raises :class:`VerificationError` where an output differs; ``model`` and ``board`` are what it calls them."""
-    signature = product.compiled.model.signature
+    signature, tolerance = product.compiled.model.signature, tolerance_of(product.compiled.program)
     samples = _inputs(inputs, tensor_types(signature.inputs))
     wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(samples))
     with open_session(False) as session:
         run = run_batch(session, samples)
     for number, (values, outputs) in enumerate(zip(samples, run.outputs, strict=True)):
-        fault = _fault(signature, outputs, product.meaning.outputs(values) if wanted is None else wanted[number])
+        should_be = product.meaning.outputs(values) if wanted is None else wanted[number]
+        fault = _fault(signature, outputs, should_be, tolerance)
         if fault is not None:
             means = "the exact meaning" if wanted is None else "what was expected"
             told = _tell(product, values, outputs, open_session)
             raise VerificationError(f"{model} on board {board} is not {means}: sample {number}, {fault}\n{told}")
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
-    return Outcome(outcome, run.seconds, run.instructions, run.stack)
+    layers = product.compiled.program.layers
+    calls = {layers[index].name: account.calls for index, account in run.accounts.items()}
+    return Outcome(outcome, run.seconds, run.instructions, run.stack, calls)
 
 
-def _fault(signature: Signature, outputs: Sequence[Array], wanted: Sequence[Array]) -> str | None:
+def _fault(signature: Signature, outputs: Sequence[Array], wanted: Sequence[Array], tolerance: float) -> str | None:
     for spec, got, should_be in zip(signature.outputs, outputs, wanted, strict=True):
-        mismatch = compare(got, should_be)
+        mismatch = compare(got, should_be, tolerance)
         if mismatch is not None:
             return f'output "{spec.name}", element {mismatch}'
     return None
@@ -87,8 +90,8 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
 
 def _tell(product: Product, values: Sequence[Array], outputs: Sequence[Array], open_session: Open) -> str:
     """Where it went wrong: firmware that shows its layers runs the same sample again."""
-    signature = product.compiled.model.signature
-    if _fault(signature, outputs, product.meaning.outputs(values)) is None:
+    signature, tolerance = product.compiled.model.signature, tolerance_of(product.compiled.program)
+    if _fault(signature, outputs, product.meaning.outputs(values), tolerance) is None:
         return "every output is the exact meaning of the model: what was expected is not"
     names = [spec.name for spec in signature.inputs]
     try:

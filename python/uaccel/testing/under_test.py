@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,6 +38,8 @@ class Outcome:
     seconds: float | None
     instructions: int | None
     stack: int
+    calls: dict[str, int] = field(default_factory=dict)
+    """How often accelerators' drivers called their devices in one inference, by layer, as they counted."""
 
 
 class BoardUnderTest:
@@ -62,31 +64,43 @@ class BoardUnderTest:
     def __repr__(self) -> str:
         return f"<board {self.name}{f' at {self.port}' if self.port else ''}>"
 
-    def check(self, model: str | Path, inputs: Values | None = None, expected: Values | None = None) -> Outcome:
+    def check(
+        self,
+        model: str | Path,
+        inputs: Values | None = None,
+        expected: Values | None = None,
+        *,
+        accelerators: Sequence[str | Path] = (),
+    ) -> Outcome:
         """Compile, build, flash and run a model, and compare what it computes.
 
         ``inputs``: without them the ramp. ``expected``: without it the exact meaning of the model. Where a byte
         differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went wrong.
+        ``accelerators``: names, or :class:`~pathlib.Path` of their folders, the preferred one first.
         """
         __tracebackhide__ = True
         try:
-            return self._check(self._path(model), inputs, expected)
+            return self._check(self._path(model), inputs, expected, accelerators)
         except UaccelError as error:
             if os.environ.get("UACCEL_DEBUG") == "1":
                 raise
             raise error.with_traceback(None) from None  # the test's own line is what matters
 
     @contextmanager
-    def session(self, model: str | Path, *, observe: bool = False) -> Iterator[Session]:
+    def session(
+        self, model: str | Path, *, observe: bool = False, accelerators: Sequence[str | Path] = ()
+    ) -> Iterator[Session]:
         """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
-        path = self._path(model)
-        with self._session(self._workshop.product(path, self.board), observe=observe) as session:
+        product = self._workshop.product(self._path(model), self.board, accelerators)
+        with self._session(product, observe=observe) as session:
             yield session
 
-    def _check(self, path: Path, inputs: Values | None, expected: Values | None) -> Outcome:
+    def _check(
+        self, path: Path, inputs: Values | None, expected: Values | None, accelerators: Sequence[str | Path]
+    ) -> Outcome:
         from uaccel.testing.check import check_product
 
-        product = self._workshop.product(path, self.board)
+        product = self._workshop.product(path, self.board, accelerators)
         outcome = check_product(
             product, path.name, self.name, inputs, expected, lambda observe: self._session(product, observe=observe)
         )

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
-from uaccel.errors import ModelError
+from uaccel.errors import AcceleratorError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uaccel.accelerator import Accelerator
     from uaccel.pipeline import Compiled
     from uaccel.reference import Executor
 
@@ -57,27 +58,43 @@ class Workshop:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._products: dict[tuple[bytes, str, Path], Product] = {}
+        self._products: dict[tuple[bytes, str, Path, tuple[str, ...]], Product] = {}
         self._meanings: dict[bytes, Meaning] = {}
 
-    def product(self, model: Path, board: Board) -> Product:
-        """The same as long as the file's content is."""
+    def product(self, model: Path, board: Board, accelerators: Sequence[str | Path] = ()) -> Product:
+        """The same as long as the file's content is. ``accelerators`` by name, or by the path of their folders."""
         try:
             digest = hashlib.sha256(model.read_bytes()).digest()
         except OSError as error:
             raise ModelError(f"cannot read {model}: {error.strerror}") from error
-        key = digest, model.name, board.file
+        names = tuple(str(name.resolve()) if isinstance(name, Path) else name for name in accelerators)
+        key = digest, model.name, board.file, names
         if key not in self._products:
-            self._products[key] = self._make(model, board, digest)
+            self._products[key] = self._make(model, board, digest, names)
         return self._products[key]
 
-    def _make(self, model: Path, board: Board, digest: bytes) -> Product:
+    def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str]) -> Product:
+        from uaccel.accelerator import load_accelerators
         from uaccel.execute import archive_of
         from uaccel.pipeline import compile_model
         from uaccel.project.create import create_project
 
-        compiled = compile_model(model, board=board.name, board_file=board.file.name)
+        accelerators = load_accelerators(names)
+        compiled = compile_model(model, board=board.name, board_file=board.file.name, accelerators=accelerators)
+        _require_offload(compiled, accelerators)
         project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
         create_project(archive_of(compiled), board, project)
         meaning = self._meanings.setdefault(digest, Meaning(compiled.stages["import"]))
         return Product(compiled, meaning, project)
+
+
+def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:
+    """A test of an accelerator that computes nothing would hold anything for right."""
+    layers = compiled.partitioned.decisions
+    if accelerators and all(layer.engine == "cpu" for layer in layers):
+        names = ", ".join(accelerator.name for accelerator in accelerators)
+        reasons = dict.fromkeys(rejection.reason for layer in layers for rejection in layer.rejections)
+        raise AcceleratorError(
+            f"nothing of {compiled.model.name} is offloaded to {names}: {'; '.join([*reasons][:3])}; "
+            "'uaccel explain' tells layer by layer"
+        )
