@@ -57,6 +57,8 @@ class Taken(Protocol):
 
 
 CPU: Final = "cpu"
+VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})
+"""What is no work, wherever it runs."""
 
 
 def work_report(engine: str, view: bool, runs: int | None, account: Accounted | None) -> dict[str, Any]:
@@ -73,7 +75,8 @@ def layer_reports(
 ) -> list[dict[str, Any]]:
     """A row for each operator of the model, and for each layer that the compiler added.
 
-    What an accelerator computes together has one row for each operator; the first one bears what all of them took.
+    What an accelerator computes together has one row for each operator. The calls that its driver counted are theirs
+    in equal parts; what all of them took stands in the first row.
     """
     return [
         row
@@ -88,8 +91,11 @@ def layer_rows(layer: Layer, runs: int | None, taken: Taken | None, account: Acc
     if len(layer.covers) < 2:
         return [row]
     rows = []
+    working = sum(covered.op not in VIEWS for covered in layer.covers)
+    each = None if row["calls"] is None else row["calls"] // max(1, working)
     for position, covered in enumerate(layer.covers):
         own = {
+            "calls": 0 if each is not None and covered.op in VIEWS else each,
             "name": covered.name,
             "op": covered.op,
             "region": layer.name,
