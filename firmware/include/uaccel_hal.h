@@ -10,7 +10,7 @@
 #include "uaccel_accelerator.h"
 
 /* The device of that name: the handle for the functions below. NULL where there is none; reads are then all ones, and
- * writes are lost. The first call after the firmware's start finds a device as after power-on. */
+ * writes are lost. When the firmware starts, models of devices are as after power-on; hardware is as its reset left it. */
 void *uaccel_hal_device(const char *name);
 
 /* A 32-bit register; `offset` in bytes, a multiple of 4. Accesses happen in the order of the calls, after all stores to

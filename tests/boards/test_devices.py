@@ -23,11 +23,11 @@ from uaccel.session.codes import CODES
 from uaccel.session.devices import device_plugin
 from uaccel.session.qemu import EmulatedBoard
 from uaccel.session.session import Result, Session
-from uaccel.toolchain import find_command
+from uaccel.toolchain import FoundProgram, find_command
 
 EMULATED = ("mps2_an386", "mps2_an500", "mps3_an547", "qemu_riscv32")
 PLACES = ("host", *EMULATED)
-POISON = 77
+POISON, VENOM = 77, 78
 WAVE = np.arange(1000).astype(np.int8)
 TABLE = np.array([10, 20, 30, *[0] * 36, -128], np.int8)
 CYCLES = (1000 + 12, 1000 + 12, 40 + 12)
@@ -151,14 +151,25 @@ def test_what_devices_do_is_written_down(
     assert [line.split()[:2] for line in host] == [line.split()[:2] for line in emulated]
 
 
+@each_place
+def test_devices_start_anew_with_the_firmware(
+    name: str, firmware: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UACCEL_DEVICE_FAULT", "adder:hang@4")
+    with run_chain(load_board(name), firmware(name)) as session:
+        for _ in range(2):
+            infer(session)
+            session.reset()
+        infer(session)
+        with pytest.raises(LayerError):
+            infer(session)
+
+
 def test_a_board_on_the_bench_has_its_devices_too(firmware: Callable[[str], Path], ram: Path) -> None:
-    """And they start anew with it: its reset button is pressed in the middle of a session."""
     name = "mps2_an386"
     devices = project_devices(firmware(name).parent.parent)
     with EmulatedBoard(load_board(name), firmware(name), devices=devices) as board:
         with Session.open(board.port) as session:
-            assert infer(session).cycles == sum(CYCLES)
-            session.reset()
             assert infer(session).cycles == sum(CYCLES)
         assert not list(ram.iterdir())
 
@@ -178,12 +189,24 @@ def test_a_project_runs_with_its_devices(name: str, tmp_path: Path, ram: Path) -
 
 @each_place
 def test_memory_that_the_device_does_not_reach_stays_as_it_is(name: str, firmware: Callable[[str], Path]) -> None:
-    poisoned = WAVE.copy()
-    poisoned[:2] = POISON
     with run_chain(load_board(name), firmware(name)) as session:
-        with pytest.raises(LayerError, match=rf": layer 1 \(down\): adder: {CODES[6]} \(error 6\)$"):
-            session.run({"wave": poisoned})
-        infer(session)
+        for value in (POISON, VENOM):
+            poisoned = WAVE.copy()
+            poisoned[:2] = value
+            with pytest.raises(LayerError, match=rf": layer 1 \(down\): adder: {CODES[6]} \(error 6\)$"):
+                session.run({"wave": poisoned})
+            infer(session)
+
+
+def test_a_qemu_that_takes_no_plugins_is_said_to_be_one(tmp_path: Path) -> None:
+    program = tmp_path / "qemu-system-arm"
+    program.write_text("#!/bin/sh\necho '-machine'\n")
+    program.chmod(0o755)
+    with pytest.raises(ToolError) as caught:
+        device_plugin([DeviceModel("adder", ACCELERATORS[0] / "device")], FoundProgram((str(program),), (9, 0)))
+    assert str(caught.value) == (
+        f"{program} was built without support for plugins; run the model on board host, or install a QEMU with them"
+    )
 
 
 def test_a_model_that_does_not_compile_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,7 @@ def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
             [*sources, *(source for model in models for source in model.sources)],
             [*includes, *(model.folder for model in models)],
             {"devices.c": rack_source(names)},
+            "; run the model on board host, or install a QEMU with them",
         ),
         qemu,
     )
@@ -70,7 +71,7 @@ def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram |
     if not models or ram is None:
         return DeviceOptions()
     at = symbols(firmware)
-    if _SYMBOLS["mailbox"] not in at:
+    if not all(symbol in at for symbol in _SYMBOLS.values()):
         return DeviceOptions()
     plugin = device_plugin(models, qemu)
     options: dict[str, int | str] = {option: at[symbol] for option, symbol in _SYMBOLS.items()}

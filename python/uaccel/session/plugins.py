@@ -31,6 +31,8 @@ class PluginSource:
     sources: Sequence[Path]
     includes: Sequence[Path] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
+    remedy: str = ""
+    """Where QEMU takes no plugins: what to say of that beyond it."""
 
 
 def cache_folder() -> Path:
@@ -48,7 +50,7 @@ def build_plugin(plugin: PluginSource, qemu: FoundProgram) -> Path:
     """The plugin, built at first use; :class:`ToolError` where this QEMU takes none or no compiler is there."""
     usage = subprocess.run([*qemu.command, "-help"], capture_output=True, text=True, check=False)
     if "\n-plugin " not in usage.stdout:
-        raise ToolError(f"{qemu.path} was built without support for plugins")
+        raise ToolError(f"{qemu.path} was built without support for plugins{plugin.remedy}")
     interface = 2 if qemu.version >= SECOND_INTERFACE else 1
     compiler = find_program("C compiler")
     fingerprint = _fingerprint(plugin, repr((compiler.command, compiler.version, _FLAGS)))

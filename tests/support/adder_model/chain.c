@@ -1,6 +1,7 @@
 #include "chain.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "adder.h"
 #include "swapper.h"
@@ -30,10 +31,13 @@ static int32_t last_layer(int8_t *known, void *swapper)
 static int32_t layers(const int8_t *wave, int8_t *sum, int8_t *known, void *swapper)
 {
     int8_t on_the_stack[CHAIN_KNOWN];
-    const bool poison = wave[0] == CHAIN_POISON && wave[1] == CHAIN_POISON;
+    const bool twice = wave[0] == wave[1];
+    int8_t *const wrong = twice && wave[0] == CHAIN_POISON  ? on_the_stack
+                          : twice && wave[0] == CHAIN_VENOM ? (int8_t *)(uintptr_t)table
+                                                            : NULL;
     int32_t status = layer(0, wave, workspace, CHAIN_WAVE, 5);
     if (status == 0) {
-        status = layer(1, workspace, poison ? on_the_stack : sum, poison ? CHAIN_KNOWN : CHAIN_WAVE, -6);
+        status = layer(1, workspace, wrong != NULL ? wrong : sum, wrong != NULL ? CHAIN_KNOWN : CHAIN_WAVE, -6);
     }
     return status == 0 ? last_layer(known, swapper) : status;
 }

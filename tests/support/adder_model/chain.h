@@ -1,7 +1,8 @@
 /* A model of three layers, all of them accelerators':
  *   sum[i] = wave[i] + 5 - 6        layers 0 and 1, the adder's, with what lies between them in the arena
  *   known[i] = table[i] + 1         layer 2, from a constant that the adder reads by itself; the swapper tells the 1
- * A wave that begins with two POISONs makes layer 1 write where the adder does not reach. */
+ * Two POISONs at the beginning of the wave make layer 1 write where the adder does not reach, two VENOMs where it only
+ * reads: over the constants. */
 #ifndef CHAIN_H
 #define CHAIN_H
 
@@ -10,6 +11,7 @@
 #define CHAIN_WAVE 1000
 #define CHAIN_KNOWN 40
 #define CHAIN_POISON 77
+#define CHAIN_VENOM 78
 
 struct chain_devices {
     void *adder;
