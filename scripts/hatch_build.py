@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # As uaccel.resources names them. One that the checkout does not have is left out.
-DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators")
+DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators", "accelerator_template")
 
 
 class DataFolders(BuildHookInterface):  # type: ignore[misc]  # hatchling is seen as Any

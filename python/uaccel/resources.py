@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from uaccel.errors import UaccelError
 
-DataFolder = Literal["boards", "firmware", "project_template", "accelerators"]
+DataFolder = Literal["boards", "firmware", "project_template", "accelerators", "accelerator_template"]
 
 _PACKAGE: Final = Path(__file__).resolve().parent
 _INSTALLED: Final = _PACKAGE / "_data"

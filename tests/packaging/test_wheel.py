@@ -17,7 +17,7 @@ import pytest
 from uaccel.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators")
+DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators", "accelerator_template")
 
 
 def run(*command: str | Path, cwd: Path) -> str:

@@ -28,6 +28,8 @@ LINKED = (
     "firmware",
     "python",
     "project_template",
+    "accelerators",
+    "accelerator_template",
     "scripts",
     "pyproject.toml",
     "constraints.txt",

@@ -7,7 +7,7 @@ from uaccel.accelerator.find import load_accelerator, load_accelerators
 from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.patterns import ANY, pattern
 from uaccel.accelerator.region import OpCall, Region, Tensor
-from uaccel.ops.kernel import Constant, Definition, Input, Output, Scratch
+from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
 
 __all__ = [
     "ANY",
@@ -16,6 +16,7 @@ __all__ = [
     "Definition",
     "Expansion",
     "Input",
+    "KernelCall",
     "Lowered",
     "OpCall",
     "Operation",

@@ -17,6 +17,8 @@ from uaccel.cli.output import JsonFlag, emit
 from uaccel.errors import BoardError, UaccelError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The board's name; NAME.toml is written.")]
+AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME", help="The accelerator's name, as C will have it.")]
+FolderArgument = Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write (NAME).")]
 LikeOption = Annotated[str, typer.Option("--like", metavar="BOARD", help="The board to begin with.")]
 PortFlag = Annotated[bool, typer.Option("--with-port", help="Copy the drivers too, into NAME_port, to change them.")]
 
@@ -25,6 +27,7 @@ def register(app: typer.Typer) -> None:
     """Add the group of commands."""
     group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Write a working starting point.")
     group.command("board")(new_board)
+    group.command("accelerator")(new_accelerator)
     app.add_typer(group, name="new")
 
 
@@ -50,6 +53,24 @@ def new_board(
         as_json,
         lambda console: console.print(
             f"  Wrote {' and '.join(files)}: {model.name} as {name}.\n  Use it with --board ./{name}.toml",
+            soft_wrap=True,
+        ),
+    )
+
+
+def new_accelerator(name: AcceleratorArgument, folder: FolderArgument = None, as_json: JsonFlag = False) -> None:
+    """Write a small accelerator that works, for you to change: description, driver, device model and tests."""
+    from uaccel.accelerator.starter import write_starter
+
+    target = folder or Path(name)
+    files = [str(target / path) for path in write_starter(name, target)]
+    where = target if target.is_absolute() else f"./{target}"
+    emit(
+        {"accelerator": name, "folder": str(target), "files": files},
+        as_json,
+        lambda console: console.print(
+            "\n".join(f"  Wrote {file}" for file in files)
+            + f"\n  Test it with: pytest {target}\n  Use it with --accelerator {where}",
             soft_wrap=True,
         ),
     )
