@@ -1,0 +1,82 @@
+"""The accelerators that are called as C libraries, on whole models: what they claim, and that nothing changes by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from support.exactness import assert_same
+from support.oracle import random_inputs
+from support.tflite_writer import ModelBuilder
+from uaccel.accelerator import load_accelerator
+from uaccel.pipeline import Compiled, compile_model
+from uaccel.reference import Executor
+
+Array = NDArray[Any]
+
+MODELS = Path(__file__).resolve().parents[1] / "models"
+MULTIPLYING = {"uaccel.conv2d", "uaccel.depthwise_conv2d", "uaccel.fully_connected"}
+
+
+def compiled_for(path: Path, accelerator: str) -> Compiled:
+    return compile_model(path, board="host", accelerators=[load_accelerator(accelerator)])
+
+
+def outputs_by_stage(compiled: Compiled, inputs: list[Array]) -> dict[str, list[Array]]:
+    return {stage: Executor(module).run(inputs) for stage, module in compiled.stages.items()}
+
+
+@pytest.mark.parametrize("model", ["gesture", "residual", "branches", "mixed"])
+def test_nuc_fpga_takes_what_multiplies_and_changes_nothing(model: str) -> None:
+    path = MODELS / f"{model}.tflite"
+    compiled = compiled_for(path, "nuc_fpga")
+    for decision in compiled.partitioned.decisions:
+        dilated = "and the engine has none" in decision.reason
+        wanted = "nuc_fpga" if decision.op in MULTIPLYING and not dilated else "cpu"
+        assert decision.engine == wanted, f"{decision.layer}: {decision.reason}"
+    (inputs,) = random_inputs(path.read_bytes(), 0, 1)
+    stages = outputs_by_stage(compiled, inputs)
+    assert "partition" in stages
+    for stage, outputs in stages.items():
+        for number, (got, wanted_output) in enumerate(zip(outputs, stages["import"], strict=True)):
+            assert_same(got, wanted_output, f"output {number} after {stage}")
+
+
+def test_nuc_fpga_says_why_it_takes_no_16_bits() -> None:
+    compiled = compiled_for(MODELS / "int16.tflite", "nuc_fpga")
+    reasons = {d.layer: d.reason for d in compiled.partitioned.decisions if d.op in MULTIPLYING}
+    assert reasons
+    assert set(reasons.values()) == {"nuc_fpga: its input is int16, wanted int8"}
+
+
+def float_model(folder: Path) -> Path:
+    """A convolution that vanilla takes, one of stride 2, one more that it takes."""
+    rng, builder = np.random.default_rng(1), ModelBuilder()
+    tensor = builder.input("x", (1, 8, 6, 3), "float32")
+    for number, (shape, channels, stride) in enumerate([((8, 6), 4, 1), ((4, 3), 5, 2), ((4, 3), 2, 1)]):
+        weights = rng.normal(size=(channels, 3, 2, tensor.shape[3])).astype(np.float32)
+        kernel = builder.constant(f"weights_{number}", weights)
+        bias = builder.constant(f"bias_{number}", rng.normal(size=channels).astype(np.float32))
+        result = builder.tensor(f"y_{number}", (1, *shape, channels), "float32")
+        options = {"padding": "SAME", "stride_h": stride, "stride_w": stride}
+        builder.op("CONV_2D", [tensor, kernel, bias], [result], options)
+        tensor = result
+    builder.output(tensor)
+    path = folder / "floats.tflite"
+    path.write_bytes(builder.build())
+    return path
+
+
+def test_vanilla_takes_floats_in_the_layout_of_tflite(tmp_path: Path) -> None:
+    compiled = compiled_for(float_model(tmp_path), "vanilla")
+    convolutions = [d for d in compiled.partitioned.decisions if d.op == "relax.nn.conv2d"]
+    assert [d.engine for d in convolutions] == ["vanilla", "cpu", "vanilla"]
+    assert convolutions[1].reason == "vanilla: strides (2, 2) and dilation (1, 1), and it has neither"
+    x = np.random.default_rng(2).normal(size=(1, 8, 6, 3)).astype(np.float32)
+    stages = outputs_by_stage(compiled, [x])
+    for stage, (got,) in stages.items():
+        np.testing.assert_allclose(got, stages["import"][0], rtol=1e-5, atol=1e-5, err_msg=stage)
