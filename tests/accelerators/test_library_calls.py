@@ -62,8 +62,9 @@ def float_model(folder: Path) -> Path:
         kernel = builder.constant(f"weights_{number}", weights)
         bias = builder.constant(f"bias_{number}", rng.normal(size=channels).astype(np.float32))
         result = builder.tensor(f"y_{number}", (1, *shape, channels), "float32")
-        options = {"padding": "SAME", "stride_h": stride, "stride_w": stride}
-        builder.op("CONV_2D", [tensor, kernel, bias], [result], options)
+        builder.op(
+            "CONV_2D", [tensor, kernel, bias], [result], {"padding": "SAME", "stride_h": stride, "stride_w": stride}
+        )
         tensor = result
     builder.output(tensor)
     path = folder / "floats.tflite"
