@@ -27,6 +27,7 @@ ACCELERATOR = Accelerator(
     memories=MACHINE.memories,
     operations=[
         Operation("conv2d", "conv2d", *MATMUL),
+        Operation("depthwise_conv2d", "depthwise_conv2d", *MATMUL),  # to be refused in words
         Operation("dense", "fully_connected", *MATMUL),
     ],
 )

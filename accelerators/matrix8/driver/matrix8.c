@@ -16,7 +16,7 @@ int32_t TVMDeviceMatrix8Activate(void *device)
     const uint32_t identity = uaccel_hal_read32(device, MATRIX8_IDENTITY);
     matrix8 = device;
     if (identity == UINT32_MAX) {
-        UACCEL_ACCOUNT_FAILURE("matrix8 does not answer: its identity reads all ones");
+        UACCEL_ACCOUNT_FAILURE("the device does not answer: its identity reads all ones");
         return UACCEL_ACCELERATOR_GONE;
     }
     if (identity != MATRIX8_IDENTITY_VALUE) {
@@ -24,7 +24,7 @@ int32_t TVMDeviceMatrix8Activate(void *device)
         return UACCEL_ACCELERATOR_IDENTITY;
     }
     if (uaccel_hal_read32(device, MATRIX8_VERSION) != MATRIX8_VERSION_VALUE) {
-        UACCEL_ACCOUNT_FAILURE("matrix8 is of another version, wanted 1.0");
+        UACCEL_ACCOUNT_FAILURE("the device is of another version, wanted 1.0");
         return UACCEL_ACCELERATOR_VERSION;
     }
     return UACCEL_ACCELERATOR_OK;
@@ -73,7 +73,7 @@ static int32_t address(const void *memory, int32_t at)
 {
     const uint32_t found = uaccel_hal_address(memory);
     if (found == 0 && failed == 0) {
-        UACCEL_ACCOUNT_FAILURE("a tensor lies in memory that matrix8 does not reach");
+        UACCEL_ACCOUNT_FAILURE("a tensor lies in memory that the device does not reach");
         failed = UACCEL_ACCELERATOR_ARGUMENT;
     }
     return (int32_t)(found + (uint32_t)at);
@@ -137,7 +137,7 @@ static int32_t told_error(void)
 {
     const uint32_t status = uaccel_hal_read32(matrix8, MATRIX8_STATUS);
     if (status == UINT32_MAX) {
-        UACCEL_ACCOUNT_FAILURE("matrix8 does not answer any more: its status reads all ones");
+        UACCEL_ACCOUNT_FAILURE("the device does not answer any more: its status reads all ones");
         return UACCEL_ACCELERATOR_GONE;
     }
     if ((status & MATRIX8_FAILED) == 0) {
@@ -145,15 +145,15 @@ static int32_t told_error(void)
     }
     switch (uaccel_hal_read32(matrix8, MATRIX8_ERROR)) {
     case MATRIX8_ERROR_BUS:
-        UACCEL_ACCOUNT_FAILURE("matrix8 was refused access to memory");
+        UACCEL_ACCOUNT_FAILURE("the device was refused access to memory");
         return UACCEL_ACCELERATOR_BUS;
     case MATRIX8_ERROR_COMMAND:
     case MATRIX8_ERROR_RANGE:
     case MATRIX8_ERROR_ARGUMENT:
-        UACCEL_ACCOUNT_FAILURE("matrix8 was given a command that it cannot do");
+        UACCEL_ACCOUNT_FAILURE("the device was given a command that it cannot do");
         return UACCEL_ACCELERATOR_ARGUMENT;
     default:
-        UACCEL_ACCOUNT_FAILURE("matrix8 reports an error of its own");
+        UACCEL_ACCOUNT_FAILURE("the device reports an error of its own");
         return UACCEL_ACCELERATOR_ERROR;
     }
 }

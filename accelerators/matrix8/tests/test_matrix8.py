@@ -51,9 +51,9 @@ def random_conv2d(
     seed: int = 0,
 ) -> Any:
     generator = np.random.default_rng(seed)
-    zero_points = generator.integers(-128, 128, 2).tolist()
+    zero_in, zero_out = generator.integers(-128, 128, 2).tolist()
     low, high = sorted(generator.integers(-128, 128, 2).tolist()) if seed % 3 == 0 else (-128, 127)
-    attrs = Conv2dAttrs(strides, padding, dilation, groups, *zero_points, low, high)
+    attrs = Conv2dAttrs(strides, padding, dilation, groups, zero_in, zero_out, low, high)
     data = generator.integers(-128, 128, shape).astype(np.int8)
     weights = generator.integers(-128, 128, (channels, *kernel, shape[3] // groups)).astype(np.int8)
     return layers.conv2d(data, weights, finish(generator, channels), attrs)
@@ -61,7 +61,8 @@ def random_conv2d(
 
 def random_dense(layers: Any, rows: int, depth: int, units: int, seed: int = 0) -> Any:
     generator = np.random.default_rng(seed)
-    attrs = FullyConnectedAttrs(*generator.integers(-128, 128, 2).tolist(), -128, 127)
+    zero_in, zero_out = generator.integers(-128, 128, 2).tolist()
+    attrs = FullyConnectedAttrs(zero_in, zero_out, -128, 127)
     data, weights = (generator.integers(-128, 128, (n, depth)).astype(np.int8) for n in (rows, units))
     return layers.fully_connected(data, weights, finish(generator, units), attrs)
 

@@ -74,7 +74,7 @@ class Term:
         if self.is_variable:
             return self.operation
         if self.operation in ("min", "max"):
-            left, right = within(self.left, 1), within(self.right, 1)
+            left, right = within(self.left, PRECEDENCE["+"]), within(self.right, PRECEDENCE["+"])
             return f"{left} {'<' if self.operation == 'min' else '>'} {right} ? {left} : {right}"
         right = within(self.right, self.precedence + (self.operation != "+"))
         return f"{within(self.left, self.precedence)} {self.operation} {right}"

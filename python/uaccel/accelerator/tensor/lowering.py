@@ -9,7 +9,7 @@ from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.sums import int8_only
 from uaccel.accelerator.tensor.c_text import function_text
-from uaccel.accelerator.tensor.layer import Layer, layer_of
+from uaccel.accelerator.tensor.layer import FULLY_CONNECTED, Layer, layer_of
 from uaccel.accelerator.tensor.machine import Machine
 from uaccel.accelerator.tensor.pack import packed_parameters, packed_weights
 from uaccel.accelerator.tensor.schedule import schedule
@@ -20,13 +20,16 @@ from uaccel.errors import AcceleratorError
 from uaccel.model import c_identifier
 from uaccel.ops.kernel import Constant, Definition, Input, Output
 
-OPERATORS = ("uaccel.conv2d", "uaccel.fully_connected")
+OPERATORS = ("uaccel.conv2d", FULLY_CONNECTED)
+DEPTHWISE = "uaccel.depthwise_conv2d"
 
 
 def fits(machine: Machine) -> Callable[[Region], str | None]:
     """The check: why the machine cannot compute a layer, None where it can."""
 
     def check(region: Region) -> str | None:
+        if region.root.op == DEPTHWISE:
+            return f"each channel sees itself alone, and one of {machine.name}'s {machine.columns} columns would work"
         if region.root.op not in OPERATORS:
             return f"it is {region.root.op}, and {machine.name} multiplies matrices: {' and '.join(OPERATORS)}"
         reason = int8_only(region)

@@ -23,9 +23,9 @@ def schedule(tiled: Tiled) -> Body:
 
 
 def loop(name: str, stop: Value, step: int, body: Callable[[Value], Body]) -> Body:
-    """A loop, or its body alone where it runs once."""
+    """A loop, or its body alone where it runs once, or nothing."""
     if isinstance(stop, int) and stop <= step:
-        return body(0)
+        return body(0) if stop > 0 else []
     return [Loop(name, stop, step, tuple(body(Term(name))))]
 
 

@@ -12,7 +12,7 @@ from uaccel.accelerator.tensor.schedule import schedule
 from uaccel.accelerator.tensor.tiling import Tiled, Tiling
 from uaccel.accelerator.tensor.timing import time_of
 
-FINALISTS = 4
+FINALISTS = 6
 MOST_COMMANDS = 4000
 """Beyond these the estimate decides: start and end matter little there."""
 
@@ -56,18 +56,13 @@ def smallest(machine: Machine, layer: Layer) -> Tiled:
 
 
 def estimate(tiled: Tiled) -> float:
-    """Cycles: the busiest engine where all overlap, sums where a memory has room for one piece only."""
-    load, compute, store = _loading(tiled), _computing(tiled), _storing(tiled)
-    waits_for_load = any(
-        tiled.loads(memory) > 1 and not tiled.is_double_buffered(memory) for memory in ("activations", "weights")
-    )
-    waits_for_store = not tiled.is_double_buffered("accumulators")
-    alone = load / tiled.loads("activations") + store / tiled.loads("accumulators") + _giving(tiled)
-    if waits_for_load and waits_for_store:
-        return alone + compute + max(load, store)
-    if waits_for_load:
-        return alone + max(load + compute, store)
-    return alone + (max(load, compute + store) if waits_for_store else max(load, compute, store))
+    """Cycles: of the busiest engine, or of the array and of the transfers that it cannot go on beside."""
+    loads, compute, store = _loading(tiled), _computing(tiled), _storing(tiled)
+    load = sum(loads.values())
+    alone = sum(time for memory, time in loads.items() if not tiled.is_double_buffered(memory))
+    stored_alone = 0 if tiled.is_double_buffered("accumulators") else store
+    ramp = load / tiled.loads("activations") + store / tiled.loads("accumulators")
+    return max(load, store, compute + max(alone, stored_alone)) + ramp + _giving(tiled)
 
 
 def _giving(tiled: Tiled) -> int:
@@ -84,20 +79,30 @@ def _comes_whole(tiled: Tiled) -> bool:
     return tiled.layer.groups == 1 and not tiled.is_split and tiled.runs_whole_rows
 
 
-def _loading(tiled: Tiled) -> float:
+def _loading(tiled: Tiled) -> dict[str, float]:
+    """For each memory."""
     dma, layer, tiling = tiled.machine.load, tiled.layer, tiled.tiling
-    rows, pixels = layer.needed(0, tiling.rows), tiled.row_pixels
+    rows, pixels = _average(layer, 0, tiling.rows), _average(layer, 1, tiling.columns)
+    usual, last = tiled.depths
     if _comes_whole(tiled):
-        piece = dma.start_up + rows * -(-pixels * layer.in_channels // dma.bytes_per_cycle)
+        total = dma.start_up + rows * (pixels * layer.in_channels / dma.bytes_per_cycle)
     else:
-        piece = rows * (dma.start_up + pixels * -(-tiling.depth // dma.bytes_per_cycle))
+        beats = (tiled.depth_pieces - 1) * -(-usual // dma.bytes_per_cycle) + -(-last // dma.bytes_per_cycle)
+        total = rows * (tiled.depth_pieces * dma.start_up + pixels * beats)
     if layer.is_padded(0) or layer.is_padded(1):
-        piece += rows * pixels * tiling.depth // tiled.machine.fill_bytes_per_cycle
-    constants = sum(
-        tiled.loads(memory) * (dma.start_up + tiled.footprint(memory) / dma.bytes_per_cycle)
+        total += rows * pixels * layer.in_channels / tiled.machine.fill_bytes_per_cycle
+    times = {
+        memory: tiled.loads(memory) * (dma.start_up + tiled.footprint(memory) / dma.bytes_per_cycle)
         for memory in ("weights", "parameters")
-    )
-    return tiled.loads("activations") * piece + constants
+    }
+    return times | {"activations": tiled.loads("activations") / tiled.depth_pieces * total}
+
+
+def _average(layer: Layer, axis: int, outputs: int) -> float:
+    """Rows (axis 0) or columns (1) of the input that a piece needs, the last and smaller one included."""
+    extent = (layer.out_height, layer.out_width)[axis]
+    count = -(-extent // outputs)
+    return layer.needed(axis, 1) + (extent / count - 1) * layer.strides[axis]
 
 
 def _computing(tiled: Tiled) -> float:
