@@ -110,8 +110,8 @@ def output_bytes(fields: Fields) -> int:
 
 
 def filter_bytes(fields: Fields) -> int:
-    """Of one output channel."""
-    return fields["kernel_height"] * fields["kernel_width"] * (fields["in_channels"] // fields["groups"])
+    """Of one output channel; the device refuses commands without any group, which can be written down all the same."""
+    return fields["kernel_height"] * fields["kernel_width"] * (fields["in_channels"] // max(1, fields["groups"]))
 
 
 def row_bytes(operation: str, fields: Fields) -> int:

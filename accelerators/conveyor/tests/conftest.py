@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from uaccel.accelerator import Accelerator, load_accelerator
 
 CONVEYOR = load_accelerator(str(Path(__file__).resolve().parents[1]))

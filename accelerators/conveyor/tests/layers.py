@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -47,13 +48,14 @@ class Layers:
 
     def fully_connected(self, x: Any, units: int = 0) -> Any:
         depth, units = shape_of(x)[1], units or self.integer(1, 9)
-        attrs = FullyConnectedAttrs(*self._zero_points(2), *self._range())
+        attrs = FullyConnectedAttrs(self._zero_point(), self._zero_point(), *self._range())
         return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
 
     def add(self, x: Any, y: Any) -> Any:
         """``y`` may be an array."""
         multipliers, shifts = self._scales(3, 1)
-        (zero1, zero2, zero3), scales = self._zero_points(3), [(int(m), int(s)) for m, s in zip(multipliers, shifts)]
+        zero1, zero2, zero3 = (self._zero_point() for _ in range(3))
+        scales = [(int(m), int(s)) for m, s in zip(multipliers, shifts, strict=True)]
         attrs = AddAttrs(20, zero1, *scales[0], zero2, *scales[1], zero3, *scales[2], *self._range())
         return get(Add)(x, constant(y) if isinstance(y, np.ndarray) else y, attrs=attrs)
 
@@ -73,7 +75,7 @@ class Layers:
         strides = (self.integer(1, 3), self.integer(1, 3))
         padding = tuple(self.integer(0, 3) for _ in range(4))
         dilation = (self.integer(1, 2), self.integer(1, 2))
-        return Conv2dAttrs(strides, padding, dilation, groups, *self._zero_points(2), *self._range())
+        return Conv2dAttrs(strides, padding, dilation, groups, self._zero_point(), self._zero_point(), *self._range())
 
     def _kernel(self, x: Any, attrs: Conv2dAttrs) -> tuple[int, int]:
         """One that fits into the padded input."""
@@ -97,8 +99,8 @@ class Layers:
         shift = -7 - np.floor(np.log2(terms) / 2) + self.random.integers(-1, 2, count)
         return multiplier.astype(np.int32), shift.astype(np.int32)
 
-    def _zero_points(self, count: int) -> list[int]:
-        return [self.integer(-128, 127) for _ in range(count)]
+    def _zero_point(self) -> int:
+        return self.integer(-128, 127)
 
     def _range(self) -> tuple[int, int]:
         if self.integer(0, 1):

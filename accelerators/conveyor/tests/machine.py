@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from uaccel.accelerator import Region
 from uaccel.accelerator.region import region_of
 from uaccel.reference import Executor
