@@ -17,7 +17,14 @@
 
 #if defined(__GNUC__)
 #define UACCEL_KERNEL static inline __attribute__((always_inline, unused))
+#ifdef __has_attribute
+#if __has_attribute(noipa) /* not even looked into from outside: GCC 12's -fipa-cp drops stores that later layers read */
+#define UACCEL_LAYER static __attribute__((noipa))
+#endif
+#endif
+#ifndef UACCEL_LAYER
 #define UACCEL_LAYER static __attribute__((noinline))
+#endif
 #define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 #else
 #define UACCEL_KERNEL static inline

@@ -22,7 +22,7 @@ SECTION(uaccel_arena);
 SECTION(uaccel_io);
 SECTION(uaccel_device_constants);
 
-static const uint8_t anchor = 0;
+static const uint8_t anchor __attribute__((aligned(64))) = 0; /* so that aligned memory has an aligned address */
 
 struct reach {
     uint8_t *begin;

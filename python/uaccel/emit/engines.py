@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uaccel.emit.ctext import c_type, parameter_literal, wrapped
+from uaccel.emit.ctext import parameter_literal, wrapped
 from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Engine, Layer
@@ -42,18 +42,16 @@ def _indented(text: str) -> str:
 
 
 def _arguments(layer: Layer, pool: ConstantPool, index: int, call: KernelCall) -> list[str]:
-    """Pointers are cast: a driver's prototype says const where its author thought of it."""
+    """Pointers are cast to ``void *``: drivers say const where they like, and int where int32_t is a long."""
     found = []
     for position, argument in enumerate(call.arguments):
         if isinstance(argument, (int, float)):
             found.append(parameter_literal(argument))
         elif isinstance(argument, Constant):
-            found.append(f"({c_type(str(argument.data.dtype))} *){pool.symbol(layer, index, position)}")
+            found.append(f"(void *){pool.symbol(layer, index, position)}")
         elif isinstance(argument, (Input, Output)):
-            values = layer.inputs if isinstance(argument, Input) else layer.outputs
             where = address(layer, argument)
-            cast = c_type(values[argument.index].info.dtype)
-            found.append(f"({cast} *){where}" if where.isidentifier() else f"({cast} *)({where})")
+            found.append(f"(void *){where}" if where.isidentifier() else f"(void *)({where})")
         else:
             found.append(address(layer, argument))
     return found
