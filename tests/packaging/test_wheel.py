@@ -97,6 +97,19 @@ def test_a_model_compiles_and_runs_outside_the_repository(environment: Path, tmp
     assert (tmp_path / "out.tar").stat().st_size > 0
 
 
+def test_accelerators_come_with_the_wheel(environment: Path, tmp_path: Path) -> None:
+    """Its own, driver and device model included, and the beginning of one's own."""
+    uaccel = environment / "bin" / "uaccel"
+    for row in report(environment, tmp_path, "accelerators")["accelerators"]:
+        assert row["error"] is None
+        assert Path(row["folder"]).is_relative_to(environment)
+    run(uaccel, "new", "accelerator", "mine", cwd=tmp_path)
+    command = (uaccel, "run", "mine/tests/model.tflite", "--accelerator", "./mine", "--verify", "--json")
+    result = json.loads(run(*command, cwd=tmp_path))
+    assert result["verify"]["bit_exact"] is True
+    assert [layer["calls"] for layer in result["layers"] if layer["engine"] == "mine"] == [1, 1, 1]
+
+
 def test_the_pytest_plugin_is_there_once_uaccel_is_installed(environment: Path, tmp_path: Path) -> None:
     model = ROOT / "tests" / "models" / "gesture.tflite"
     (tmp_path / "test_it.py").write_text(f"""
