@@ -88,6 +88,20 @@ def is_tuple_get_item(expr: Any) -> bool:
     return isinstance(expr, relax.TupleGetItem)
 
 
+def is_operator_call(expr: Any) -> bool:
+    """A call of an operator with a name; not of a function or of a variable."""
+    return is_call(expr) and isinstance(expr.op, Op)
+
+
+def is_module(value: Any) -> bool:
+    return isinstance(value, tvm.IRModule)
+
+
+def is_expression(value: Any) -> bool:
+    """What a variable can be bound to."""
+    return isinstance(value, relax.Expr)
+
+
 def is_region_call(expr: Any) -> bool:
     """A call of a function of the module, rather than of an operator."""
     return is_call(expr) and isinstance(expr.op, tvm.ir.GlobalVar)
@@ -142,20 +156,30 @@ def function_of_bindings(
     """A private Relax function; ``body`` gets the open block and returns the result."""
     builder = relax.BlockBuilder()
     with builder.function(name, parameters, attrs=attributes, private=True):
-        with builder.dataflow():
-            result = builder.emit_output(body(FunctionBlock(builder)))
-        builder.emit_func_output(result)
+        _emit_body(builder, body)
     (function,) = builder.get().functions.values()
     return function
+
+
+def _emit_body(builder: Any, body: Callable[[FunctionBlock], Any]) -> None:
+    """The body of an open function; where making it fails the function is closed first, or TVM complains on stderr."""
+    failure: Exception | None = None
+    with builder.dataflow():
+        try:
+            value = body(FunctionBlock(builder))
+        except Exception as error:
+            failure, value = error, relax.Tuple([])
+        result = builder.emit_output(value)
+    builder.emit_func_output(result)
+    if failure is not None:
+        raise failure
 
 
 def replace_main(parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
     """A module with a new ``main``; ``body`` may add functions to the open block's module."""
     builder = relax.BlockBuilder()
     with builder.function("main", list(parameters)):
-        with builder.dataflow():
-            result = builder.emit_output(body(FunctionBlock(builder)))
-        builder.emit_func_output(result)
+        _emit_body(builder, body)
     return builder.get()
 
 
@@ -188,7 +212,10 @@ def bindings_of(function: Any) -> tuple[list[Any], list[tuple[Any, Any]], Any]:
                 meant[binding.var] = value
             else:
                 pairs.append((binding.var, value))
-    return list(function.params), pairs, relax_substitute(function.body.body, meant)
+    result = relax_substitute(function.body.body, meant)
+    if pairs and is_tuple(pairs[-1][1]) and result.same_as(pairs[-1][0]):
+        result = pairs.pop()[1]  # the variable that a block gives out stands for several
+    return list(function.params), pairs, result
 
 
 def main_bindings(module: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from uaccel.accelerator.expansion import Expansion
 from uaccel.accelerator.lowered import Lowered
 from uaccel.accelerator.patterns import operators_of, pattern, why_never
 from uaccel.accelerator.region import Region
-from uaccel.errors import AcceleratorError
 from uaccel.ops.kernel import KernelCall
 
 Lower = Callable[[Region], "Lowered | KernelCall | Sequence[KernelCall]"]
@@ -65,6 +63,9 @@ class Accelerator:
     ``headers`` are the driver's, which generated code includes. ``tolerance``: how far outputs may be from the exact
     meaning, as a number of steps of the tensor's type (of the last digits: relative, for float); 0 claims exactness.
     ``alignment``: of every address that the device is given, in bytes. ``memories``: on-chip memories, in bytes.
+
+    Passes of the designers' own: ``before_partition`` over the whole module, ``on_region`` over each claimed region,
+    seen as a module with ``main``, ``after_lowering`` over the program of layers. Inputs and outputs stay as they are.
     """
 
     name: str
@@ -105,52 +106,3 @@ class Accelerator:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in (".c", ".h") and path.is_file())
-
-
-def validate(accelerator: Accelerator, file: Path) -> None:
-    """Complain about what can be seen to be wrong before any model is compiled."""
-
-    def wrong(what: str) -> AcceleratorError:
-        return AcceleratorError(f"{file}: {what}")
-
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", accelerator.name) or accelerator.name == "cpu":
-        raise wrong(
-            f"the accelerator's name '{accelerator.name}' cannot be used; "
-            "wanted lower-case letters, digits and underscores, a letter first, and not 'cpu'"
-        )
-    if not accelerator.operations:
-        raise wrong("it has no operations; list at least one, or nothing can be offloaded")
-    repeated = _repeated(operation.name for operation in accelerator.operations)
-    if repeated:
-        raise wrong(f"two operations are called '{repeated}'; names must differ")
-    for operation in accelerator.operations:
-        if operation.lower is None and accelerator.stream is None:
-            raise wrong(
-                f"operation '{operation.name}' has no 'lower', and the accelerator no 'stream' that would take it"
-            )
-    if accelerator.alignment < 1 or accelerator.alignment & (accelerator.alignment - 1):
-        raise wrong(f"alignment {accelerator.alignment} is no power of two")
-    if accelerator.tolerance < 0:
-        raise wrong(f"tolerance {accelerator.tolerance} is negative; 0 claims exactness")
-    _validate_files(accelerator, wrong)
-
-
-def _validate_files(accelerator: Accelerator, wrong: Callable[[str], AcceleratorError]) -> None:
-    if not any(path.suffix == ".c" for path in accelerator.drivers):
-        raise wrong(f"its driver is missing: no C file in {accelerator.folder / 'driver'}")
-    if not any(path.suffix == ".c" for path in accelerator.devices):
-        raise wrong(f"its device model is missing: no C file in {accelerator.folder / 'device'}")
-    if not accelerator.headers:
-        raise wrong("'headers' is empty; name the driver's headers that declare what 'lower' calls")
-    for header in accelerator.headers:
-        if not (accelerator.folder / "driver" / header).is_file():
-            raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
-
-
-def _repeated(names: Iterable[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import re
 import sys
 import types
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.accelerator.description import Accelerator, validate
+from uaccel.accelerator.description import Accelerator
+from uaccel.accelerator.validate import validate
+from uaccel.accelerator.vendor import FAILURES, described
 from uaccel.errors import AcceleratorError
 from uaccel.resources import data_dir
 from uaccel.suggest import did_you_mean
@@ -31,7 +34,7 @@ def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
         if other is not None and other.folder == accelerator.folder:
             raise AcceleratorError(f"accelerator '{name}' is given twice; name it once")
         if other is not None:
-            raise _clash(accelerator.name, other.folder / FILE, accelerator.folder / FILE)
+            raise _clash(accelerator.name, str(other.folder / FILE), str(accelerator.folder / FILE))
         found[accelerator.name] = accelerator
     return list(found.values())
 
@@ -41,12 +44,14 @@ def load_accelerator(name: str) -> Accelerator:
     if is_path(name):
         return from_folder(_folder_of(Path(name)))
     bundled, installed = bundled_folders(), installed_entries()
-    if name in bundled and name in installed:
-        raise _clash(name, bundled[name] / FILE, Path(_origin(installed[name])))
+    origins = [str(bundled[name] / FILE)] if name in bundled else []
+    origins += [_origin(entry) for entry in installed.get(name, ())]
+    if len(origins) > 1:
+        raise _clash(name, *origins[:2])
     if name in bundled:
         return from_folder(bundled[name])
     if name in installed:
-        return _from_entry_point(installed[name])
+        return _from_entry_point(installed[name][0])
     known = sorted({*bundled, *installed})
     raise AcceleratorError(
         f"no accelerator '{name}'{did_you_mean(name, known)}; there are: {', '.join(known) or 'none'}; "
@@ -64,17 +69,17 @@ def bundled_folders() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(data_dir("accelerators").glob(f"*/{FILE}"))}
 
 
-def installed_entries() -> dict[str, EntryPoint]:
-    """What other packages install, by name; a name that two of them take is an error."""
-    found: dict[str, EntryPoint] = {}
+def installed_entries() -> dict[str, list[EntryPoint]]:
+    """What other packages install, by name; a name that several of them take can be used for none."""
+    found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
-        if entry.name in found and found[entry.name].value != entry.value:
-            raise _clash(entry.name, Path(_origin(found[entry.name])), Path(_origin(entry)))
-        found[entry.name] = entry
+        others = found.setdefault(entry.name, [])
+        if all(other.value != entry.value for other in others):  # a package may be found twice
+            others.append(entry)
     return found
 
 
-def _clash(name: str, one: Path, other: Path) -> AcceleratorError:
+def _clash(name: str, one: str, other: str) -> AcceleratorError:
     return AcceleratorError(f"two accelerators are called '{name}': {one} and {other}; rename one of them")
 
 
@@ -94,17 +99,16 @@ def _folder_of(path: Path) -> Path:
 
 def from_folder(folder: Path) -> Accelerator:
     """The accelerator that a folder describes; its modules may import each other relatively."""
-    package = f"uaccel_accelerator_{folder.name}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+    name = re.sub(r"\W", "_", folder.name)
+    package = f"uaccel_accelerator_{name}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
     if package not in sys.modules:
         parent = types.ModuleType(package)
         parent.__path__ = [str(folder)]
         sys.modules[package] = parent
     try:
         module = importlib.import_module(f"{package}.{Path(FILE).stem}")
-    except AcceleratorError:
-        raise
-    except Exception as error:  # whatever a vendor's file raises
-        raise AcceleratorError(f"{folder / FILE} cannot be imported: {_where(error, folder)}") from error
+    except FAILURES as error:
+        raise AcceleratorError(f"{folder / FILE} cannot be imported: {described(error, folder)}") from error
     return _checked(getattr(module, VARIABLE, None), folder, folder / FILE)
 
 
@@ -112,8 +116,10 @@ def _from_entry_point(entry: EntryPoint) -> Accelerator:
     try:
         value: Any = entry.load()
         module = sys.modules[entry.module]
-    except Exception as error:
-        raise AcceleratorError(f"accelerator '{entry.name}' of {_origin(entry)} cannot be imported: {error}") from error
+    except FAILURES as error:
+        raise AcceleratorError(
+            f"accelerator '{entry.name}' of {_origin(entry)} cannot be imported: {described(error, _home(error))}"
+        ) from error
     file = Path(module.__file__ or entry.module)
     accelerator = _checked(value, file.parent, file)
     if accelerator.name != entry.name:
@@ -133,13 +139,9 @@ def _checked(value: Any, folder: Path, file: Path) -> Accelerator:
     return accelerator
 
 
-def _where(error: Exception, folder: Path) -> str:
-    """The error with the line of the vendor's file that it came from."""
-    trace, line = error.__traceback__, ""
-    while trace is not None:
-        file = Path(trace.tb_frame.f_code.co_filename)
-        if folder in file.parents:
-            line = f" ({file.name}, line {trace.tb_lineno})"
+def _home(error: BaseException) -> Path:
+    """The folder of the file that an error comes from."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    text = str(error).splitlines()
-    return f"{type(error).__name__}: {text[0] if text else 'no message'}{line}"
+    return Path(trace.tb_frame.f_code.co_filename).parent if trace is not None else Path()

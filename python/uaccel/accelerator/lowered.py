@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, SupportsFloat, SupportsIndex
 
-from uaccel.ops.kernel import Argument, Definition, KernelCall
+import numpy as np
+
+from uaccel.ops.kernel import Argument, Constant, Definition, Input, KernelCall, Output, Scratch
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,25 @@ class Lowered:
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
 
 
-def library_call(function: str, *arguments: Argument | int | float) -> KernelCall:
+def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsFloat) -> KernelCall:
     """``function(arguments...)``: tensors by address, numbers as they are; it returns 0 or an error code."""
-    return KernelCall(function, "", "", {}, tuple(arguments), checked=True)
+    if not str(function).isidentifier():
+        raise TypeError(f"library_call: {function!r} is no name of a C function")
+    made = tuple(_argument(function, number, argument) for number, argument in enumerate(arguments, 1))
+    return KernelCall(function, "", "", {}, made, checked=True)
+
+
+def _argument(function: str, number: int, value: Any) -> Argument | int | float:
+    """Numpy's numbers as Python's: C must not depend on how somebody computed them."""
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    if isinstance(value, Constant) and not isinstance(value.data, np.ndarray):
+        raise TypeError(f"argument {number} of {function}: Constant({value.role!r}) holds no numpy array")
+    if isinstance(value, (Input, Output, Constant, Scratch)):
+        return value
+    raise TypeError(
+        f"argument {number} of {function} is {type(value).__name__}; wanted Input(i), Output(i), "
+        "Constant(role, array), Scratch(offset) or a number"
+    )

@@ -41,9 +41,12 @@ def pattern(operator: str, *operands: Any) -> Any:
         raise ValueError(f"there is no operator '{operator}'{did_you_mean(name, known)}") from None
     if not operands:
         return anything
-    count = arity(anything)
-    rest = [wildcard() for _ in range(max(0, count - len(operands)))]
-    return CallPattern(anything.op, [*operands, *rest], False)
+    for number, operand in enumerate(operands, 1):
+        if not isinstance(operand, (str, DFPattern)):
+            raise TypeError(f"operand {number} of {name} is {operand!r}, wanted a pattern or an operator's name")
+    stated = [pattern(operand) if isinstance(operand, str) else operand for operand in operands]
+    rest = [wildcard() for _ in range(max(0, arity(anything) - len(stated)))]
+    return CallPattern(anything.op, [*stated, *rest], False)
 
 
 def full_name(operator: str) -> str:
@@ -77,11 +80,8 @@ def _call_never(call: Any) -> str | None:
     wanted = arity(call)
     if call.args and wanted >= 0 and len(call.args) != wanted:
         return f"{operator.name} takes {wanted} operands and the pattern has {len(call.args)}"
-    for argument in call.args:
-        reason = _call_never(argument) if isinstance(argument, CallPattern) else None
-        if reason is not None:
-            return reason
-    return None
+    reasons = (why_never(argument) for argument in call.args if isinstance(argument, CallPattern | OrPattern))
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def operators_of(candidate: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,9 +93,14 @@ class Region:
 Bindings = Sequence[tuple[Any, Any]]
 
 
-def region_of(bindings: Bindings, inputs: Sequence[Any], outputs: Sequence[Any]) -> Region:
-    """The region of these bindings, in their order; ``inputs`` and ``outputs`` are variables."""
-    calls = tuple(op_call(var, expr, bindings) for var, expr in bindings if is_call(expr))
+def region_of(
+    bindings: Bindings, inputs: Sequence[Any], outputs: Sequence[Any], names: Mapping[str, str] | None = None
+) -> Region:
+    """The region of these bindings, in their order; ``inputs`` and ``outputs`` are variables.
+
+    ``names``: what calls are called by the names of their variables, where that is something else.
+    """
+    calls = tuple(op_call(var, expr, bindings, names) for var, expr in bindings if is_call(expr))
     return Region(calls, _tensors(inputs), _tensors(outputs))
 
 
@@ -103,7 +108,7 @@ def _tensors(variables: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(Tensor(var.name, info_of(var)) for var in variables)
 
 
-def op_call(var: Any, expr: Any, bindings: Bindings) -> OpCall:
+def op_call(var: Any, expr: Any, bindings: Bindings, names: Mapping[str, str] | None = None) -> OpCall:
     """The facts of one binding; ``bindings`` tell what the fields of its result are called."""
     operands, sources = [], []
     for argument in tensor_arguments(expr.args):
@@ -117,7 +122,8 @@ def op_call(var: Any, expr: Any, bindings: Bindings) -> OpCall:
     attrs: Any = plain_attributes(expr) if operator is None else operator.attrs_of(expr)
     site = Site(attrs, tuple(operands), outputs)
     macs = plain_macs(expr, site) if operator is None else operator.macs(site)
-    return OpCall(var.name, expr.op.name, attrs, site.operands, outputs, tuple(sources), results, macs)
+    name = (names or {}).get(var.name, var.name)
+    return OpCall(name, expr.op.name, attrs, site.operands, outputs, tuple(sources), results, macs)
 
 
 def _field_names(var: Any, count: int, bindings: Bindings) -> tuple[str, ...]:

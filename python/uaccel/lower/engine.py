@@ -4,69 +4,115 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from uaccel.accelerator import Lowered
-from uaccel.accelerator.region import tensor_arguments
-from uaccel.errors import AcceleratorError, UaccelError
-from uaccel.lower.program import Covered
+from uaccel.accelerator import Accelerator, Lowered
+from uaccel.accelerator.region import Region, tensor_arguments
+from uaccel.accelerator.vendor import vendors
+from uaccel.errors import AcceleratorError
+from uaccel.lower.program import Covered, Program
 from uaccel.model import Origin
 from uaccel.ops.base import Operand, info_of, short_name, type_info
 from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 from uaccel.partition import EngineCall
+from uaccel.partition.passes import pass_name
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_tuple, is_tuple_get_item, is_var
 
 SCRATCH_ALIGNMENT = 16
+OWN_FILES = ("region.json", "constants.npz", "source.c")
+"""What a dump of a region holds besides the vendor's artefacts."""
 
 
 @dataclass(frozen=True)
 class EngineStep:
     """What an engine's call becomes."""
 
+    op: str
     lowered: Lowered
     kernel: Kernel
     reason: str
     covers: tuple[Covered, ...]
 
 
-def engine_step(call: EngineCall, origins: Mapping[str, Origin]) -> EngineStep:
-    """Ask the accelerator's description for the calls; what goes wrong in it is told with its place."""
-    accelerator, region = call.accelerator, call.region
-    try:
-        lowered = accelerator.lower(call.operation, region)
-    except UaccelError:
-        raise
-    except Exception as error:  # whatever a vendor's function raises
-        what = f"operation '{call.operation.name}'" if call.operation else "the stream"
-        raise AcceleratorError(
-            f"{accelerator.folder}: lowering {call.layer} by {what} failed: {type(error).__name__}: {error}"
-        ) from error
-    _require_known_arguments(call, lowered)
-    kernel = Kernel(accelerator.name, lowered.calls, scratch=lowered.scratch)
+def engine_step(call: EngineCall, origins: Mapping[str, Origin], reasons: Mapping[str, str]) -> EngineStep:
+    """Ask the accelerator's description for the calls; ``origins`` and ``reasons`` by layer of the model."""
+    accelerator = call.accelerator
+    what = f"lower of operation '{call.operation.name}'" if call.operation and call.operation.lower else "stream"
+    with vendors(accelerator.folder, f"{what}, given {call.layer},"):
+        lowered = accelerator.lower(call.operation, call.region)
+    complaint = complaint_about(lowered, call.region)
+    if complaint:
+        raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
     covers = tuple(
-        Covered(c.name, short_name(c.op), origins.get(c.name, Origin(-1, c.op, c.name)), c.output, c.macs)
+        Covered(
+            c.name,
+            short_name(c.op),
+            origins.get(c.name, Origin(-1, c.op, c.name)),
+            c.output,
+            c.macs,
+            reasons.get(c.name, ""),
+        )
         for c in call.covers
     )
+    why = dict.fromkeys(covered.reason for covered in covers if covered.reason)
     functions = ", ".join(dict.fromkeys(c.function for c in lowered.calls))
-    return EngineStep(lowered, kernel, f"driver function {functions} of {accelerator.name}", covers)
+    return EngineStep(
+        covers[0].op if len(covers) == 1 else "region" if covers else short_name(call.region.root.op),
+        lowered,
+        Kernel(accelerator.name, lowered.calls, scratch=lowered.scratch),
+        "; ".join([*why, f"driver function{'s' if ', ' in functions else ''} {functions}"]),
+        covers,
+    )
 
 
-def _require_known_arguments(call: EngineCall, lowered: Lowered) -> None:
+def complaint_about(lowered: Any, region: Region) -> str:
+    """What is wrong with what a vendor's function made; empty where nothing is."""
+    if not lowered.calls or not all(isinstance(made, KernelCall) for made in lowered.calls):
+        return "no calls; wanted library_call(...)s, one at least"
+    if not isinstance(lowered.scratch, int) or lowered.scratch < 0:
+        return f"scratch={lowered.scratch!r}; wanted a number of bytes"
+    if lowered.source is not None and not isinstance(lowered.source, Definition):
+        return f"source={lowered.source!r}; wanted Definition(name, C, headers)"
+    for name, content in lowered.artefacts.items():
+        if not isinstance(name, str) or Path(name).name != name or name in OWN_FILES:
+            return f"an artefact called {name!r}; wanted a plain file name, and not {' or '.join(OWN_FILES)}"
+        if not isinstance(content, (str, bytes)):
+            return f"artefact {name} as {type(content).__name__}; wanted text or bytes"
+    return next(filter(None, (_complaint_about_call(made, lowered, region) for made in lowered.calls)), "")
+
+
+def _complaint_about_call(made: KernelCall, lowered: Lowered, region: Region) -> str:
     """What a vendor's function names must be there."""
-    for made in lowered.calls:
-        for argument in made.arguments:
-            count = len(call.region.inputs) if isinstance(argument, Input) else len(call.region.outputs)
-            if isinstance(argument, (Input, Output)) and not 0 <= argument.index < count:
-                side = type(argument).__name__.lower()
+    for argument in made.arguments:
+        if isinstance(argument, (Input, Output)):
+            side, tensors = ("input", region.inputs) if isinstance(argument, Input) else ("output", region.outputs)
+            if not 0 <= argument.index < len(tensors):
+                return f"{made.function} with {side} {argument.index}, and the region has {len(tensors)}"
+            if not 0 <= argument.offset < max(1, tensors[argument.index].info.size):
+                return f"{made.function} with {side} {argument.index} from byte {argument.offset}, which it has not"
+        elif isinstance(argument, Scratch) and not 0 <= argument.offset < lowered.scratch:
+            return (
+                f"{made.function} with scratch memory from byte {argument.offset}, and asks for {lowered.scratch} bytes"
+            )
+    return ""
+
+
+def after_lowering(program: Program, accelerators: Sequence[Accelerator]) -> Program:
+    """The vendors' passes over the layers; the model's inputs and outputs stay as they are."""
+    for accelerator in accelerators:
+        for change in accelerator.after_lowering:
+            what = f"after_lowering pass '{pass_name(change)}'"
+            with vendors(accelerator.folder, what):
+                changed = change(program)
+            if not isinstance(changed, Program):
                 raise AcceleratorError(
-                    f"{call.accelerator.folder}: {made.function} of layer {call.layer} is given {side} "
-                    f"{argument.index}, and the region has {count}"
+                    f"{accelerator.folder}: {what} returned {type(changed).__name__}; wanted the program"
                 )
-            if isinstance(argument, Scratch) and argument.offset >= lowered.scratch:
-                raise AcceleratorError(
-                    f"{call.accelerator.folder}: {made.function} of layer {call.layer} is given scratch memory at "
-                    f"{argument.offset}, and asks for {lowered.scratch} bytes of it"
-                )
+            if (changed.inputs, changed.outputs) != (program.inputs, program.outputs):
+                raise AcceleratorError(f"{accelerator.folder}: {what} changed the model's inputs or outputs; keep them")
+            program = changed
+    return program
 
 
 Choose = Callable[[Any, tuple[Operand, ...], str], "tuple[Kernel, Definition | None]"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import InternalError
-from uaccel.lower.engine import engine_step, on_cpu
+from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
@@ -17,6 +17,7 @@ from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_in
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rules import layout_kernels
 from uaccel.partition import Partitioned
+from uaccel.partition.names import part_name
 from uaccel.tvm_api import (
     is_call,
     is_constant,
@@ -34,11 +35,7 @@ Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
 
 def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False) -> Program:
     """The program; with ``cpu_fallback`` the CPU computes what an accelerator fails at."""
-    program = _Lowering(partitioned, name, cpu_fallback).program()
-    for accelerator in partitioned.accelerators:
-        for change in accelerator.after_lowering:
-            program = change(program)
-    return program
+    return after_lowering(_Lowering(partitioned, name, cpu_fallback).program(), partitioned.accelerators)
 
 
 @dataclass
@@ -64,6 +61,7 @@ class _Lowering:
         self.layers: list[Layer] = []
         self.value_names = UniqueNames()
         self.layer_names = UniqueNames()
+        self.names_of_model = {b: self.layer_names.take(name) for b, name in partitioned.layer_names.items()}
 
     def program(self) -> Program:
         parameters, bindings = main_bindings(self.model.module)
@@ -116,17 +114,18 @@ class _Lowering:
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
         inputs = tuple(a for a in arguments if isinstance(a, Value))
         if is_region_call(expr):
-            self._append_engine(layer_name, expr.op, inputs, outputs)
+            self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
             step = choose(expr, operands, infos, f"{self.name}_{layer_name}")
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
             self._append(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
 
-    def _append_engine(self, name: str, function: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
+    def _append_engine(
+        self, name: str, origin: Origin | None, function: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
+    ) -> None:
         call = self.partitioned.calls[function.name_hint]
-        step = engine_step(call, self.model.origins)
-        last = step.covers[-1]
+        step = engine_step(call, self.partitioned.origins, self.reasons)
         otherwise: tuple[Kernel | None, Definition | None] = (None, None)
         if self.cpu_fallback:
             otherwise = on_cpu(self.model.module[function], _kernel_of, f"{self.name}_{name}_on_cpu")
@@ -134,10 +133,10 @@ class _Lowering:
             Layer(
                 index=len(self.layers),
                 name=name,
-                op=last.op if len(step.covers) == 1 else "region",
+                op=step.op,
                 engine=call.accelerator.name,
-                reason=f"{self.reasons.get(last.name, 'claimed')}; {step.reason}",
-                origin=last.origin,
+                reason=step.reason,
+                origin=origin or Origin(-1, step.op, name),
                 inputs=inputs,
                 outputs=outputs,
                 kernel=step.kernel,
@@ -151,38 +150,32 @@ class _Lowering:
         )
 
     def _layer_name(self, name: str, call: Any) -> str:
-        """The binding's name; one of TVM's making is called after its operator and where it comes from."""
-        given = self.partitioned.layer_names.get(name)
-        if given is not None:
-            return self.layer_names.take(c_identifier(given))
+        """The model's name for it; what the partition added is called after its operator and where it comes from."""
+        if name in self.names_of_model:
+            return self.names_of_model[name]
         origin = self.model.origins.get(name)
-        if origin is not None and name not in self.model.tensors:
-            name = f"{call.op.name.rpartition('.')[2]}_{origin.index}"
-        return self.layer_names.take(c_identifier(name))
+        return self.layer_names.take(c_identifier(name) if origin is None else part_name(call, origin.index))
 
     def _append(
         self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> None:
+        refused = self.reasons.get(name, "") if self.partitioned.accelerators else ""
         self.layers.append(
             Layer(
                 index=len(self.layers),
                 name=name,
                 op=step.op,
                 engine=CPU,
-                reason=self._reason(name, step.reason),
+                reason=f"{step.reason}; {refused}" if refused else step.reason,
                 origin=origin,
                 inputs=inputs,
                 outputs=outputs,
                 kernel=step.kernel,
                 macs=step.macs,
                 definition=step.definition,
+                refused=refused,
             )
         )
-
-    def _reason(self, name: str, kernel: str) -> str:
-        """Why the CPU: only worth a word where an accelerator was asked."""
-        why = self.reasons.get(name) if self.partitioned.accelerators else None
-        return f"{kernel}; {why}" if why else kernel
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
         """Every output needs bytes of its own: copy what is an input, a constant, or shares another output's."""

@@ -34,6 +34,8 @@ class Covered:
     origin: Origin
     output: TensorInfo
     macs: int
+    reason: str = ""
+    """Why the accelerator computes it."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Layer:
 
     Of an accelerator's layer ``covers`` are the model's operators, ``otherwise`` is what the CPU does when the
     accelerator fails (None: the run fails then), and ``artefacts`` are files about it for a reader.
+    ``refused`` says why no accelerator that was asked computes a layer of the CPU's.
     """
 
     index: int
@@ -73,6 +76,7 @@ class Layer:
     otherwise: Kernel | None = None
     otherwise_definition: Definition | None = None
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
+    refused: str = ""
 
     @property
     def is_view(self) -> bool:

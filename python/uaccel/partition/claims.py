@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from uaccel.accelerator import Accelerator, Operation
 from uaccel.accelerator.region import Region, region_of
+from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
 from uaccel.ops.base import short_name
 from uaccel.partition.graph import RESULT, Graph
@@ -84,23 +86,37 @@ def _ask(
     inputs, outputs = graph.boundary(members)
     if any(is_tuple_type(var) for var in (*inputs, *outputs)):
         return Rejection(accelerator.name, operation.name, "a tuple of tensors goes in or out of it as a whole")
-    region = region_of([graph.bindings[i] for i in sorted(members)], inputs, outputs)
+    region = region_of([graph.bindings[i] for i in sorted(members)], inputs, outputs, graph.names)
     reason = _checked(accelerator, operation, region)
     if reason is not None:
         return Rejection(accelerator.name, operation.name, reason)
-    cost = operation.cost(region) if operation.cost is not None else None
-    return Claim(accelerator, operation, index, members, region, cost)
+    return Claim(accelerator, operation, index, members, region, _cost(accelerator, operation, region))
 
 
 def _checked(accelerator: Accelerator, operation: Operation, region: Region) -> str | None:
-    """The accelerator's own word; what goes wrong inside of it is the description's fault."""
-    try:
-        return operation.check(region)
-    except Exception as error:  # whatever a vendor's function raises
+    """The accelerator's own word."""
+    what = f"check of operation '{operation.name}'"
+    with vendors(accelerator.folder, f"{what}, asked about {region.root},"):
+        reason: Any = operation.check(region)
+    if reason is None or (isinstance(reason, str) and reason.strip()):
+        return " ".join(reason.split()) if reason else None
+    raise AcceleratorError(
+        f"{accelerator.folder}: {what} answered {reason!r} about {region.root}; wanted None, or the reason why not"
+    )
+
+
+def _cost(accelerator: Accelerator, operation: Operation, region: Region) -> float | None:
+    """In cycles, None where the accelerator states none."""
+    if operation.cost is None:
+        return None
+    what = f"cost of operation '{operation.name}'"
+    with vendors(accelerator.folder, f"{what}, asked about {region.root},"):
+        cost = float(operation.cost(region))
+    if not 0 <= cost < math.inf:
         raise AcceleratorError(
-            f"{accelerator.folder}: the check of operation '{operation.name}' failed on {region.root}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+            f"{accelerator.folder}: {what} of {region.root} is {cost}; wanted the device's cycles, from 0"
+        )
+    return cost
 
 
 def _used_elsewhere(graph: Graph, members: frozenset[int], root: int) -> str:
@@ -108,7 +124,7 @@ def _used_elsewhere(graph: Graph, members: frozenset[int], root: int) -> str:
     for index in sorted(members - {root}):
         outside = graph.users[index] - members
         if outside and root not in graph.uses[index]:
-            user = next(iter(sorted(outside)))
+            user = min(outside)
             who = "the model's output" if user == RESULT else graph.name(user)
             return f"its part {graph.name(index)} is needed by {who} as well"
     return ""

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.tvm_api import is_call, is_tuple, is_tuple_get_item, is_var, main_bindings, main_result
+from uaccel.tvm_api import (
+    is_call,
+    is_operator_call,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    main_bindings,
+    main_result,
+)
 
 RESULT = -1
 """Stands for the function's result among the users of a binding."""
@@ -15,21 +23,35 @@ RESULT = -1
 
 @dataclass(frozen=True)
 class Graph:
-    """``uses[i]``: the bindings that binding i reads. ``users[i]``: those that read it, ``RESULT`` among them."""
+    """``uses[i]``: the bindings that binding i reads. ``users[i]``: those that read it, ``RESULT`` among them.
+
+    ``names``: what layers are called, by the name of their binding.
+    """
 
     parameters: Sequence[Any]
     bindings: Sequence[tuple[Any, Any]]
     result: Any
     uses: Sequence[frozenset[int]]
     users: Sequence[frozenset[int]]
+    names: Mapping[str, str]
 
     def name(self, index: int) -> str:
-        return str(self.bindings[index][0].name)
+        """Of the layer; what is no layer has its binding's."""
+        binding = str(self.bindings[index][0].name)
+        return self.names.get(binding, binding)
 
     def is_operator(self, index: int) -> bool:
         """A call of an operator; not a tuple or a field of one, which are no work."""
-        expr = self.bindings[index][1]
-        return is_call(expr) and hasattr(expr.op, "name") and not is_var(expr.op)
+        return is_operator_call(self.bindings[index][1])
+
+    def operators(self, members: Iterable[int]) -> list[int]:
+        """Those of the members that are work, in order."""
+        return [index for index in sorted(members) if self.is_operator(index)]
+
+    def region_name(self, members: Iterable[int]) -> str:
+        """The name of the layer that these become together."""
+        first, *_, last = (self.name(index) for index in self.operators(members) * 2)
+        return first if first == last else f"{first}_to_{last}"
 
     def boundary(self, members: Iterable[int]) -> tuple[list[Any], list[Any]]:
         """The variables that members read from outside, and those of their own that are read outside."""
@@ -48,7 +70,8 @@ class Graph:
         return frozenset(found)
 
 
-def graph_of(module: Any) -> Graph:
+def graph_of(module: Any, names: Mapping[str, str]) -> Graph:
+    """Of ``main``."""
     parameters, bindings = main_bindings(module)
     position = {var: index for index, (var, _) in enumerate(bindings)}
     uses = [frozenset(position[var] for var in variables(expr) if var in position) for _, expr in bindings]
@@ -60,7 +83,7 @@ def graph_of(module: Any) -> Graph:
     for var in variables(result):
         if var in position:
             users[position[var]].add(RESULT)
-    return Graph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))])
+    return Graph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))], names)
 
 
 def variables(expr: Any) -> Iterable[Any]:

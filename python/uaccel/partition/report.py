@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ def decisions_of(
     regions = {index: group for group in groups for index in group.members if group.claims}
     found = []
     for index in filter(graph.is_operator, range(len(graph.bindings))):
-        call = op_call(*graph.bindings[index], graph.bindings)
+        call = op_call(*graph.bindings[index], graph.bindings, graph.names)
         claim = engine.get(index)
         rejections = [*claims.rejections.get(index, ())]
         rejections += _passed_over(index, claims, claim, constraints, how)
@@ -92,10 +92,9 @@ def _cycles(claim: Claim | None, index: int) -> float | None:
 
 
 def _region_name(graph: Graph, group: Group | None) -> str:
-    if group is None or len([i for i in group.members if graph.is_operator(i)]) < 2:
-        return ""
-    members = [index for index in sorted(group.members) if graph.is_operator(index)]
-    return f"{graph.name(members[0])}_to_{graph.name(members[-1])}"
+    """Of a region of several layers."""
+    members = graph.operators(group.members) if group is not None else []
+    return graph.region_name(members) if len(members) > 1 else ""
 
 
 def _passed_over(
@@ -136,8 +135,3 @@ def _why(call: OpCall, claim: Claim | None, pinned: str | None, rejections: Sequ
     if not asked:
         return "no accelerator was asked"
     return "; ".join(f"{r.accelerator}: {r.reason}" for r in rejections)
-
-
-def reasons_by_layer(decisions: Sequence[Decision]) -> Mapping[str, str]:
-    """For lookup by the layer's name."""
-    return {decision.layer: decision.reason for decision in decisions}

@@ -8,21 +8,24 @@ from typing import Any
 
 from uaccel.accelerator import Accelerator, Expansion, Operation
 from uaccel.accelerator.region import OpCall, Region, region_of
+from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
 from uaccel.ops.base import info_of
 from uaccel.partition.graph import Graph, variables
+from uaccel.partition.passes import changed
 from uaccel.partition.regions import Group
 from uaccel.tvm_api import (
     FunctionBlock,
     add_function,
     bindings_of,
     function_of_bindings,
+    is_expression,
+    is_tuple_type,
     is_var,
     module_of,
     relax,
     relax_substitute,
     replace_main,
-    same_type,
 )
 
 
@@ -30,7 +33,8 @@ from uaccel.tvm_api import (
 class EngineCall:
     """What one accelerator computes at one place of the model.
 
-    ``covers`` are the model's operator calls, ``region`` what is left of them for the accelerator. ``layer`` names it.
+    ``covers`` are the model's operator calls, none where an earlier call for the same claim has them; ``region`` is
+    what is left of them for the accelerator. ``layer`` names it.
     """
 
     accelerator: Accelerator
@@ -44,7 +48,7 @@ class EngineCall:
 class Rewritten:
     """``calls`` by the name of the function; ``origins``: the binding of the model that a new binding stems from.
 
-    ``layer_names``: what the layer of a binding is called, where that is not the binding's name.
+    ``layer_names``: what the layer of a binding is called; those that are no layer of the model have no name there.
     """
 
     module: Any = None
@@ -81,14 +85,16 @@ class _Rewrite:
     def _copy(self, group: Group) -> None:
         for index in sorted(group.members):
             var, expr = self.graph.bindings[index]
-            self.env[var] = self.block.emit(relax_substitute(expr, self.env), var.name)
+            self.env[var] = copy = self.block.emit(relax_substitute(expr, self.env), var.name)
+            if self.graph.is_operator(index):
+                self.done.layer_names[copy.name] = self.graph.name(index)
 
     def _call(self, group: Group) -> None:
         """The whole group as one function."""
         bindings = [self.graph.bindings[index] for index in sorted(group.members)]
         inputs, outputs = self.graph.boundary(group.members)
-        covers = region_of(bindings, inputs, outputs).calls
-        layer = covers[0].name if len(covers) == 1 else f"{covers[0].name}_to_{covers[-1].name}"
+        covers = region_of(bindings, inputs, outputs, self.graph.names).calls
+        layer = self.graph.region_name(group.members)
         parameters = [relax.Var(var.name, var.ty) for var in inputs]
         inside: dict[Any, Any] = dict(zip(inputs, parameters, strict=True))
 
@@ -119,48 +125,64 @@ class _Rewrite:
         accelerator = group.claims[0].accelerator
         global_var = add_function(self.block, function, f"{accelerator.name}_{layer}")
         parameters, bindings, result = bindings_of(function)
-        region = region_of(bindings, parameters, list(variables(result)))
+        region = region_of(bindings, parameters, list(variables(result)), self.graph.names)
         self.done.calls[global_var.name_hint] = EngineCall(accelerator, group.operation, region, layer, covers)
         var = self.block.emit(relax.Call(global_var, arguments), name)
         self.done.layer_names[var.name] = layer
-        self.done.origins[var.name] = covers[-1].name
+        self.done.origins[var.name] = self.graph.bindings[group.claims[-1].root][0].name
         return var
 
 
-@dataclass(frozen=True)
 class _Expand:
     """One claim in parts, some of them the CPU's."""
 
-    work: _Rewrite
-    group: Group
-    operation: Operation
-    expand: Callable[[Expansion, Region, list[Any]], Any]
+    def __init__(
+        self, work: _Rewrite, group: Group, operation: Operation, expand: Callable[[Expansion, Region, list[Any]], Any]
+    ) -> None:
+        self.work = work
+        self.group = group
+        self.operation = operation
+        self.expand = expand
+        self.region = group.claims[0].region
+        self.covers = self.region.calls
+        """What the next call of the accelerator covers: all of the claim, and nothing a second time."""
 
     def run(self) -> None:
-        claim = self.group.claims[0]
-        inputs, (output, *_) = self.work.graph.boundary(self.group.members)
-        layer = str(output.name)
-        result = self.expand(Expansion(layer, self.bind, self.call), claim.region, self.work.given(inputs))
-        if not is_var(result):
-            result = self.bind(result, layer)
-            self.work.done.layer_names[result.name] = f"{layer}_result"
-        if info_of(result) != claim.region.output:
+        accelerator, root = self.group.claims[0].accelerator, self.region.root
+        inputs, outputs = self.work.graph.boundary(self.group.members)
+        what = f"expand of operation '{self.operation.name}', given {root},"
+        with vendors(accelerator.folder, what):
+            result = self.expand(Expansion(root.name, self.bind, self.call), self.region, self.work.given(inputs))
+            if is_expression(result) and not is_var(result):
+                result = self.bind(result, str(outputs[0].name))
+        self._require(result, accelerator, what)
+        self.work.env[outputs[0]] = result
+
+    def _require(self, result: Any, accelerator: Accelerator, what: str) -> None:
+        """The result is the claim's, and the accelerator has a part in it."""
+        if not is_var(result) or is_tuple_type(result):
+            raise AcceleratorError(f"{accelerator.folder}: {what} returned no tensor; wanted the claim's result")
+        if info_of(result) != self.region.output:
             raise AcceleratorError(
-                f"{claim.accelerator.folder}: 'expand' of operation '{self.operation.name}' made {info_of(result)} of "
-                f"{claim.region.root}, whose result is {claim.region.output}"
+                f"{accelerator.folder}: {what} made {info_of(result)}, and the result is {self.region.output}"
             )
-        self.work.env[output] = result
+        if self.covers:
+            raise AcceleratorError(
+                f"{accelerator.folder}: {what} gave the accelerator nothing to compute; "
+                "call expansion.engine, or let 'check' refuse"
+            )
 
     def bind(self, expr: Any, name: str) -> Any:
         var = self.work.block.emit(expr, name)
-        self.work.done.origins[var.name] = self.group.claims[0].region.root.name
+        self.work.done.origins[var.name] = self.work.graph.bindings[self.group.claims[0].root][0].name
         return var
 
     def call(self, name: str, arguments: list[Any], make: Callable[[list[Any]], Any]) -> Any:
         parameters = [relax.Var(f"input{index}", argument.ty) for index, argument in enumerate(arguments)]
         function = engine_function(self.group, name, parameters, lambda block: block.emit(make(parameters), name))
-        region = self.group.claims[0].region
-        return self.work.call(self.group, function, arguments, name, region.root.name, region.calls)
+        covers, self.covers = self.covers, ()
+        layer = self.region.root.name if covers else name
+        return self.work.call(self.group, function, arguments, name, layer, covers)
 
 
 def engine_function(group: Group, name: str, parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
@@ -169,18 +191,9 @@ def engine_function(group: Group, name: str, parameters: list[Any], body: Callab
     what = group.operation.name if group.operation is not None else "region"
     attributes = {"Codegen": accelerator.name, "Composite": f"{accelerator.name}.{what}"}
     function = function_of_bindings(name, parameters, attributes, body)
+    if not accelerator.on_region:
+        return function
+    module = module_of(function)  # which is what a pass works on
     for change in accelerator.on_region:
-        function = _changed(accelerator, change, function)
-    return function
-
-
-def _changed(accelerator: Accelerator, change: Callable[[Any], Any], function: Any) -> Any:
-    """A vendor's pass over a region, which it sees as a module with ``main``; the function's type must stay."""
-    name = getattr(change, "name", getattr(change, "__name__", type(change).__name__))
-    changed = change(module_of(function))["main"]
-    if not same_type(changed, function):
-        raise AcceleratorError(
-            f"{accelerator.folder}: pass '{name}' made of a region of type {function.ty} one of type {changed.ty}; "
-            "a pass over a region keeps its inputs and outputs"
-        )
-    return changed.without_attr("global_symbol")
+        module = changed(accelerator, "on_region", change, module)
+    return module["main"].without_attr("global_symbol")

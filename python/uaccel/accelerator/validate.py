@@ -1,0 +1,129 @@
+"""What can be seen to be wrong with a description before any model is compiled: the type and sense of each field."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.accelerator.description import Accelerator, Operation
+from uaccel.errors import AcceleratorError
+
+Wrong = Callable[[str], AcceleratorError]
+HOOKS: Final = ("before_partition", "on_region", "after_lowering")
+
+
+def validate(accelerator: Accelerator, file: Path) -> None:
+    """Complain in one line that names the file."""
+
+    def wrong(what: str) -> AcceleratorError:
+        return AcceleratorError(f"{file}: {what}")
+
+    _validate_words(accelerator, wrong)
+    _validate_numbers(accelerator, wrong)
+    for hook in HOOKS:
+        for change in _list(hook, getattr(accelerator, hook), "passes", wrong):
+            if not callable(change):
+                raise wrong(f"{hook} holds {change!r}; wanted passes, which take a module and return one")
+    _validate_operations(accelerator, wrong)
+    _validate_files(accelerator, wrong)
+
+
+def _validate_words(accelerator: Any, wrong: Wrong) -> None:
+    name, description = accelerator.name, accelerator.description
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "cpu":
+        raise wrong(
+            f"the accelerator's name {name!r} cannot be used; "
+            "wanted lower-case letters, digits and underscores, a letter first, and not 'cpu'"
+        )
+    if not isinstance(description, str) or not description.strip() or len(description.splitlines()) != 1:
+        raise wrong(f"description is {description!r}; wanted a line that says what it is")
+    if not isinstance(accelerator.folder, Path):
+        raise wrong(f"folder is {accelerator.folder!r}; wanted a pathlib.Path, or nothing: the file's own folder")
+    if accelerator.stream is not None and not callable(accelerator.stream):
+        raise wrong(f"stream is {accelerator.stream!r}; wanted a function that takes a Region and returns Lowered")
+
+
+def _validate_numbers(accelerator: Any, wrong: Wrong) -> None:
+    alignment, tolerance, memories = accelerator.alignment, accelerator.tolerance, accelerator.memories
+    if not _is_integer(alignment) or alignment < 1 or alignment & (alignment - 1):
+        raise wrong(f"alignment is {alignment!r}; wanted a power of two, in bytes")
+    if not _is_number(tolerance) or tolerance < 0:
+        raise wrong(f"tolerance is {tolerance!r}; wanted a number from 0, which claims exactness")
+    if not isinstance(memories, Mapping):
+        raise wrong(f'memories is {memories!r}; wanted names and sizes in bytes, for example {{"rows": 4096}}')
+    for name, size in memories.items():
+        if not isinstance(name, str) or not _is_integer(size) or size < 1:
+            raise wrong(f"memories has {name!r}: {size!r}; wanted a name and its size in bytes")
+
+
+def _validate_operations(accelerator: Any, wrong: Wrong) -> None:
+    operations = _list("operations", accelerator.operations, "Operation(...)s", wrong)
+    if not operations:
+        raise wrong("it has no operations; list at least one, or nothing can be offloaded")
+    for operation in operations:
+        if not isinstance(operation, Operation):
+            raise wrong(f"operations holds {operation!r}; wanted Operation(...)s")
+        _validate_operation(accelerator, operation, wrong)
+    repeated = _repeated(operation.name for operation in operations)
+    if repeated:
+        raise wrong(f"two operations are called '{repeated}'; names must differ")
+
+
+def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) -> None:
+    name = operation.name
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise wrong(f"an operation is called {name!r}; wanted letters, digits and underscores, a letter first")
+    if not isinstance(operation.doc, str):
+        raise wrong(f"doc of operation '{name}' is {operation.doc!r}; wanted text")
+    if not callable(operation.check):
+        raise wrong(
+            f"check of operation '{name}' is {operation.check!r}; wanted a function that returns a reason or None"
+        )
+    for part in ("lower", "cost", "expand"):
+        value = getattr(operation, part)
+        if value is not None and not callable(value):
+            raise wrong(f"{part} of operation '{name}' is {value!r}; wanted a function, or None")
+    if operation.lower is None and accelerator.stream is None:
+        raise wrong(f"operation '{name}' has no 'lower', and the accelerator no 'stream' that would take it")
+
+
+def _validate_files(accelerator: Any, wrong: Wrong) -> None:
+    if not any(path.suffix == ".c" for path in accelerator.drivers):
+        raise wrong(f"its driver is missing: no C file in {accelerator.folder / 'driver'}")
+    if not any(path.suffix == ".c" for path in accelerator.devices):
+        raise wrong(f"its device model is missing: no C file in {accelerator.folder / 'device'}")
+    headers = _list("headers", accelerator.headers, "names of files", wrong)
+    if not headers:
+        raise wrong("headers is empty; name the driver's headers that declare what 'lower' calls")
+    for header in headers:
+        if not isinstance(header, str):
+            raise wrong(f"headers holds {header!r}; wanted names of files")
+        if not (accelerator.folder / "driver" / header).is_file():
+            raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
+
+
+def _list(name: str, value: Any, of: str, wrong: Wrong) -> Sequence[Any]:
+    """Text is a sequence as well, but never what was meant."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise wrong(f"{name} is {value!r}; wanted a list of {of}")
+    return value
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _repeated(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
