@@ -25,7 +25,7 @@ from uaccel.resources import data_dir
 FOLDER = Path(__file__).resolve().parents[1]
 MACHINES = ["matrix8", "small", "wide"]
 EXAMPLES = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
 )
 Benches = Callable[[str], Any]
 
