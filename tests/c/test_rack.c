@@ -123,6 +123,10 @@ static void test_faults(void)
     check_fault("adder:dma", DONE | REFUSED, DONE | REFUSED, DONE | REFUSED);
     check_fault("adder:dma@5", DONE, DONE | REFUSED, DONE | REFUSED); /* a job has four accesses */
     check_fault("adder:dma@4,adder:hang@3", DONE, DONE, 0);           /* the last word counts */
+    check_fault("adder:hang@1-1", 0, DONE, DONE);
+    check_fault("adder:error@2-2", DONE, DONE | FAILED, DONE);
+    check_fault("adder:vanish@1-2", ALL_ONES, ALL_ONES, DONE);
+    check_fault("adder:dma@2-3", DONE | REFUSED, DONE | REFUSED, DONE); /* a refused job ends at once */
     check_fault("adder:version", DONE, DONE, DONE);
     check_fault("", DONE, DONE, DONE);
 }
@@ -160,6 +164,9 @@ static void test_texts_that_are_wrong(void)
     check_refused("adder:hang@0", "no number");
     check_refused("adder:hang@1x", "no number");
     check_refused("adder:hang@1000000000", "no number");
+    check_refused("adder:hang@2-1", "two of them in order");
+    check_refused("adder:hang@1-", "two of them in order");
+    check_refused("adder:hang@-1", "two of them in order");
     check_refused("adder:version@1", "takes no @N");
 }
 

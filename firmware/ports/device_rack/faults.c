@@ -62,6 +62,16 @@ static uint32_t number(const char *text, size_t length)
     return value;
 }
 
+/* "N", or "N-M": the first and the last time. */
+static bool read_times(struct uaccel_rack_device *device, const char *text, size_t length)
+{
+    const char *const dash = memchr(text, '-', length);
+    const size_t first_length = dash == NULL ? length : (size_t)(dash - text);
+    device->from = number(text, first_length);
+    device->to = dash == NULL ? UINT32_MAX : number(dash + 1, length - first_length - 1);
+    return device->from != 0 && device->to >= device->from;
+}
+
 static const char *let_one_fail(const char *text, size_t length)
 {
     const char *const colon = memchr(text, ':', length);
@@ -84,9 +94,13 @@ static const char *let_one_fail(const char *text, size_t length)
     if (kind->by_model && device->model->inject == NULL) {
         return "the model of that device cannot fail so: it has no inject function";
     }
-    device->from = at == NULL ? kind->first : number(at + 1, rest - word_length - 1);
-    if (at != NULL && (device->from == 0 || !kind->counts)) {
-        return kind->counts ? "N is no number from 1 to 999999999" : "that KIND takes no @N";
+    if (at != NULL && !kind->counts) {
+        return "that KIND takes no @N";
+    }
+    device->from = kind->first;
+    device->to = UINT32_MAX;
+    if (at != NULL && !read_times(device, at + 1, rest - word_length - 1)) {
+        return "N is no number from 1 to 999999999, nor N-M two of them in order";
     }
     device->fault = kind->fault;
     return NULL;

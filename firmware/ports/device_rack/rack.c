@@ -7,10 +7,15 @@
 
 static const uint32_t nothing_there = 0xFFFFFFFFu;
 
+static bool is_time(const struct uaccel_rack_device *device, uint32_t count)
+{
+    return count >= device->from && count <= device->to;
+}
+
 static bool is_refused(struct uaccel_rack_device *device)
 {
     device->accesses++;
-    return device->fault == UACCEL_FAULT_DMA && device->accesses >= device->from;
+    return device->fault == UACCEL_FAULT_DMA && is_time(device, device->accesses);
 }
 
 static int32_t read_memory(void *context, uint32_t address, void *to, uint32_t bytes)
@@ -77,7 +82,7 @@ struct uaccel_rack_device *uaccel_rack_find(const char *name)
 
 static bool has_vanished(const struct uaccel_rack_device *device)
 {
-    return device->fault == UACCEL_FAULT_VANISH && device->starts >= device->from;
+    return device->fault == UACCEL_FAULT_VANISH && is_time(device, device->starts);
 }
 
 static bool is_a_register(const struct uaccel_rack_device *device, uint32_t offset)
@@ -99,9 +104,8 @@ void uaccel_rack_write(struct uaccel_rack_device *device, uint32_t offset, uint3
     uaccel_trace_register(model->name, "write", offset, value);
     if (offset == model->start) {
         device->starts++;
-        if ((device->fault == UACCEL_FAULT_HANG || device->fault == UACCEL_FAULT_ERROR) &&
-            device->starts == device->from) {
-            model->inject(model->state, device->fault);
+        if (device->fault == UACCEL_FAULT_HANG || device->fault == UACCEL_FAULT_ERROR) {
+            model->inject(model->state, is_time(device, device->starts) ? device->fault : UACCEL_FAULT_NONE);
         }
     }
     if (is_a_register(device, offset) && !has_vanished(device)) {

@@ -14,7 +14,8 @@ struct uaccel_rack_device {
     struct uaccel_bus memory; /* the place's */
     struct uaccel_bus bus;    /* the model's: that memory, unless it shall fail */
     enum uaccel_device_fault fault;
-    uint32_t from; /* the first start of a job, or the first access to memory, that fails; so do all after it */
+    uint32_t from; /* the first start of a job, or the first access to memory, that fails */
+    uint32_t to;   /* the last one; UINT32_MAX: so do all after it */
     uint32_t starts;
     uint32_t accesses;
 };
@@ -36,7 +37,8 @@ struct uaccel_rack_device *uaccel_rack_find(const char *name);
 uint32_t uaccel_rack_read(struct uaccel_rack_device *device, uint32_t offset);
 void uaccel_rack_write(struct uaccel_rack_device *device, uint32_t offset, uint32_t value);
 
-/* Let devices fail: "NAME:KIND", or with "@N" behind it from the Nth time on, and several of them with commas between.
+/* Let devices fail: "NAME:KIND", or with "@N" behind it from the Nth time on, with "@N-M" to the Mth alone; several of
+ * them with commas between.
  * KIND is hang, error or vanish (N counts starts of jobs), dma (N counts accesses to memory) or version (without N).
  * Without N it is the first time, and a device that vanishes has never been there. Counted from the reset that follows.
  * Returns NULL, or what is wrong with the text. */
