@@ -438,14 +438,18 @@ static void test_accounts(void)
     CHECK_EQ(packet_count, 3);
     CHECK_EQ(uaccel_get32(packets[0].body + UACCEL_DATA_BYTES), 3);
     const uint8_t *const record = packets[1].body + UACCEL_DATA_BYTES;
-    CHECK_EQ(packets[1].bytes, UACCEL_DATA_BYTES + 14);
+    CHECK_EQ(packets[1].bytes, UACCEL_DATA_BYTES + 18);
     CHECK_EQ(uaccel_get16(record), 2);
     CHECK_EQ(uaccel_get32(record + 2), 3 * 2);
     CHECK_EQ(uaccel_get32(record + 6), 3 * WAVE);
-    CHECK_EQ(uaccel_get32(packets[2].body + UACCEL_READ_REPLY_OBJECT_BYTES_AT), 4 + 14);
+    CHECK_EQ(uaccel_get32(record + 14), 0);
+    CHECK_EQ(uaccel_get32(packets[2].body + UACCEL_READ_REPLY_OBJECT_BYTES_AT), 4 + 18);
     uaccel_account_layer(3); /* beyond the model's layers: in the sum alone */
     uaccel_account(1, 1);
     CHECK_EQ(device_accounts[2].calls, 6);
+    uaccel_account_fallback(0); /* counts although no accelerator was called */
+    ask_read(4, UACCEL_OBJECT_ACCOUNTS, 0, 0, 0, 0xFFFFFFFFu);
+    CHECK_EQ(device_accounts[0].fallbacks, 1);
 }
 
 /* What is longer than there is room for is cut off, not written elsewhere. */
