@@ -154,6 +154,7 @@ static int32_t failed(void)
         ": a shape that the device cannot do",
         ": a quantisation that the device cannot do",
         ": the device was refused access to memory",
+        ": something broke inside the device",
     };
     const uint32_t error = uaccel_hal_read32(conveyor, ERROR_AT);
     const uint32_t command = uaccel_hal_read32(conveyor, COMMAND_AT);

@@ -33,7 +33,7 @@ def test_every_damaged_bit_and_every_truncation_is_refused(machine: Any, job: An
     ("fault", "status", "failure"),
     [
         ("conveyor:hang", TIMEOUT, "did not finish: register 0x0000000c stays at 0x00000000"),
-        ("conveyor:error", ERROR, "command 0: error of no known kind"),
+        ("conveyor:error", ERROR, "command 0: something broke inside the device"),
         ("conveyor:vanish", GONE, "does not answer"),
         ("conveyor:vanish@1", GONE, "does not answer: register 0x0000000c"),
         ("conveyor:version", VERSION, "0x00020000"),

@@ -16,7 +16,18 @@ from uaccel.reference import Executor
 from uaccel.tvm_api import main_bindings
 
 FOLDERS = [Path(__file__).resolve().parents[3] / "tests/models", Path(__file__).resolve().parents[4] / "shared/models"]
-REGIONS = {"ad": 1, "ic": 1, "kws": 1, "sww": 1, "vww": 1, "gesture": 1, "mixed": 1, "branches": 4, "int16": 0}
+REGIONS = {
+    "ad": 1,
+    "ic": 1,
+    "kws": 1,
+    "sww": 1,
+    "vww": 1,
+    "gesture": 1,
+    "mixed": 1,
+    "branches": 4,
+    "residual": 3,
+    "int16": 0,
+}
 
 
 def compiled(name: str, conveyor: Accelerator) -> Compiled:
@@ -67,7 +78,7 @@ def test_regions_of_a_model(
         assert played.outputs == [values[value.name].tobytes() for value in layer.outputs]
 
 
-@pytest.mark.parametrize("name", ["branches", "mixed", "gesture"])
+@pytest.mark.parametrize("name", ["branches", "mixed", "residual"])
 def test_stages_mean_the_same(conveyor: Accelerator, name: str) -> None:
     model = compiled(name, conveyor)
     inputs = random_inputs(model)
