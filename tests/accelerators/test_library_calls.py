@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from support.exactness import assert_same
+from support.float_convolutions import float_convolutions
 from support.oracle import random_inputs
-from support.tflite_writer import ModelBuilder
 from uaccel.accelerator import load_accelerator
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.reference import Executor
@@ -53,27 +53,10 @@ def test_nuc_fpga_says_why_it_takes_no_16_bits() -> None:
     assert set(reasons.values()) == {"nuc_fpga: its input is int16, wanted int8"}
 
 
-def float_model(folder: Path) -> Path:
-    """A convolution that vanilla takes, one of stride 2, one more that it takes."""
-    rng, builder = np.random.default_rng(1), ModelBuilder()
-    tensor = builder.input("x", (1, 8, 6, 3), "float32")
-    for number, (shape, channels, stride) in enumerate([((8, 6), 4, 1), ((4, 3), 5, 2), ((4, 3), 2, 1)]):
-        weights = rng.normal(size=(channels, 3, 2, tensor.shape[3])).astype(np.float32)
-        kernel = builder.constant(f"weights_{number}", weights)
-        bias = builder.constant(f"bias_{number}", rng.normal(size=channels).astype(np.float32))
-        result = builder.tensor(f"y_{number}", (1, *shape, channels), "float32")
-        builder.op(
-            "CONV_2D", [tensor, kernel, bias], [result], {"padding": "SAME", "stride_h": stride, "stride_w": stride}
-        )
-        tensor = result
-    builder.output(tensor)
-    path = folder / "floats.tflite"
-    path.write_bytes(builder.build())
-    return path
-
-
 def test_vanilla_takes_floats_in_the_layout_of_tflite(tmp_path: Path) -> None:
-    compiled = compiled_for(float_model(tmp_path), "vanilla")
+    model = tmp_path / "floats.tflite"
+    model.write_bytes(float_convolutions())
+    compiled = compiled_for(model, "vanilla")
     convolutions = [d for d in compiled.partitioned.decisions if d.op == "relax.nn.conv2d"]
     assert [d.engine for d in convolutions] == ["vanilla", "cpu", "vanilla"]
     assert convolutions[1].reason == "vanilla: strides (2, 2) and dilation (1, 1), and it has neither"
