@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from uaccel.accelerator import Lowered, library_call
 from uaccel.errors import UaccelError
 from uaccel.files import write_atomically
+from uaccel.lower.engine import OWN_FILES
 from uaccel.lower.program import Layer
 from uaccel.model import c_identifier
 from uaccel.npz import write_npz
-from uaccel.ops.kernel import Constant, Input, Output, Scratch
+from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.pipeline import Compiled
+
+REGION, CONSTANTS, SOURCE = OWN_FILES
 
 
 def write_dump(compiled: Compiled, folder: Path) -> None:
@@ -48,6 +52,7 @@ def dump_files(compiled: Compiled) -> dict[str, str | bytes]:
 def save_region(layer: Layer) -> dict[str, str | bytes]:
     """What an accelerator was asked for in one layer; ``load_region`` makes the same of it again."""
     constants: dict[str, NDArray[Any]] = {}
+    artefacts = dict(sorted(layer.artefacts.items()))
     calls = []
     for number, call in enumerate(layer.kernel.calls):
         arguments = []
@@ -67,28 +72,40 @@ def save_region(layer: Layer) -> dict[str, str | bytes]:
         "outputs": [{"name": v.name, **v.spec.to_json()} for v in layer.outputs],
         "scratch": layer.kernel.scratch,
         "calls": calls,
-        "artefacts": sorted(layer.artefacts),
+        "artefacts": {name: "text" if isinstance(content, str) else "bytes" for name, content in artefacts.items()},
     }
-    own: dict[str, str | bytes] = {"region.json": _json(document), "constants.npz": stream.getvalue()}
-    return own | dict(layer.artefacts)
+    files: dict[str, str | bytes] = {REGION: _json(document), CONSTANTS: stream.getvalue()}
+    if layer.definition is not None:
+        document["source"] = {"name": layer.definition.name, "headers": list(layer.definition.headers)}
+        files |= {REGION: _json(document), SOURCE: layer.definition.source}
+    return files | artefacts
 
 
 def load_region(folder: Path) -> Lowered:
-    """The calls, constants and artefacts that ``compile --dump`` wrote for a layer."""
+    """What the accelerator made of a layer, as ``compile --dump`` wrote it: calls, constants, source, artefacts."""
     try:
-        document = json.loads((folder / "region.json").read_text())
-        with np.load(folder / "constants.npz") as constants:
-            calls = tuple(
-                library_call(
-                    call["function"],
-                    *(_loaded(a, constants, f"call{i}_{j}") for j, a in enumerate(call["arguments"])),
-                )
-                for i, call in enumerate(document["calls"])
-            )
-        artefacts = {name: (folder / name).read_bytes() for name in document["artefacts"]}
-        return Lowered(calls, scratch=document["scratch"], artefacts=artefacts)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        document = json.loads((folder / REGION).read_text(encoding="utf-8"))
+        with np.load(folder / CONSTANTS) as constants:
+            calls = tuple(_loaded_call(number, call, constants) for number, call in enumerate(document["calls"]))
+        artefacts = {name: _content(folder / name, kind) for name, kind in document["artefacts"].items()}
+        return Lowered(calls, document["scratch"], _source(folder, document.get("source")), artefacts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadZipFile) as error:
         raise UaccelError(f"{folder} holds no region as 'uaccel compile --dump' writes it: {error!r}") from error
+
+
+def _loaded_call(number: int, call: Any, constants: Any) -> KernelCall:
+    arguments = (_loaded(entry, constants, f"call{number}_{i}") for i, entry in enumerate(call["arguments"]))
+    return library_call(call["function"], *arguments)
+
+
+def _source(folder: Path, stated: Any) -> Definition | None:
+    if stated is None:
+        return None
+    return Definition(stated["name"], (folder / SOURCE).read_text(encoding="utf-8"), tuple(stated["headers"]))
+
+
+def _content(file: Path, kind: str) -> str | bytes:
+    return file.read_text(encoding="utf-8") if kind == "text" else file.read_bytes()
 
 
 def _loaded(argument: Any, constants: Any, key: str) -> Any:

@@ -6,14 +6,15 @@ from typing import Any, Final
 
 from uaccel.lower.program import CPU, Layer
 from uaccel.pipeline import Compiled
-from uaccel.report import fallback_report, offloaded_report
+from uaccel.report import facts_of, fallback_report, offloaded_report
 
 LAYOUT_CHANGE: Final = "permute_dims"
 
 
 def explain(compiled: Compiled) -> dict[str, Any]:
     decisions = compiled.partitioned.decisions
-    layers = compiled.program.layers
+    layers, facts = compiled.program.layers, facts_of(compiled.program)
+    of_model = {decision.layer for decision in decisions}
     return {
         "model": compiled.model.name,
         "board": compiled.board,
@@ -24,15 +25,15 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         "layout_changes": [
             {"layer": layer.name, "bytes": layer.outputs[0].info.size}
             for layer in layers
-            if layer.op == LAYOUT_CHANGE and not layer.is_view
+            if layer.op == LAYOUT_CHANGE and layer.name not in of_model and not layer.is_view
         ],
         "added": [
             {"name": layer.name, "op": layer.op, "reason": layer.reason}
             for layer in layers
-            if not layer.on_accelerator and layer.name not in {decision.layer for decision in decisions}
+            if not layer.on_accelerator and not layer.covers and layer.name not in of_model
         ],
-        "offloaded": offloaded_report(compiled),
-        "fallback": fallback_report(compiled),
+        "offloaded": offloaded_report(facts),
+        "fallback": fallback_report(facts),
         "warnings": list(compiled.model.warnings),
     }
 

@@ -9,17 +9,15 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.emit.metadata import io_bytes
-from uaccel.lower.program import Layer, Program
-from uaccel.ops.base import short_name
+from uaccel.emit.metadata import io_bytes, layer_facts
+from uaccel.lower.program import CPU, Program
 from uaccel.pipeline import Compiled
-
-TIR_VARIANT = "tir"
 
 
 def compile_report(compiled: Compiled) -> dict[str, Any]:
     """What is known without building: sizes that only a linker knows are null."""
     program, signature = compiled.program, compiled.model.signature
+    layers = facts_of(program)
     return {
         "model": compiled.model.name,
         "name": program.name,
@@ -27,11 +25,11 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "accelerators": [accelerator.name for accelerator in compiled.accelerators],
         "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
-        "layers": layer_reports(program, None, {}, {}),
+        "layers": layer_reports(layers, None, {}, {}),
         "ram": ram_report(compiled, static=None, stack=None, session=None),
         "flash": flash_report(compiled, code=None, session=None),
-        "offloaded": offloaded_report(compiled),
-        "fallback": fallback_report(compiled),
+        "offloaded": offloaded_report(layers),
+        "fallback": fallback_report(layers),
         "warnings": list(compiled.model.warnings),
     }
 
@@ -56,104 +54,95 @@ class Taken(Protocol):
     def instructions(self) -> int | None: ...
 
 
-CPU: Final = "cpu"
+VIEW_VARIANT, TIR_VARIANT = "view", "tir"
 VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})
 """What is no work, wherever it runs."""
+Facts = Mapping[str, Any]
+"""Of a layer, as ``metadata.json`` has them."""
 
 
-def work_report(engine: str, view: bool, runs: int | None, account: Accounted | None) -> dict[str, Any]:
-    """``calls``: how often the engine was called in ``runs`` inferences, by accelerators' drivers as they say; a view
-    is never called. ``cycles``: those that an accelerator took in one."""
-    if runs is None:
-        return {"calls": None, "cycles": None}
-    once = account.calls if account else 0 if view or engine != CPU else 1
-    return {"calls": runs * once, "cycles": account.cycles if account else 0}
+def facts_of(program: Program) -> list[Facts]:
+    return [layer_facts(layer) for layer in program.layers]
 
 
 def layer_reports(
-    program: Program, runs: int | None, times: Mapping[int, Taken], accounts: Mapping[int, Accounted]
+    layers: Sequence[Facts], runs: int | None, times: Mapping[int, Taken], accounts: Mapping[int, Accounted]
 ) -> list[dict[str, Any]]:
     """A row for each operator of the model, and for each layer that the compiler added.
 
     What an accelerator computes together has one row for each operator. The calls that its driver counted are theirs
-    in equal parts; what all of them took stands in the first row.
+    in equal parts; what all of them took stands in the first row. ``runs``: None where nothing ran.
     """
     return [
         row
-        for layer in program.layers
-        for row in layer_rows(layer, runs, times.get(layer.index), accounts.get(layer.index))
+        for layer in layers
+        for row in _layer_rows(layer, runs, times.get(layer["index"]), accounts.get(layer["index"]))
     ]
 
 
-def layer_rows(layer: Layer, runs: int | None, taken: Taken | None, account: Accounted | None) -> list[dict[str, Any]]:
+def _layer_rows(layer: Facts, runs: int | None, taken: Taken | None, account: Accounted | None) -> list[dict[str, Any]]:
     """One row, or those of a region."""
-    row = layer_report(layer, runs, taken, account)
-    if len(layer.covers) < 2:
+    row = _layer_row(layer, runs, taken, account)
+    covers = layer["covers"]
+    if len(covers) < 2:
         return [row]
     rows = []
-    working = sum(covered.op not in VIEWS for covered in layer.covers)
+    working = sum(covered["op"] not in VIEWS for covered in covers)
     each = None if row["calls"] is None else row["calls"] // max(1, working)
-    for position, covered in enumerate(layer.covers):
-        own = {
-            "calls": 0 if each is not None and covered.op in VIEWS else each,
-            "name": covered.name,
-            "op": covered.op,
-            "region": layer.name,
-            "operator": covered.origin.index,
-            "tensor": covered.origin.tensor,
-            "macs": covered.macs,
-            "outputs": [list(covered.output.shape)],
-        }
+    for position, covered in enumerate(covers):
+        own = {key: covered[key] for key in ("name", "op", "operator", "tensor", "macs")}
+        own |= {"region": layer["name"], "outputs": [covered["shape"]]}
+        own |= {"calls": 0 if each is not None and covered["op"] in VIEWS else each}
         shared = {} if position == 0 else {"instructions": None, "cycles": None, "seconds": None}
         rows.append(row | own | shared)
     return rows
 
 
-def layer_report(
-    layer: Layer, runs: int | None, taken: Taken | None = None, account: Accounted | None = None
-) -> dict[str, Any]:
-    work = work_report(layer.engine, layer.is_view, runs, account)
+def _layer_row(layer: Facts, runs: int | None, taken: Taken | None, account: Accounted | None) -> dict[str, Any]:
     return {
-        "name": layer.name,
-        "op": layer.op,
-        "engine": layer.engine,
-        "reason": layer.reason,
+        "name": layer["name"],
+        "op": layer["op"],
+        "engine": layer["engine"],
+        "reason": layer["reason"],
         "region": None,
-        "operator": layer.origin.index,
-        "tensor": layer.origin.tensor,
-        "macs": layer.macs,
-        "outputs": [list(value.info.shape) for value in layer.outputs],
-        "calls": work["calls"],
+        "operator": layer["operator"],
+        "tensor": layer["tensor"],
+        "macs": layer["macs"],
+        "outputs": [output["shape"] for output in layer["outputs"]],
+        "calls": None if runs is None else runs * _calls(layer, account),
         "instructions": taken.instructions if taken else None,
-        "cycles": work["cycles"],
+        "cycles": None if runs is None else account.cycles if account else 0,
         "fallbacks": None if runs is None else account.fallbacks if account else 0,
         "seconds": taken.seconds if taken else None,
     }
 
 
-def offloaded_report(compiled: Compiled) -> list[dict[str, str]]:
+def _calls(layer: Facts, account: Accounted | None) -> int:
+    """How often the engine was called in one inference, by accelerators' drivers as they say; a view never is."""
+    if account is not None:
+        return account.calls
+    return int(layer["engine"] == CPU and layer["variant"] != VIEW_VARIANT)
+
+
+def offloaded_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
     """The model's operators that accelerators compute."""
     return [
-        {"layer": decision.layer, "op": short_name(decision.op), "engine": decision.engine, "reason": decision.reason}
-        for decision in compiled.partitioned.decisions
-        if decision.engine != CPU
+        {"layer": covered["name"], "op": covered["op"], "engine": layer["engine"], "reason": covered["reason"]}
+        for layer in layers
+        for covered in layer["covers"]
     ]
 
 
-def fallback_report(compiled: Compiled) -> list[dict[str, str]]:
+def fallback_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
     """What no kernel of ours computes; and, where accelerators were asked, what none of them takes."""
-    rows = [
-        {"layer": layer.name, "op": layer.op, "reason": layer.reason}
-        for layer in compiled.program.layers
-        if layer.kernel.variant == TIR_VARIANT
-    ]
-    if not compiled.accelerators:
-        return rows
-    there = {row["layer"] for row in rows}
-    return rows + [
-        {"layer": decision.layer, "op": short_name(decision.op), "reason": decision.reason}
-        for decision in compiled.partitioned.decisions
-        if decision.engine == CPU and decision.layer not in there
+    return [
+        {
+            "layer": layer["name"],
+            "op": layer["op"],
+            "reason": layer["reason"] if layer["variant"] == TIR_VARIANT else layer["refused"],
+        }
+        for layer in layers
+        if layer["variant"] == TIR_VARIANT or layer["refused"]
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -77,7 +79,7 @@ class EngineOptions:
             "engine_words": self.words,
         }
 
-    def require_offload(self, decisions: list[Decision] | tuple[Decision, ...] | Any) -> None:
+    def require_offload(self, decisions: Sequence[Decision]) -> None:
         """Offloading nothing is never silent."""
         if self.accelerators and not self.allow_none and all(decision.engine == "cpu" for decision in decisions):
             raise AcceleratorError(nothing_offloaded(self.accelerators, decisions))
@@ -93,42 +95,58 @@ def engine_options(
     allow_none: bool = False,
 ) -> EngineOptions:
     """Load the accelerators and read the wishes; whatever is wrong with them is said now."""
-    given = {"--choose": choose, "--pin": pins, "--forbid": forbidden, "--engines": engines, "--fallback": None}
-    given["--fallback"] = [fallback.value] if fallback is Fallback.cpu else None
-    useless = [option for option, value in given.items() if value]
-    if useless and not accelerators:
-        raise AcceleratorError(f"{useless[0]} is about accelerators, and none is given; add --accelerator NAME|PATH")
-    if not accelerators:
-        from uaccel.partition.wishes import Wishes
+    words = _words(accelerators, choose, pins, forbidden, engines, fallback)
+    from uaccel.partition.wishes import Wishes, read_wishes
 
+    if not accelerators:
+        if words:
+            raise AcceleratorError(f"{words[0]} is about accelerators, and none is given; add --accelerator NAME|PATH")
         return EngineOptions([], Wishes(), False, allow_none, ())
     from uaccel.accelerator import load_accelerators
-    from uaccel.partition.wishes import Wishes, read_wishes
 
     base = read_wishes(engines) if engines is not None else Wishes()
     wishes = base.and_also(choose.value if choose else "", pins or (), forbidden or ())
-    words = [word for name in accelerators for word in ("--accelerator", Path(name).name if "/" in name else name)]
-    words += ["--engines", engines.name] if engines is not None else []
-    words += ["--choose", choose.value] if choose is not None else []
-    words += [
-        word
-        for option, values in (("--pin", pins), ("--forbid", forbidden))
-        for v in values or ()
-        for word in (option, v)
-    ]
-    words += ["--fallback", fallback.value] if fallback is Fallback.cpu else []
     return EngineOptions(load_accelerators(accelerators), wishes, fallback is Fallback.cpu, allow_none, tuple(words))
 
 
-def nothing_offloaded(accelerators: list[Accelerator], decisions: Any) -> str:
+def _words(
+    accelerators: list[str] | None,
+    choose: Choose | None,
+    pins: list[str] | None,
+    forbidden: list[str] | None,
+    engines: Path | None,
+    fallback: Fallback,
+) -> list[str]:
+    """What to type for the same, with files and folders by their names: where they lie is this computer's affair."""
+    given = {
+        "--accelerator": [_shown(name) for name in accelerators or ()],
+        "--engines": [engines.name] if engines is not None else [],
+        "--choose": [choose.value] if choose is not None else [],
+        "--pin": pins or [],
+        "--forbid": forbidden or [],
+        "--fallback": [fallback.value] if fallback is not Fallback.none else [],
+    }
+    return [word for option, values in given.items() for value in values for word in (option, value)]
+
+
+def _shown(name: str) -> str:
+    """A name as it is; of a path the folder's name, as a path."""
+    path = Path(name)
+    if "/" not in name and path.suffix != ".py":
+        return name
+    folder = path.parent if path.suffix == ".py" else path
+    return f"{folder.resolve().name}/"
+
+
+def nothing_offloaded(accelerators: Sequence[Accelerator], decisions: Sequence[Decision]) -> str:
     """With each reason once, the most frequent first, as many as fit a line."""
-    counts: dict[str, int] = {}
-    for decision in decisions:
-        for rejection in decision.rejections:
-            counts[rejection.reason] = counts.get(rejection.reason, 0) + 1
-    ranked = sorted(counts.items(), key=lambda entry: -entry[1])
+    counts = Counter(
+        reason for decision in decisions for reason in {rejection.reason for rejection in decision.rejections}
+    )
+    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     shown = [f"{reason} ({count} layer{'s' if count > 1 else ''})" for reason, count in ranked[:3]]
-    more = f"; and {len(ranked) - 3} further reasons" if len(ranked) > 3 else ""
+    others = len(ranked) - 3
+    more = f"; and {others} further reason{'s' if others > 1 else ''}" if others > 0 else ""
     names = ", ".join(accelerator.name for accelerator in accelerators)
     return (
         f"nothing is offloaded to {names}: {'; '.join(shown) or 'the model has no operators'}{more}; "

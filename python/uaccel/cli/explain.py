@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,10 @@ from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+WIDE = 120
+"""Columns that a table with reasons takes."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,30 +61,48 @@ def explain_command(
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
+    """The reasons beside the layers where there is room for them, else below."""
+    from uaccel.cli.tables import show_lines
+
+    layers = report["layers"]
+    beside = console.width >= WIDE
+    table = _table(*(("Why",) if beside else ()))
+    for row in layers:
+        cycles = row["cycles"] if row["engine"] != "cpu" else None
+        costs = map(_count, (row["macs"], row["bytes"], cycles, row["cpu_cycles"]))
+        table.add_row(row["name"], row["engine"], *costs, *((why(row),) if beside else ()))
+    console.print(table)
+    if not beside:
+        reasons = _table("Why", costs=())
+        for row in layers:
+            reasons.add_row(row["name"], row["engine"], why(row))
+        console.print(reasons)
+    show_lines(console, list(_summary(report)))
+
+
+def _table(*last: str, costs: Sequence[str] = ("MACs", "Bytes", "Cycles", "On the CPU")) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-
-    from uaccel.cli.tables import show_lines
 
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     table.add_column("Layer", no_wrap=True)
     table.add_column("Engine", no_wrap=True)
-    for name in ("MACs", "Bytes", "Cycles", "On the CPU"):
+    for name in costs:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("Why", overflow="fold")
-    for row in report["layers"]:
-        cycles = row["cycles"] if row["engine"] != "cpu" else None
-        table.add_row(
-            row["name"],
-            row["engine"],
-            _count(row["macs"]),
-            _count(row["bytes"]),
-            _count(cycles),
-            _count(row["cpu_cycles"]),
-            row["reason"],
-        )
-    console.print(table)
-    show_lines(console, list(_summary(report)))
+    for name in last:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def why(row: dict[str, Any]) -> str:
+    """Why this engine, and why none of the others: what several of them say alike is said once."""
+    alike: dict[str, list[str]] = {}
+    for rejection in row["rejections"]:
+        names = alike.setdefault(rejection["reason"], [])
+        names += [rejection["accelerator"]] if rejection["accelerator"] not in names else []
+    others = [f"{', '.join(names)}: {reason}" for reason, names in alike.items()]
+    refused_only = row["engine"] == "cpu" and others and not row["reason"].startswith("pinned")
+    return "; ".join(others if refused_only else [row["reason"], *others])
 
 
 def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -88,27 +88,34 @@ def run_command(
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
     wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, read_options(option))
     if model.is_dir():
-        given = {"accelerator": accelerator, "name": name, "project": project, "template": template}
+        given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
+        given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
+        given |= {"fallback": fallback is not Fallback.none}
         _refuse([option for option, value in given.items() if value])
-        named = load_board(board).name if _is_given(context, "board") else None
-        run_folder(model, wishes, as_json, board=named)
+        if verify_layers:
+            raise UaccelError("'--verify layers' is for a model file, and MODEL is a folder; say --verify alone")
+        run_folder(model, wishes, as_json, board=load_board(board).name if _is_given(context, "board") else None)
         return
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, allow_none)
-    if outputs is not None:
-        require_writable(outputs, "--outputs")
-    if project is not None:
-        _require_new(project)
+    _require_places(outputs, project)
+    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers)
     if template is not None:
-        if accelerator or verify_layers:
-            raise UaccelError("--template takes no --accelerator and no '--verify layers' yet; leave one of them away")
-        with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-            job = TemplateJob(model, target, Path(board).name, name, template, project or Path(temporary) / "project")
-            run_on_template(job, wishes, as_json)
-        return
-    if option:
+        _run_through(template, job, as_json)
+    elif option:
         raise UaccelError("--option is for the server of a project or a template; give --template, or a project's DIR")
-    run_model(ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers), as_json)
+    else:
+        run_model(job, as_json)
+
+
+def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
+    """Somebody's template makes the project."""
+    if job.engines.accelerators or job.verify_layers:
+        raise UaccelError("--template takes no --accelerator and no '--verify layers' yet; leave one of them away")
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        folder = job.project or Path(temporary) / "project"
+        made = TemplateJob(job.model, job.board, job.board_file, job.name, template, folder)
+        run_on_template(made, job.wishes, as_json)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -120,6 +127,14 @@ def _refuse(options: list[str]) -> None:
     """Options that would mean nothing for a project: it was compiled and made already."""
     if options:
         raise UaccelError(f"--{options[0]} is for a model file, and MODEL is a folder; leave it away")
+
+
+def _require_places(outputs: Path | None, project: Path | None) -> None:
+    """Complain about files and folders that cannot be written before the work whose result they would hold."""
+    if outputs is not None:
+        require_writable(outputs, "--outputs")
+    if project is not None:
+        _require_new(project)
 
 
 def _require_new(folder: Path) -> None:

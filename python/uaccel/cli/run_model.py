@@ -127,7 +127,7 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
-    from uaccel.report import compile_report, flash_report, layer_reports, ram_report, tensors_report
+    from uaccel.report import compile_report, facts_of, flash_report, layer_reports, ram_report, tensors_report
 
     runs, taken = len(measured.samples), measured.footprint
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
@@ -136,7 +136,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         "runs": runs,
         "instructions": measured.run.instructions,
         "accelerator_cycles": measured.run.cycles,
-        "layers": layer_reports(compiled.program, runs, times, accounts),
+        "layers": layer_reports(facts_of(compiled.program), runs, times, accounts),
         "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
         "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
     }

@@ -144,47 +144,28 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
-    from uaccel.report import TIR_VARIANT, tensors_report
+    from uaccel.report import fallback_report, layer_reports, offloaded_report, tensors_report
 
     metadata, runs = done.metadata, len(done.samples)
-    rows = metadata.at("uaccel", "layers")
+    layers = metadata.at("uaccel", "layers")
+    times = {time.layer: time for time in done.layers}
     return {
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
         "board": done.board,
-        "accelerators": [],
+        "accelerators": [engine["name"] for engine in metadata.at("uaccel", "accelerators")],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
-        "layers": [_layer(row, done, runs) for row in rows],
+        "layers": layer_reports(layers, runs, times, done.run.accounts),
         "ram": _ram(done),
         "flash": _flash(done),
-        "offloaded": [],
-        "fallback": [
-            {"layer": row["name"], "op": row["op"], "reason": row["reason"]}
-            for row in rows
-            if row["variant"] == TIR_VARIANT
-        ],
+        "offloaded": offloaded_report(layers),
+        "fallback": fallback_report(layers),
         "warnings": [],
         "runs": runs,
         "instructions": done.run.instructions,
         "seconds": done.run.seconds if wishes.profile or wishes.port else None,
         "accelerator_cycles": done.run.cycles,
-    }
-
-
-def _layer(row: dict[str, Any], done: ProjectRun, runs: int) -> dict[str, Any]:
-    from uaccel.report import work_report
-
-    taken = next((time for time in done.layers if time.layer == row["index"]), None)
-    view, account = done.model.layers[row["index"]].view, done.run.accounts.get(row["index"])
-    work = work_report(row["engine"], view, runs, account)
-    kept = {key: row[key] for key in ("name", "op", "engine", "reason", "operator", "tensor", "macs")}
-    return kept | {
-        "outputs": [output["shape"] for output in row["outputs"]],
-        "calls": work["calls"],
-        "instructions": taken.instructions if taken else None,
-        "cycles": work["cycles"],
-        "seconds": taken.seconds if taken else None,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uaccel.emit.generate import Generated
-from uaccel.lower.program import Engine, Layer, Program
+from uaccel.lower.program import Covered, Engine, Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
 from uaccel.version import __version__
@@ -81,21 +81,39 @@ def _engine(engine: Engine) -> dict[str, Any]:
 
 
 def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
+    outputs = [
+        {**value.spec.to_json(), "tensor": value.spec.name, **_where(placement, value.name)} for value in layer.outputs
+    ]
+    return layer_facts(layer) | {"scratch": layer.scratch, "outputs": outputs}
+
+
+def layer_facts(layer: Layer) -> dict[str, Any]:
+    """What reports tell of a layer, with the compilation at hand or with the archive only."""
     return {
         "index": layer.index,
         "name": layer.name,
         "op": layer.op,
         "engine": layer.engine,
         "reason": layer.reason,
+        "refused": layer.refused,
         "operator": layer.origin.index,
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
         "variant": layer.kernel.variant,
-        "scratch": layer.scratch,
-        "outputs": [
-            {**value.spec.to_json(), "tensor": value.spec.name, **_where(placement, value.name)}
-            for value in layer.outputs
-        ],
+        "covers": [_covered(covered) for covered in layer.covers],
+        "outputs": [value.spec.to_json() for value in layer.outputs],
+    }
+
+
+def _covered(covered: Covered) -> dict[str, Any]:
+    return {
+        "name": covered.name,
+        "op": covered.op,
+        "reason": covered.reason,
+        "operator": covered.origin.index,
+        "tensor": covered.origin.tensor,
+        "macs": covered.macs,
+        "shape": list(covered.output.shape),
     }
 
 

@@ -62,7 +62,11 @@ def _between(graph: Graph, layers: Mapping[str, int], subgraph: Subgraph) -> set
     """All bindings on the ways from one layer to the other, both included."""
     ends = []
     for name in (subgraph.first, subgraph.last):
-        (layer, *_) = matching(name, list(layers), "subgraph")
+        layer, *more = matching(name, list(layers), "subgraph")
+        if more:
+            raise AcceleratorError(
+                f"subgraph: '{name}' is {len(more) + 1} layers, {layer} and {more[0]} among them; name one"
+            )
         ends.append(layers[layer])
     first, last = ends
     after = {first}
@@ -82,21 +86,19 @@ def _between(graph: Graph, layers: Mapping[str, int], subgraph: Subgraph) -> set
 def choose(graph: Graph, claims: Claims, constraints: Constraints, how: str) -> list[Claim]:
     """The claims that are taken, none of them sharing a binding; a pin that cannot hold is an error."""
     allowed = [claim for claim in claims.found if constraints.allow(claim)]
-    pinned = [claim for claim in allowed if any(index in constraints.pinned for index in claim.members)]
+    wanted = {index for index, engine in constraints.pinned.items() if engine != CPU}
+    wanted |= {index for index, engines in constraints.forbidden.items() if CPU in engines}
+    needed = [claim for claim in allowed if claim.members & wanted]
     free = [claim for claim in allowed if how != "cost" or saving(claim) > 0]
     rank = _by_saving if how == "cost" else _by_preference
     taken: list[Claim] = []
     covered: set[int] = set()
-    for claim in [*rank(claims, pinned), *rank(claims, free)]:
+    for claim in [*rank(claims, needed), *rank(claims, free)]:
         if not claim.members & covered:
             taken.append(claim)
             covered |= claim.members
-    for index, engine in constraints.pinned.items():
-        if engine != CPU and index not in covered:
-            raise _unfulfilled(graph, claims, index, engine)
-    for index, engines in constraints.forbidden.items():
-        if CPU in engines and index not in covered:
-            raise AcceleratorError(f"layer {graph.name(index)} is kept from the CPU, and no accelerator takes it")
+    for index in sorted(wanted - covered):
+        raise _unfulfilled(graph, claims, index, constraints.pinned.get(index))
     return sorted(taken, key=lambda claim: claim.root)
 
 
@@ -115,7 +117,11 @@ def saving(claim: Claim) -> float:
     return sum(cpu_cycles(call) for call in claim.region.calls) - (claim.cost or 0.0)
 
 
-def _unfulfilled(graph: Graph, claims: Claims, index: int, engine: str) -> AcceleratorError:
-    reasons = [entry.reason for entry in claims.rejections.get(index, ()) if entry.accelerator == engine]
+def _unfulfilled(graph: Graph, claims: Claims, index: int, engine: str | None) -> AcceleratorError:
+    """Why a layer cannot run where it is pinned to, or on any accelerator where it is kept from the CPU."""
+    refused = [entry for entry in claims.rejections.get(index, ()) if engine in (None, entry.accelerator)]
+    reasons = dict.fromkeys(entry.reason if engine else f"{entry.accelerator}: {entry.reason}" for entry in refused)
     why = "; ".join(reasons) or "what it would be computed together with is pinned or kept elsewhere"
+    if engine is None:
+        return AcceleratorError(f"layer {graph.name(index)} is kept from the CPU, and no accelerator takes it: {why}")
     return AcceleratorError(f"layer {graph.name(index)} cannot be pinned to {engine}: {why}")

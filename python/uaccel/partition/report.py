@@ -134,4 +134,4 @@ def _why(call: OpCall, claim: Claim | None, pinned: str | None, rejections: Sequ
         return "pinned to the CPU"
     if not asked:
         return "no accelerator was asked"
-    return "; ".join(f"{r.accelerator}: {r.reason}" for r in rejections)
+    return "; ".join(dict.fromkeys(f"{r.accelerator}: {r.reason}" for r in rejections))

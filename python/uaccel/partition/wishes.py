@@ -98,6 +98,8 @@ def _engines(path: Path, section: str, table: Any) -> Iterable[tuple[str, str]]:
     if not isinstance(table, Mapping):
         raise AcceleratorError(f'{path}: [{section}] is no table; wanted lines such as conv_2d_3 = "cpu"')
     for layer, value in table.items():
+        if isinstance(value, Mapping):
+            raise AcceleratorError(f"{path}: [{section}.{layer}] is a table; write a name with dots in quotation marks")
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise AcceleratorError(f"{path}: [{section}] {layer} is {value!r}; wanted an engine's name")
@@ -120,7 +122,9 @@ def _subgraph(path: Path, entry: Any) -> Subgraph:
 
 
 def matching(name_or_pattern: str, names: Sequence[str], what: str) -> list[str]:
-    """The layers that a wish is about; it must be about one at least."""
+    """The layers that a wish is about; it must be about one at least. A name in full is that layer's alone."""
+    if name_or_pattern in names:
+        return [name_or_pattern]
     found = [name for name in names if fnmatchcase(name, name_or_pattern)]
     if not found:
         raise AcceleratorError(
