@@ -17,8 +17,9 @@
 
 #if defined(__GNUC__)
 #define UACCEL_KERNEL static inline __attribute__((always_inline, unused))
+/* Not even looked into from outside, where that can be had: GCC 12's -fipa-cp drops stores that later layers read. */
 #ifdef __has_attribute
-#if __has_attribute(noipa) /* not even looked into from outside: GCC 12's -fipa-cp drops stores that later layers read */
+#if __has_attribute(noipa)
 #define UACCEL_LAYER static __attribute__((noipa))
 #endif
 #endif
