@@ -223,8 +223,7 @@ def test_a_field_that_makes_no_sense(field: str, value: str, wanted: str, tmp_pa
 
 @pytest.mark.parametrize(("part", "what"), [("driver", "driver"), ("device", "device model")])
 def test_a_part_that_is_missing(part: str, what: str, tmp_path: Path) -> None:
-    parts = {part: False}
-    folder = vendor_folder(tmp_path / "chip", **parts)
+    folder = vendor_folder(tmp_path / "chip", driver=part != "driver", device=part != "device")
     assert complaint(folder) == f": its {what} is missing: no C file in {folder}/{part}"
 
 

@@ -20,6 +20,6 @@ def require_layers(session: Session) -> None:
     """Before anything is run."""
     if not session.model.observable:
         raise UaccelError(
-            "--profile: the firmware that runs there does not show its layers, for it was built without UACCEL_OBSERVE; "
+            "--profile: the firmware that runs there does not show its layers: it was built without UACCEL_OBSERVE; "
             "make it anew with 'uaccel build DIR --observe' and 'uaccel flash DIR --option observe=yes'"
         )
