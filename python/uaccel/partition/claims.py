@@ -124,7 +124,12 @@ def _used_elsewhere(graph: Graph, members: frozenset[int], root: int) -> str:
     for index in sorted(members - {root}):
         outside = graph.users[index] - members
         if outside and root not in graph.uses[index]:
-            user = min(outside)
-            who = "the model's output" if user == RESULT else graph.name(user)
-            return f"its part {graph.name(index)} is needed by {who} as well"
+            return f"its part {graph.name(index)} is needed by {_worker(graph, min(outside))} as well"
     return ""
+
+
+def _worker(graph: Graph, user: int) -> str:
+    """The layer that a user of a tensor stands for: what is no work only hands it on."""
+    while user != RESULT and not graph.is_operator(user) and graph.users[user]:
+        user = min(graph.users[user])
+    return "the model's output" if user == RESULT else graph.name(user)
