@@ -65,7 +65,7 @@ def test_a_board_that_is_in_use_is_neither_flashed_nor_run(
     good(call("flash", "project"))
     complaint = call("run", "project", "--profile")
     assert complaint.status == 1
-    assert complaint.complaint.startswith("--profile: the firmware that runs there does not show its layers, ")
+    assert complaint.complaint.startswith("--profile: the firmware that runs there does not show its layers: ")
     good(call("build", "project", "--observe"))
     good(call("flash", "project", "--option", "observe=yes"))
     layers = good(call("run", "project", "--profile", "--json")).report["layers"]

@@ -219,7 +219,7 @@ def test_a_folder_that_is_taken(tar: Path, tmp_path: Path, call: Call) -> None:
 
 
 def test_a_model_that_does_not_fit_is_compiled_with_a_warning(tmp_path: Path, call: Call) -> None:
-    text = (data_dir("boards") / "mps2_an386.toml").read_text().replace('length = "4M"', 'length = "8K"')
+    text = (data_dir("boards") / "mps2_an386.toml").read_text().replace('length = "4M"', 'length = "8K"', 1)
     tiny = tmp_path / "tiny.toml"
     tiny.write_text(text)
     tar = tmp_path / "g.tar"

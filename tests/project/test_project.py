@@ -198,7 +198,7 @@ def test_a_users_board_and_port_are_inside(tmp_path: Path) -> None:
 
 
 def test_a_board_that_is_too_small_is_said_before_anything_is_made(tar: Path, tmp_path: Path) -> None:
-    text = (data_dir("boards") / "mps2_an386.toml").read_text().replace('length = "4M"', 'length = "8K"')
+    text = (data_dir("boards") / "mps2_an386.toml").read_text().replace('length = "4M"', 'length = "8K"', 1)
     (tmp_path / "tiny.toml").write_text(text)
     with pytest.raises(BoardError, match="model gesture does not fit on board tiny"):
         create_from_archive(tar, tmp_path / "p", load_board(tmp_path / "tiny.toml"))
