@@ -7,6 +7,7 @@ What the info string means:
   anything;
 - ``c FILE``, ``python FILE``, ``toml FILE``, ``json FILE``: the content of a file that later blocks use;
 - ``python``: run as a script;
+- ``needs=PROGRAM`` behind the language: left out, and told, where there is no such program;
 - anything else (``text``, none) is for reading only.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -42,12 +44,18 @@ TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True)
 class Block:
-    """``line``: where the block begins in its page."""
+    """``line``: where the block begins in its page. ``needs``: a program, or nothing."""
 
     line: int
     language: str
     file: str
     text: str
+    needs: str = ""
+
+    @property
+    def lacks(self) -> str:
+        """Why it cannot run here, if so."""
+        return f"line {self.line}: {self.needs} is not installed" if self.needs and not shutil.which(self.needs) else ""
 
 
 def blocks(page: Path) -> list[Block]:
@@ -55,27 +63,28 @@ def blocks(page: Path) -> list[Block]:
     found = []
     for match in BLOCK.finditer(text):
         language, _, file = match.group(1).strip().partition(" ")
+        needs = file.removeprefix("needs=") if file.startswith("needs=") else ""
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(line, language, file.strip(), match.group(2)))
+        found.append(Block(line, language, "" if needs else file.strip(), match.group(2), needs))
     return found
 
 
-def run_page(page: Path, folder: Path) -> int:
-    """Run every block of a page in ``folder``, which looks like a checkout; how many commands ran."""
+def run_page(page: Path, folder: Path) -> list[str]:
+    """Run every block of a page in ``folder``, which looks like a checkout; why some could not be run."""
     for name in LINKED:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
-    count = 0
     for block in blocks(page):
+        if block.lacks:
+            continue
         where = f"{page.relative_to(ROOT)}:{block.line}"
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             _run(f'{sys.executable} -c "$BLOCK"', folder, where, {"BLOCK": block.text})
-            count += 1
         elif block.language in ("sh", "console"):
-            count += run_commands(block, folder, where)
-    return count
+            run_commands(block, folder, where)
+    return [block.lacks for block in blocks(page) if block.lacks]
 
 
 def run_commands(block: Block, folder: Path, where: str) -> int:
