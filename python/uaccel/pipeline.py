@@ -49,7 +49,7 @@ class Compiled:
 
 
 def compile_model(
-    path: Path,
+    path: str | Path,
     *,
     board: str,
     board_file: str = "",
@@ -67,7 +67,7 @@ def compile_model(
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
     accelerators: it takes them to generate the same again.
     """
-    options = options or EmitOptions()
+    path, options = Path(path), options or EmitOptions()
     progress("import")
     model = import_model(path)
     stages = {"import": model.module}
