@@ -292,3 +292,17 @@ def test_a_stream_lowers_what_it_takes_alone_as_well() -> None:
     assert lowered == [["tanh_0"]]
     assert [layer.name for layer in compiled.program.layers] == ["tanh_0", "exp_1"], "one has a lowering of its own"
     assert whole("b", "tanh").stream is run
+
+
+def test_operands_are_matched_in_their_order() -> None:
+    """Only for Relax's own sums and products the order does not matter."""
+    for name, either in (("add", True), ("multiply", True), ("subtract", False)):
+
+        def body(block: FunctionBlock, inputs: list[Any], name: str = name) -> Any:
+            exp = block.emit(OP.exp(inputs[0]), "exp")
+            return block.emit(getattr(OP, name)(inputs[0], exp), "last")
+
+        first, second = pattern(f"relax.{name}", "relax.exp"), pattern(f"relax.{name}", ANY, "relax.exp")
+        for stated, matches in ((first, either), (second, True), (first | second, True)):
+            done = partition(model_of(body), [accelerator("a", operation("fused", stated))], Wishes())
+            assert set(engines(done).values()) == {"a" if matches else "cpu"}, name

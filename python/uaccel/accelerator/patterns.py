@@ -1,8 +1,9 @@
 """What an operation matches: a pattern of TVM's, or the name of an operator, which stands for any call of it.
 
 ``pattern("uaccel.conv2d")`` matches a call; ``pattern("uaccel.add", pattern("uaccel.conv2d"), ANY)`` one whose first
-operand is a convolution. Names without a dot are uaccel's integer operators. TVM's own combinators (``is_op``,
-``wildcard``, ``|``, ``has_dtype``) work alike.
+operand is a convolution (with ``| pattern("uaccel.add", ANY, "uaccel.conv2d")`` either operand; only ``relax.add`` and
+``relax.multiply`` match either way round by themselves). Names without a dot are uaccel's integer operators. TVM's own
+combinators (``is_op``, ``wildcard``, ``|``, ``has_dtype``) work alike.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from uaccel.partition.regions import groups_of
 from uaccel.partition.report import Decision, decisions_of
 from uaccel.partition.rewrite import EngineCall, rewrite
 from uaccel.partition.wishes import Wishes
+from uaccel.simplify import simplify
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes:
     for accelerator in accelerators:
         for change in accelerator.before_partition:
             model = replace(model, module=changed(accelerator, "before_partition", change, model.module))
+            model = replace(model, module=simplify(model.module))  # what the pass left unused nobody shall compute
             stages[f"before {accelerator.name}"] = model.module
     names = layer_names(model)
     graph = graph_of(model.module, names)

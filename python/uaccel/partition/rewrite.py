@@ -186,10 +186,13 @@ class _Expand:
 
 
 def engine_function(group: Group, name: str, parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
-    """The function of an accelerator's region, after the vendor's own passes over it."""
+    """The function of an accelerator's region, after the vendor's own passes over it.
+
+    The layer's name is part of it: TVM would take two regions that compute alike for one.
+    """
     accelerator = group.claims[0].accelerator
     what = group.operation.name if group.operation is not None else "region"
-    attributes = {"Codegen": accelerator.name, "Composite": f"{accelerator.name}.{what}"}
+    attributes = {"Codegen": accelerator.name, "Composite": f"{accelerator.name}.{what}", "layer": name}
     function = function_of_bindings(name, parameters, attributes, body)
     if not accelerator.on_region:
         return function
