@@ -89,7 +89,7 @@ def load_region(folder: Path) -> Lowered:
             calls = tuple(_loaded_call(number, call, constants) for number, call in enumerate(document["calls"]))
         artefacts = {name: _content(folder / name, kind) for name, kind in document["artefacts"].items()}
         return Lowered(calls, document["scratch"], _source(folder, document.get("source")), artefacts)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
         raise UaccelError(f"{folder} holds no region as 'uaccel compile --dump' writes it: {error!r}") from error
 
 
