@@ -88,7 +88,7 @@ Failure = tuple[int, int, str]
 HANGS = "the device did not finish: register 0x0000000c stays at 0x00000000"
 NEVER_THERE = "the device does not answer: register 0x00000000 reads 0xffffffff"
 GONE = "the device does not answer: register 0x0000000c reads 0xffffffff"
-ANOTHER_VERSION = "register 0x00000004 is 0x00020000, wanted 0x00010000"
+ANOTHER_VERSION = "another version: register 0x00000004 is 0x00020000, wanted 0x00010000"
 FAULTS: dict[str, tuple[Failure, Failure]] = {
     "adder:hang": ((0, 1, HANGS), (0, 1, HANGS)),
     "adder:hang@2": ((1, 1, HANGS), (0, 1, HANGS)),

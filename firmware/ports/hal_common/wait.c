@@ -66,7 +66,10 @@ int32_t uaccel_hal_check(void *device, uint32_t offset, uint32_t wanted, int32_t
     if (seen == ALL_ONES) {
         return gone(offset);
     }
-    tell("", offset, " is ", seen, &line);
+    const char *const what = code == UACCEL_ACCELERATOR_VERSION ? "another version: "
+                             : code == UACCEL_ACCELERATOR_IDENTITY ? "another device: "
+                                                                   : "";
+    tell(what, offset, " is ", seen, &line);
     add(&line, ", wanted ");
     add_hex(&line, wanted);
     UACCEL_ACCOUNT_FAILURE(line.text);
