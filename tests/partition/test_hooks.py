@@ -37,7 +37,7 @@ class Named:
         return sines_as_cosines(module)
 
 
-@tvm.transform.module_pass(opt_level=0, name="TvmPass")
+@tvm.transform.module_pass(opt_level=0, name="TvmPass")  # type: ignore[untyped-decorator]  # TVM has no types
 def tvm_pass(module: Any, _context: Any) -> Any:
     return sines_as_cosines(module)
 
