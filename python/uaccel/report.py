@@ -146,6 +146,17 @@ def fallback_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
     ]
 
 
+def stood_in(rows: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
+    """A sentence for each accelerator whose layers the CPU computed in its place: never to be overlooked."""
+    sentences = []
+    for engine in dict.fromkeys(row["engine"] for row in rows if row["fallbacks"]):
+        failed = [row for row in rows if row["engine"] == engine and row["fallbacks"]]
+        times = max(row["fallbacks"] for row in failed)
+        names = ", ".join(row["name"] for row in failed)
+        sentences.append(f"{engine} failed in {times} of {runs} runs, and the CPU computed in its place: {names}")
+    return sentences
+
+
 def ram_report(
     compiled: Compiled, *, static: int | None, stack: int | None, session: int | None
 ) -> dict[str, int | None]:

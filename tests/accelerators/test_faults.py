@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support.boards import board_with_tools
+from support.command import call_in
 from support.networks import NETWORKS
 from support.offload import INTEGER, Offloaded, run
 from support.oracle import Tflm, random_inputs
@@ -84,6 +85,19 @@ def test_the_cpu_computes_what_the_accelerator_does_not(
         stood_in = {layer: account.fallbacks for layer, account in counted.accounts.items() if account.fallbacks}
         assert set(stood_in) == (layers if fault else set()), fault
         assert all(count == len(samples) for count in stood_in.values()), fault
+
+
+def test_the_person_sees_that_the_cpu_stood_in(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UACCEL_DEVICE_FAULT", "matrix8:hang")
+    done = call_in(capfd)("run", MODEL, "--accelerator", "matrix8", "--fallback", "cpu", "--verify", "--json")
+    assert done.status == 0, done.err
+    (warning,) = done.report["warnings"]
+    assert warning.startswith("matrix8 failed in 1 of 1 runs, and the CPU computed in its place: conv_2d_0, ")
+    assert "warning: the device did not finish" in done.err
+    assert done.report["verify"]["bit_exact"] is True
+    assert all(row["fallbacks"] == 1 for row in done.report["layers"] if row["engine"] == "matrix8")
 
 
 @pytest.mark.parametrize("damage", ["a flipped bit", "a cut"])

@@ -127,16 +127,27 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
-    from uaccel.report import compile_report, facts_of, flash_report, layer_reports, ram_report, tensors_report
+    from uaccel.report import (
+        compile_report,
+        facts_of,
+        flash_report,
+        layer_reports,
+        ram_report,
+        stood_in,
+        tensors_report,
+    )
 
     runs, taken = len(measured.samples), measured.footprint
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
-    return compile_report(compiled) | {
+    rows = layer_reports(facts_of(compiled.program), runs, times, accounts)
+    told = compile_report(compiled)
+    return told | {
+        "warnings": told["warnings"] + stood_in(rows, runs),
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
         "runs": runs,
         "instructions": measured.run.instructions,
         "accelerator_cycles": measured.run.cycles,
-        "layers": layer_reports(facts_of(compiled.program), runs, times, accounts),
+        "layers": rows,
         "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
         "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
     }

@@ -144,11 +144,12 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
-    from uaccel.report import fallback_report, layer_reports, offloaded_report, tensors_report
+    from uaccel.report import fallback_report, layer_reports, offloaded_report, stood_in, tensors_report
 
     metadata, runs = done.metadata, len(done.samples)
     layers = metadata.at("uaccel", "layers")
     times = {time.layer: time for time in done.layers}
+    rows = layer_reports(layers, runs, times, done.run.accounts)
     return {
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
@@ -156,12 +157,12 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "accelerators": [engine["name"] for engine in metadata.at("uaccel", "accelerators")],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
-        "layers": layer_reports(layers, runs, times, done.run.accounts),
+        "layers": rows,
         "ram": _ram(done),
         "flash": _flash(done),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
-        "warnings": [],
+        "warnings": stood_in(rows, runs),
         "runs": runs,
         "instructions": done.run.instructions,
         "seconds": done.run.seconds if wishes.profile or wishes.port else None,
