@@ -98,6 +98,9 @@ def _count(count: int | None) -> str:
 
 
 def _how(reason: str) -> str:
+    _, offloaded, driver = reason.partition("; driver function ")
+    if offloaded:  # why it was taken is what 'uaccel explain' tells
+        return driver
     start, end, prefix = USUAL
     return reason.removeprefix(start).removesuffix(end).replace(prefix, "") if reason.startswith(start) else reason
 
