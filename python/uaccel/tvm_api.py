@@ -124,11 +124,18 @@ def _plain(value: Any) -> Any:
         return str(value)
 
 
+_LOOKED_INTO = ("relax.multiply", "relax.divide")
+"""TVM's matcher takes the operands of these patterns for granted: it would see products in quotients."""
+
+
 def operator_pattern(name: str) -> Any:
     """A pattern that matches every call of an operator; KeyError where there is no such operator."""
     if name not in Op.list_op_names():
         raise KeyError(name)
-    return CallPattern(ExprPattern(Op.get(name)), [], True)
+    operator = ExprPattern(Op.get(name))
+    if name in _LOOKED_INTO:
+        return CallPattern(operator, [wildcard(), wildcard()], False)
+    return CallPattern(operator, [], True)
 
 
 def operator_names() -> list[str]:

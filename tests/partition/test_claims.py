@@ -306,3 +306,10 @@ def test_operands_are_matched_in_their_order() -> None:
         for stated, matches in ((first, either), (second, True), (first | second, True)):
             done = partition(model_of(body), [accelerator("a", operation("fused", stated))], Wishes())
             assert set(engines(done).values()) == {"a" if matches else "cpu"}, name
+
+
+@pytest.mark.parametrize("name", ["multiply", "divide", "add"])
+def test_a_name_alone_is_tried_on_anything(name: str) -> None:
+    """TVM's matcher looks into the operands of some patterns before it knows that they are there."""
+    done = partition(model_of(residual), [accelerator("a", operation(name))], Wishes())
+    assert [engine for engine in engines(done).values() if engine == "a"] == (["a"] if name == "add" else [])

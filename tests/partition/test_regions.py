@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.partitioned import accelerator, assert_same_meaning, chain, compile_on, engines, model_of, operation, whole
+from support.random_relax import OPERATORS, models
 from uaccel.model import ImportedModel
 from uaccel.partition import Wishes, partition
 from uaccel.partition.choose import choose, constraints_of
@@ -20,7 +19,6 @@ from uaccel.partition.regions import Group, groups_of
 from uaccel.tvm_api import FunctionBlock, relax
 
 OP = relax.op
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 def regions(model: ImportedModel, *asked: Any) -> list[list[str]]:
@@ -88,36 +86,6 @@ def test_a_region_with_several_results_and_its_name() -> None:
     assert_same_meaning(model, compiled.stages)
 
 
-OPERATORS = ("tanh", "negative", "cos", "add", "split")
-
-
-@st.composite
-def models(draw: Draw) -> ImportedModel:
-    """Layers that read any that came before; what nobody reads is a result, as some others are."""
-    count = draw(st.integers(1, 9))
-    kinds = [draw(st.sampled_from(OPERATORS)) for _ in range(count)]
-    picks = [(draw(st.integers(0, 99)), draw(st.integers(0, 99))) for _ in range(count)]
-    kept = draw(st.sets(st.integers(0, 15), max_size=2))
-
-    def body(block: FunctionBlock, inputs: list[Any]) -> Any:
-        values, read = list(inputs), set[Any]()
-        for number, (kind, (one, other)) in enumerate(zip(kinds, picks, strict=True)):
-            first, second = values[one % len(values)], values[other % len(values)]
-            read |= {first, second} if kind in ("add", "split") else {first}
-            if kind == "add":
-                values.append(block.emit(OP.add(first, second), f"add_{number}"))
-            elif kind == "split":
-                both = block.emit(OP.concat([first, second], axis=0), f"concat_{number}")
-                halves = block.emit(OP.split(both, 2, axis=0), f"split_{number}")
-                values += [block.emit(relax.TupleGetItem(halves, i), f"half_{number}_{i}") for i in (0, 1)]
-            else:
-                values.append(block.emit(getattr(OP, kind)(first), f"{kind}_{number}"))
-        results = [i for i, value in enumerate(values[2:], 2) if value not in read or i in kept]
-        return relax.Tuple([values[i] for i in results])
-
-    return model_of(body, [np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)])
-
-
 def ways(graph: Graph, start: set[int]) -> set[int]:
     """What can be reached."""
     found: set[int] = set()
@@ -142,7 +110,7 @@ def grouped(model: ImportedModel, asked: list[Any]) -> tuple[Graph, list[Group]]
     return graph, groups_of(graph, taken)
 
 
-ABLE = st.sets(st.sampled_from((*OPERATORS, "concat")), min_size=1)
+ABLE = st.sets(st.sampled_from(OPERATORS), min_size=1)
 slow = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 
 

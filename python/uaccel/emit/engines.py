@@ -8,7 +8,7 @@ from uaccel.emit.ctext import parameter_literal, wrapped
 from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Engine, Layer
-from uaccel.ops.kernel import Constant, Input, KernelCall, Output
+from uaccel.ops.kernel import Argument, Constant, Input, KernelCall, Output, Scratch
 
 HOOKS = ("Activate", "Open", "Close", "Deactivate")
 
@@ -20,11 +20,20 @@ def hook(engine: Engine, what: str) -> str:
 
 def engine_function(layer: Layer, pool: ConstantPool, engine: Engine) -> str:
     """Opens the device, calls its driver until an error, closes the device; returns 0 or the first error."""
-    parameters = [Parameter("void *", "device"), *layer_parameters(layer)]
-    signature = wrapped(f"UACCEL_LAYER int32_t {function_name(layer)}", map(str, parameters))
-    lines = [f"    int32_t status = {hook(engine, 'Open')}(device);", "    if (status == 0) {"]
+    tensors = layer_parameters(layer)
+    signature = wrapped(
+        f"UACCEL_LAYER int32_t {function_name(layer)}", map(str, [Parameter("void *", "device"), *tensors])
+    )
+    used = {_parameter_of(argument) for call in layer.kernel.calls for argument in call.arguments}
+    lines = [f"    (void){parameter.name};" for parameter in tensors if parameter.name not in used]
+    lines += [f"    int32_t status = {hook(engine, 'Open')}(device);", "    if (status == 0) {"]
     for index, call in enumerate(layer.kernel.calls):
-        text = wrapped(f"        status = {call.function}", _arguments(layer, pool, index, call)) + ";"
+        arguments = _arguments(layer, pool, index, call)
+        text = (
+            wrapped(f"        status = {call.function}", arguments)
+            if arguments
+            else f"        status = {call.function}()"
+        ) + ";"
         lines += [text] if index == 0 else ["        if (status == 0) {", _indented(text), "        }"]
     lines += [
         f"        const int32_t closed = {hook(engine, 'Close')}(device);",
@@ -35,6 +44,15 @@ def engine_function(layer: Layer, pool: ConstantPool, engine: Engine) -> str:
     definition = f"{layer.definition.source}\n" if layer.definition else ""
     body = "\n".join(lines)
     return f"{definition}{layer_comment(layer)}\n{signature}\n{{\n{body}\n}}\n"
+
+
+def _parameter_of(argument: Argument | int | float) -> str:
+    """The parameter of the layer's function that an argument is made of, if any."""
+    if isinstance(argument, Scratch):
+        return "scratch"
+    if isinstance(argument, (Input, Output)):
+        return f"{type(argument).__name__.lower()}{argument.index}"
+    return ""
 
 
 def _indented(text: str) -> str:

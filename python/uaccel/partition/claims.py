@@ -76,7 +76,8 @@ def _ask(
     bound: dict[Any, Any],
     position: dict[Any, int],
 ) -> Claim | Rejection | None:
-    calls = matched(operation.pattern, graph.bindings[index][1], bound)
+    with vendors(accelerator.folder, f"pattern of operation '{operation.name}', tried on {graph.name(index)},"):
+        calls = matched(operation.pattern, graph.bindings[index][1], bound)
     if calls is None:
         return None
     members = graph.closed(position[call] for call in calls if call in position)
