@@ -85,6 +85,19 @@ def test_a_project_runs_as_its_model_does(tar: Path, tmp_path: Path, call: Call)
             np.testing.assert_array_equal(first[name], second[name])
 
 
+def test_a_project_with_an_accelerator_runs_as_its_model_does(tmp_path: Path, call: Call) -> None:
+    """Regions, what the driver counted, and who refused what: the archive knows all of it."""
+    words = (GESTURE, "-a", "conveyor", "--board", "host")
+    good(call("compile", *words, "-o", tmp_path / "g.tar"))
+    good(call("create", tmp_path / "g.tar", tmp_path / "project", "--board", "host"))
+    from_model = good(call("run", *words, "--json")).report
+    from_project = good(call("run", tmp_path / "project", "--json")).report
+    assert any(row["region"] for row in from_model["layers"])
+    for part in ("accelerators", "layers", "offloaded", "fallback"):
+        assert from_project[part] == from_model[part]
+        assert from_model[part] != []
+
+
 def test_a_profile_of_a_project(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p", "--board", "host"))
     report = good(call("run", tmp_path / "p", "--profile", "--repeat", "3", "--json")).report

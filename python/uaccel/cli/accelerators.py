@@ -34,7 +34,9 @@ def _row(name: str) -> dict[str, Any]:
     try:
         accelerator = load_accelerator(name)
     except AcceleratorError as error:
-        return {"name": name, "description": f"cannot be used: {error}", "operations": [], "error": str(error)}
+        unknown = dict.fromkeys(("exact", "tolerance", "folder"))
+        text = f"cannot be used: {error}"
+        return {"name": name, "description": text, "operations": [], **unknown, "error": str(error)}
     return {
         "name": accelerator.name,
         "description": accelerator.description,

@@ -1,0 +1,250 @@
+"""Who computes what, on the command line: `explain`, `accelerators`, and the options that `compile` and `run` share."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from support.command import Call, process
+from support.networks import OWN
+from support.vendor import description, vendor_folder
+from uaccel.accelerator import load_accelerators
+from uaccel.cli.explain import _show, why
+from uaccel.dump import load_region
+from uaccel.explanation import explain
+from uaccel.partition import Wishes
+from uaccel.pipeline import compile_model
+
+GESTURE, RESIDUAL = OWN / "gesture.tflite", OWN / "residual.tflite"
+COSINES = description(operations='[Operation("cos", "relax.cos", run)]')
+NOTHING = "nothing is offloaded to tiny: no operation for conv2d (3 layers); "
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Path:
+    """An accelerator that finds nothing to do."""
+    return vendor_folder(tmp_path / "idle", COSINES)
+
+
+def test_explain_as_json(call: Call) -> None:
+    report = call("explain", RESIDUAL, "-a", "nuc_fpga", "-a", "conveyor", "--json").report
+    assert (report["model"], report["board"], report["accelerators"]) == ("residual", "host", ["nuc_fpga", "conveyor"])
+    rows = {row["name"]: row for row in report["layers"]}
+    assert list(rows)[:4] == ["conv_2d_0", "conv_2d_1", "conv_2d_2", "add_3"]
+    for row in rows.values():
+        others = {"nuc_fpga", "conveyor"} - {row["engine"]}
+        assert {rejection["accelerator"] for rejection in row["rejections"]} == others
+        assert all(rejection["reason"] for rejection in row["rejections"])
+        assert row["bytes"] > 0
+        assert row["cpu_cycles"] > 0
+        assert (row["cycles"] is None) == (row["engine"] == "cpu")
+    assert rows["conv_2d_0"]["engine"] == "nuc_fpga"
+    assert rows["conv_2d_0"]["macs"] == 16 * 16 * 8 * 27
+    assert rows["add_3"]["rejections"] == [
+        {"accelerator": "nuc_fpga", "operation": None, "reason": "no operation for add"}
+    ]
+    assert rows["conv_2d_0"]["rejections"] == [
+        {"accelerator": "conveyor", "operation": "conv2d", "reason": "nuc_fpga is preferred to it"}
+    ]
+    for engine, share in report["engines"].items():
+        mine = [row for row in rows.values() if row["engine"] == engine]
+        assert share == {"layers": len(mine), "macs": sum(row["macs"] for row in mine)}
+    covered = [layer for region in report["regions"] for layer in region["layers"]]
+    assert sorted(covered) == sorted(name for name, row in rows.items() if row["engine"] != "cpu")
+    assert [row["layer"] for row in report["offloaded"]] == covered
+    assert {row["layer"] for row in report["fallback"]} == {n for n, row in rows.items() if row["engine"] == "cpu"}
+    assert report["layout_changes"]
+    assert {row["layer"] for row in report["layout_changes"]} <= {row["name"] for row in report["added"]}
+    assert all(row["bytes"] > 0 and row["layer"].startswith("permute_dims_") for row in report["layout_changes"])
+
+
+def test_a_transposition_of_the_models_own_is_no_layout_change(call: Call) -> None:
+    report = call("explain", OWN / "branches.tflite", "-a", "conveyor", "--json").report
+    assert "transpose_15" in {row["name"] for row in report["layers"]}
+    assert report["layout_changes"] == []
+
+
+def test_without_accelerators(call: Call) -> None:
+    report = call("explain", GESTURE, "--json").report
+    assert report["accelerators"] == []
+    assert {(row["engine"], row["reason"]) for row in report["layers"]} == {("cpu", "no accelerator was asked")}
+    assert report["engines"]["cpu"]["layers"] == len(report["layers"])
+    assert (report["offloaded"], report["fallback"], report["regions"], report["added"]) == ([], [], [], [])
+
+
+def shown(report: dict[str, Any], width: int) -> list[str]:
+    stream = io.StringIO()
+    _show(Console(file=stream, width=width, markup=False, emoji=False, highlight=False), report)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_explain_fits_a_screen(width: int) -> None:
+    asked = load_accelerators(["nuc_fpga", "conveyor"])
+    for model in (GESTURE, RESIDUAL, OWN / "branches.tflite"):
+        report = explain(compile_model(model, board="host", accelerators=asked, wishes=Wishes("cost")))
+        lines = shown(report, width)
+        assert max(map(len, lines)) <= width
+        text = "\n".join(lines)
+        assert "…" not in text
+        words = set(text.split())
+        assert {row["name"] for row in report["layers"]} <= words
+        for name in ("MACs", "Bytes", "Cycles", "Why"):
+            assert name in words
+        narrowest = max(len(line) for line in lines if "conv_2d_0" in line)
+        assert narrowest > 50, "reasons have room"
+
+
+def test_reasons_that_are_alike_are_said_once() -> None:
+    def row(engine: str, reason: str, *rejections: tuple[str, str]) -> dict[str, Any]:
+        told = [{"accelerator": name, "operation": None, "reason": text} for name, text in rejections]
+        return {"engine": engine, "reason": reason, "rejections": told}
+
+    assert why(row("cpu", "a: no; b: no; c: never", ("a", "no"), ("b", "no"), ("c", "never"))) == "a, b: no; c: never"
+    assert why(row("a", "it does", ("b", "no"))) == "it does; b: no"
+    assert why(row("cpu", "pinned to the CPU", ("a", "kept"))) == "pinned to the CPU; a: kept"
+    assert why(row("cpu", "no accelerator was asked")) == "no accelerator was asked"
+    assert why(row("cpu", "a: x; a: y", ("a", "x"), ("a", "x"), ("a", "y"))) == "a: x; a: y"
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "explain"])
+def test_nothing_offloaded_is_an_error_with_the_reasons(
+    command: str, idle: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(command, GESTURE, "-a", idle, "--json")
+    assert done.status == 1
+    assert done.complaint.startswith("nothing is offloaded to tiny: no operation for ")
+    assert done.complaint.endswith("'uaccel explain' tells layer by layer, --allow-none goes on without")
+    if command == "explain":
+        assert all(row["rejections"] for row in done.report["layers"]), "the report is what was asked for"
+    else:
+        assert done.report == {"error": {"kind": "AcceleratorError", "message": done.complaint, "status": 1}}
+    assert [path.name for path in tmp_path.iterdir()] == ["idle"], "no archive that nobody wanted"
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "explain"])
+def test_unless_that_is_fine(
+    command: str, idle: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(command, GESTURE, "-a", idle, "--allow-none", "--json")
+    assert done.status == 0, done.err
+    report = done.report
+    assert (report["accelerators"], report["offloaded"]) == (["tiny"], [])
+    assert {row["reason"] for row in report["fallback"]} >= {"tiny: no operation for conv2d"}
+    assert {row["engine"] for row in report["layers"]} == {"cpu"}
+
+
+OPTIONS = [
+    ("--choose", "cost"),
+    ("--pin", "conv_2d_0=cpu"),
+    ("--forbid", "conv_2d_0=cpu"),
+    ("--engines", "x.toml"),
+    ("--fallback", "cpu"),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), OPTIONS)
+def test_options_about_accelerators_without_one(option: str, value: str, call: Call) -> None:
+    done = call("compile", GESTURE, option, value, "--json")
+    assert (done.status, done.complaint) == (
+        1,
+        f"{option} is about accelerators, and none is given; add --accelerator NAME|PATH",
+    )
+
+
+@pytest.mark.parametrize(("option", "value"), [*OPTIONS, ("--accelerator", "nuc_fpga"), ("--allow-none", None)])
+def test_options_that_a_compiled_project_has_behind_it(
+    option: str, value: str | None, tmp_path: Path, call: Call
+) -> None:
+    done = call("run", tmp_path, option, *([] if value is None else [value]), "--json")
+    assert done.complaint == f"{option} is for a model file, and MODEL is a folder; leave it away"
+    done = call("run", tmp_path, "--verify", "layers")
+    assert done.complaint == "'--verify layers' is for a model file, and MODEL is a folder; say --verify alone"
+
+
+def test_wishes_by_option_and_file(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "engines.toml"
+    file.write_text('[pin]\n"conv_*" = "cpu"\n')
+    words = ("-a", "nuc_fpga", "--engines", file, "--pin", "conv_2d_1=nuc_fpga", "--forbid", "fully_*=nuc_fpga")
+    report = call("explain", RESIDUAL, *words, "--json").report
+    assert [row["name"] for row in report["layers"] if row["engine"] == "nuc_fpga"] == ["conv_2d_1"]
+    done = call("compile", RESIDUAL, "-a", "nuc_fpga", "--pin", "add_3=nuc_fpga", "--json")
+    assert (done.status, done.complaint) == (1, "layer add_3 cannot be pinned to nuc_fpga: no operation for add")
+
+
+def test_an_archive_says_how_to_make_it_again(tmp_path: Path, call: Call) -> None:
+    vendor = vendor_folder(
+        tmp_path / "chips" / "mine", description(operations='[Operation("softmax", "softmax", run)]')
+    )
+    words = ["-a", f"{vendor}/accelerator.py", "--pin", "softmax_*=tiny", "--choose", "preference"]
+    archive = tmp_path / "g.tar"
+    done = call("compile", GESTURE, *words, "-o", archive, "--json")
+    assert done.status == 0, done.err
+    with tarfile.open(archive) as tar:
+        member = tar.extractfile("./codegen/host/src/tvmgen_gesture.c")
+        assert member is not None
+        head = " ".join(member.read().decode()[:2000].split())
+    assert "--accelerator mine/" in head
+    assert str(tmp_path) not in head
+
+
+def test_a_dump_is_loaded_again(tmp_path: Path, call: Call) -> None:
+    done = call("compile", GESTURE, "-a", "conveyor", "-o", tmp_path / "g.tar", "--dump", tmp_path / "dump", "--json")
+    assert done.status == 0, done.err
+    partition = json.loads((tmp_path / "dump" / "partition.json").read_text())
+    names = {row["region"] or row["name"] for row in partition if row["engine"] == "conveyor"}
+    folders = sorted((tmp_path / "dump" / "regions").iterdir())
+    assert {folder.name for folder in folders} == names
+    for folder in folders:
+        region = load_region(folder)
+        assert region.calls[-1].function == "conveyor_play"
+        assert region.artefacts
+
+
+def test_the_list_of_accelerators(call: Call) -> None:
+    report = call("accelerators", "--json").report
+    rows = {row["name"]: row for row in report["accelerators"]}
+    assert set(rows) >= {"nuc_fpga", "conveyor", "matrix8", "vanilla"}
+    nuc = rows["nuc_fpga"]
+    assert (nuc["exact"], nuc["tolerance"], nuc["error"]) == (True, 0, None)
+    assert {"name": "dense", "operators": ["uaccel.fully_connected"]} in nuc["operations"]
+    assert (Path(nuc["folder"]) / "accelerator.py").is_file()
+    assert (rows["vanilla"]["exact"], rows["vanilla"]["tolerance"]) == (False, 1e-5)
+    text = call("accelerators").out
+    assert all(name in text for name in rows)
+
+
+def test_one_that_cannot_be_used_is_listed_with_the_reason(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = vendor_folder(tmp_path / "broken", "1 / 0\n")
+    monkeypatch.setattr("uaccel.accelerator.find.bundled_folders", lambda: {"broken": broken})
+    (row,) = (r for r in call("accelerators", "--json").report["accelerators"] if r["name"] == "broken")
+    assert (
+        row["error"]
+        == f"{broken}/accelerator.py cannot be imported: ZeroDivisionError: division by zero (accelerator.py, line 1)"
+    )
+    assert set(row) == {"name", "description", "operations", "exact", "tolerance", "folder", "error"}
+    assert "cannot be used: " in call("accelerators").out
+
+
+WRONG = ["check=5", "check=lambda r: r.nothing", "cost=lambda r: None", "expand=lambda e, r, i: None"]
+
+
+@pytest.mark.parametrize("fields", WRONG)
+def test_a_vendors_mistake_is_one_line(fields: str, tmp_path: Path) -> None:
+    """In a process of its own, with all that C++ writes to stderr by itself."""
+    text = description(operations=f'[Operation("s", "softmax", run, {fields})]')
+    vendor = vendor_folder(tmp_path / "chip", text)
+    done = process("explain", GESTURE, "-a", vendor, cwd=tmp_path)
+    assert (done.status, done.out) == (1, "")
+    assert done.complaint.startswith(str(vendor))
+    assert all(line.startswith("uaccel: ") for line in done.err.splitlines()), done.err
