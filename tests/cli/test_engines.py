@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from support.command import Call, process
+from support.float_convolutions import float_convolutions
 from support.networks import OWN
 from support.vendor import description, vendor_folder
 from uaccel.accelerator import load_accelerators
@@ -20,6 +22,7 @@ from uaccel.dump import load_region
 from uaccel.explanation import explain
 from uaccel.partition import Wishes
 from uaccel.pipeline import compile_model
+from uaccel.resources import data_dir
 
 GESTURE, RESIDUAL = OWN / "gesture.tflite", OWN / "residual.tflite"
 COSINES = description(operations='[Operation("cos", "relax.cos", run)]')
@@ -248,3 +251,39 @@ def test_a_vendors_mistake_is_one_line(fields: str, tmp_path: Path) -> None:
     assert (done.status, done.out) == (1, "")
     assert done.complaint.startswith(str(vendor))
     assert all(line.startswith("uaccel: ") for line in done.err.splitlines()), done.err
+
+
+def test_the_first_wrong_layer_is_named(tmp_path: Path, call: Call) -> None:
+    """An accelerator that computes wider convolutions with other weights than the model's."""
+    wrong = tmp_path / "wrong"
+    shutil.copytree(data_dir("accelerators") / "nuc_fpga", wrong)
+    text = (wrong / "accelerator.py").read_text()
+    right = 'Constant("kernel", weights.value)'
+    assert right in text
+    spoilt = text.replace(right, 'Constant("kernel", weights.value ^ (weights.info.shape[0] == 16))')
+    (wrong / "accelerator.py").write_text(spoilt)
+    done = call("run", RESIDUAL, "-a", wrong, "--verify", "layers", "--json")
+    assert done.status == 3
+    told = done.report["verify"]["first_wrong_layer"]
+    first = next(row["name"] for row in done.report["layers"] if row["op"] == "conv2d" and row["outputs"][0][1] == 16)
+    assert (told["layer"], told["engine"], told["op"]) == (first, "nuc_fpga", "conv2d")
+    assert told["expected"] != told["got"]
+    assert 0 < told["differing"] <= told["size"]
+    assert "the first wrong layer is layer " in done.complaint
+    assert f'"{first}" (conv2d on nuc_fpga), element [' in done.complaint
+    assert done.report["verify"]["bit_exact"] is False
+
+
+def test_a_project_is_verified_within_the_tolerance_of_its_accelerator(tmp_path: Path, call: Call) -> None:
+    model = tmp_path / "floats.tflite"
+    model.write_bytes(float_convolutions())
+    assert call("compile", model, "-a", "vanilla", "-o", tmp_path / "f.tar").status == 0
+    assert call("create", tmp_path / "f.tar", tmp_path / "p", "--board", "host").status == 0
+    done = call("run", tmp_path / "p", "--verify", "--json")
+    assert done.status == 0, done.err
+    assert done.report["verify"]["within_tolerance"] is True
+    assert done.report["verify"]["tolerance"] == pytest.approx(1e-5)
+    assert (
+        "is within the accelerator's tolerance of 1e-05" in call("run", tmp_path / "p", "--verify").out
+        or (done.report["verify"]["bit_exact"])
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from uaccel.board import Board
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
-from uaccel.cli.verdict import difference_words, layers_verdict, show_verified, tolerated, verdict
+from uaccel.cli.verdict import judged, layers_verdict, show_verified
 from uaccel.errors import VerificationError
 from uaccel.files import write_atomically
 
@@ -67,15 +67,10 @@ def run_model(job: ModelJob, as_json: bool) -> None:
 def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> tuple[dict[str, Any], str]:
     """The verdict, and what is wrong in words."""
     from uaccel.diagnosis import exact_layers, first_wrong_layer, tolerance_of
-    from uaccel.execute import first_difference
 
     step("execute the exact meaning and compare")
-    meaning, signature = compiled.stages["import"], compiled.model.signature
-    tolerance = tolerance_of(compiled.program)
-    exact = first_difference(meaning, signature, measured.samples, measured.run)
-    beyond = first_difference(meaning, signature, measured.samples, measured.run, tolerance) if tolerance else exact
-    verify = verdict(exact) | tolerated(tolerance, beyond)
-    complaint = difference_words(beyond) if beyond is not None else ""
+    imported = replace(compiled.model, module=compiled.stages["import"])
+    verify, complaint = judged(imported, measured.samples, measured.run, tolerance_of(compiled.program))
     if job.verify_layers:
         layers = exact_layers(compiled, measured.samples[0])
         wrong = first_wrong_layer(compiled.program, layers, measured.computed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
-from uaccel.cli.verdict import difference_words, show_verified, verdict
+from uaccel.cli.verdict import judged, show_verified
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.files import require_writable, write_atomically
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.board import Board
-    from uaccel.execute import Difference
     from uaccel.project.api_options import OptionValue
     from uaccel.project_run import ProjectRun, Samples
     from uaccel.session.tensors import TensorType
@@ -60,8 +59,8 @@ def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None
         require_writable(wishes.outputs, "--outputs")
     with progress() as step:
         done = _run(folder, wishes, step, board)
-        difference = _first_difference(done, step) if wishes.verify else None
-    _conclude(_report(done, wishes) | {"project": str(folder)}, wishes, difference, as_json)
+        verified = _verified(done, step) if wishes.verify else None
+    _conclude(_report(done, wishes) | {"project": str(folder)}, verified, as_json)
 
 
 def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
@@ -69,24 +68,25 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
     with progress() as step:
         _make_project(job, wishes, step)
         done = _run(job.project, wishes, step, None)
-        difference = _first_difference(done, step) if wishes.verify else None
-    _conclude(_report(done, wishes), wishes, difference, as_json)
+        verified = _verified(done, step) if wishes.verify else None
+    _conclude(_report(done, wishes), verified, as_json)
 
 
-def _first_difference(done: ProjectRun, step: Steps) -> Difference | None:
-    from uaccel.execute import first_difference
-
+def _verified(done: ProjectRun, step: Steps) -> tuple[dict[str, Any], str]:
+    """The verdict, and what is wrong in words."""
     step("execute the exact meaning and compare")
-    model = done.meaning()
-    return first_difference(model.module, model.signature, done.samples, done.run)
+    engines = done.metadata.at("uaccel", "accelerators")
+    tolerance = max((engine["tolerance"] for engine in engines), default=0)
+    return judged(done.meaning(), done.samples, done.run, tolerance)
 
 
-def _conclude(report: dict[str, Any], wishes: Wishes, difference: Difference | None, as_json: bool) -> None:
-    if wishes.verify:
-        report["verify"] = verdict(difference)
+def _conclude(report: dict[str, Any], verified: tuple[dict[str, Any], str] | None, as_json: bool) -> None:
+    verify, complaint = verified or ({}, "")
+    if verified is not None:
+        report["verify"] = verify
     emit(report, as_json, lambda console: _show(console, report))
-    if difference is not None:
-        raise VerificationError(difference_words(difference))
+    if complaint:
+        raise VerificationError(complaint)
 
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:

@@ -9,10 +9,24 @@ if TYPE_CHECKING:
 
     from uaccel.diagnosis import WrongLayer
     from uaccel.execute import Difference
+    from uaccel.model import ImportedModel
+    from uaccel.session.batch import BatchRun
+    from uaccel.session.tensors import Array
 
 
 def verdict(difference: Difference | None) -> dict[str, Any]:
     return {"bit_exact": difference is None, "first_difference": difference.to_json() if difference else None}
+
+
+def judged(
+    model: ImportedModel, samples: list[list[Array]], run: BatchRun, tolerance: float
+) -> tuple[dict[str, Any], str]:
+    """The verdict on what ran, and what is wrong in words: nothing where accelerators are as near as they state."""
+    from uaccel.execute import first_difference
+
+    exact = first_difference(model.module, model.signature, samples, run)
+    beyond = first_difference(model.module, model.signature, samples, run, tolerance) if tolerance else exact
+    return verdict(exact) | tolerated(tolerance, beyond), difference_words(beyond) if beyond is not None else ""
 
 
 def tolerated(tolerance: float, beyond: Difference | None) -> dict[str, Any]:
