@@ -94,3 +94,17 @@ def activated(engines: Sequence[Engine], first: dict[str, int], inner: str, inde
         f"{indent}    (void){hook(engine, 'Deactivate')}({device});",
         f"{indent}}}",
     ]
+
+
+def found_again(engine: Engine) -> str:
+    """A device that came back from wherever it was knows nothing of what it was told in between: look who is there."""
+    return f"""/* After a failure: whether the device may be called again. `status` is of its activation. */
+static int32_t {engine.name}_found_again(int32_t status, void *device)
+{{
+    if (status != 0) {{
+        return status;
+    }}
+    (void){hook(engine, "Deactivate")}(device);
+    return {hook(engine, "Activate")}(device);
+}}
+"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uaccel.emit.ctext import wrapped
-from uaccel.emit.engines import activated, hook
+from uaccel.emit.engines import activated, found_again, hook
 from uaccel.emit.layer_text import function_name
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Layer, Program, Value
@@ -22,7 +22,8 @@ class RunFunction:
             body = [*self._workspace(), *self._layers(), f"    return {self.names.macro}_OK;"]
             return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *body])
         if all(layer.otherwise for layer in self.program.layers if layer.on_accelerator):
-            return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *self._with_cpu_in_place()])
+            whole = self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *self._with_cpu_in_place()])
+            return "\n".join([*map(found_again, self.program.engines), whole])
         return self._layers_apart()
 
     def _function(self, head: str, body: list[str]) -> str:
@@ -61,8 +62,7 @@ class RunFunction:
         engines = self.program.engines
         lines = self._workspace()
         lines += [
-            f"    const int32_t {engine.name} = {hook(engine, 'Activate')}(devices->{engine.name});"
-            for engine in engines
+            f"    int32_t {engine.name} = {hook(engine, 'Activate')}(devices->{engine.name});" for engine in engines
         ]
         lines += self._layers()
         for engine in engines:
@@ -127,6 +127,7 @@ class RunFunction:
             account,
             f"    if ({layer.engine} != 0 || {call} != 0) {{",
             f"        UACCEL_ACCOUNT_FALLBACK({layer.index});",
+            f"        {layer.engine} = {layer.engine}_found_again({layer.engine}, devices->{layer.engine});",
             f"        {self._call(layer.twin)};",
             "    }",
         ]
