@@ -1,0 +1,39 @@
+"""Command streams for machines with queues: cutting layers into parts, planning on-chip memory, tokens, and time.
+
+For accelerators with separate engines for loading, computing and storing, each with a queue of commands, that tell each
+other by tokens what is done. Vendors say what a part of a layer needs and which commands compute it (:class:`Layer`);
+``docs/npu.md`` shows the whole of it.
+"""
+
+from uaccel.accelerator.tensor.machine import Dma, Memory
+from uaccel.streams.command import Command, Tokens
+from uaccel.streams.geometry import Box, Placed, Shape, dense, inside
+from uaccel.streams.layer import Compute, Layer, Part, Places
+from uaccel.streams.machine import ENGINES, Machine
+from uaccel.streams.planner import Network, Planned, plan_network, why_not
+from uaccel.streams.search import ENERGY, LATENCY, OBJECTIVES
+
+__all__ = [
+    "ENERGY",
+    "ENGINES",
+    "LATENCY",
+    "OBJECTIVES",
+    "Box",
+    "Command",
+    "Compute",
+    "Dma",
+    "Layer",
+    "Machine",
+    "Memory",
+    "Network",
+    "Part",
+    "Placed",
+    "Places",
+    "Planned",
+    "Shape",
+    "Tokens",
+    "dense",
+    "inside",
+    "plan_network",
+    "why_not",
+]

@@ -1,0 +1,226 @@
+"""The commands of layers, one part after the other: bring what it needs, compute it, take the result away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from uaccel.streams.command import Access, Command, place_name
+from uaccel.streams.geometry import Box, Placed, Shape, dense, inside, move_of, span
+from uaccel.streams.layer import Compute, Layer, Part, Places
+from uaccel.streams.machine import Machine, transfer_cycles
+from uaccel.streams.tiling import Tiling, parts, total_weights
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a tensor lies in memory: ``offset`` bytes into a place."""
+
+    place: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Memory on chip for pieces of a tensor, which take turns."""
+
+    addresses: tuple[int, ...]
+
+
+Where = int | Slots
+"""A tensor that is on chip as a whole, by its address, or passes through in pieces."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A layer with everything that has been decided of it: one ``where`` for each input, and the output's."""
+
+    layer: Layer
+    tiling: Tiling
+    inputs: tuple[Where, ...]
+    output: Where
+
+
+@dataclass
+class Constants:
+    """What loads read that is known ahead of time; the same bytes are there once."""
+
+    data: bytearray = field(default_factory=bytearray)
+    offsets: dict[bytes, int] = field(default_factory=dict)
+    alignment: int = 16
+
+    def offset(self, layer: Layer, part: Part) -> int:
+        return self.add(layer.weights(part.blocks, part.steps))
+
+    def add(self, chunk: bytes) -> int:
+        if chunk not in self.offsets:
+            self.data += bytes(-len(self.data) % self.alignment)
+            self.offsets[chunk] = len(self.data)
+            self.data += chunk
+        return self.offsets[chunk]
+
+
+class WeightMemory:
+    """Chunks lie one behind the other and begin anew at the end; what is still there need not be loaded again.
+
+    Without a second bank every layer begins at the beginning, and a chunk that is too much takes the place of all."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.memory = machine.weights
+        self.next = 0
+        self.there: dict[tuple[str, range, range], tuple[int, int]] = {}
+
+    def begin(self, total: int) -> None:
+        """A layer with so many bytes of weights follows."""
+        if self.memory.banks == 1 or self.next + total > self.memory.bytes >= total:
+            self.next = 0
+
+    def find(self, key: tuple[str, range, range]) -> int | None:
+        found = self.there.get(key)
+        return None if found is None else found[0]
+
+    def take(self, key: tuple[str, range, range], size: int) -> int:
+        """Its address, which others lose."""
+        size += -size % self.memory.alignment
+        begin = self.next if self.next + size <= self.memory.bytes else 0
+        end = begin + size
+        self.there = {k: place for k, place in self.there.items() if place[1] <= begin or end <= place[0]}
+        self.there[key] = (begin, end)
+        self.next = end
+        return begin
+
+
+class Emitter:
+    """Collects commands. ``homes`` of tensors that are in memory at some time; ``constants`` are place 0.
+
+    Without constants nothing is packed, and commands are good for their times alone."""
+
+    def __init__(self, machine: Machine, homes: Mapping[str, Home], constants: Constants | None = None) -> None:
+        self.machine = machine
+        self.homes = homes
+        self.constants = constants
+        self.weights = WeightMemory(machine)
+        self.commands: list[Command] = []
+        self.held: dict[int, tuple[str, Box]] = {}
+        self.turns: dict[tuple[int, ...], int] = {}
+
+    def layer(self, decided: Decided) -> None:
+        layer, tiling = decided.layer, decided.tiling
+        self.weights.begin(total_weights(layer, tiling, self.machine.weights.alignment))
+        self.held.clear()
+        for part in parts(layer, tiling):
+            inputs = tuple(self._input(decided, index, part) for index in range(len(layer.inputs)))
+            weights = self._weights(layer, part)
+            last = part.steps.stop == layer.steps
+            output = self._output(decided, part)
+            for compute in layer.commands(part, Places(inputs, output, weights, 0)):
+                self._compute(decided, part, compute, Places(inputs, output, weights, 0), last)
+            if last and layer.output in self.homes:
+                self._store(layer, part, output)
+
+    def _input(self, decided: Decided, index: int, part: Part) -> Placed:
+        layer, where = decided.layer, decided.inputs[index]
+        name, shape, box = layer.inputs[index], layer.shapes[index], layer.needs(index, part)
+        if isinstance(where, int):
+            return inside(where, shape, box)
+        for address in where.addresses:
+            if self.held.get(address) == (name, box):
+                return dense(address, box)
+        address = self._turn(where)
+        self.held[address] = (name, box)
+        placed = dense(address, box)
+        self._transfer("load", layer, part, name, shape, placed)
+        return placed
+
+    def _output(self, decided: Decided, part: Part) -> Placed:
+        layer, box = decided.layer, decided.layer.result(part)
+        if isinstance(decided.output, int):
+            return inside(decided.output, layer.shape, box)
+        first = part.steps.start == 0
+        address = self._turn(decided.output) if first else self._current(decided.output)
+        return dense(address, box)
+
+    def _turn(self, slots: Slots) -> int:
+        number = self.turns.get(slots.addresses, -1) + 1
+        self.turns[slots.addresses] = number
+        return slots.addresses[number % len(slots.addresses)]
+
+    def _current(self, slots: Slots) -> int:
+        return slots.addresses[self.turns[slots.addresses] % len(slots.addresses)]
+
+    def _weights(self, layer: Layer, part: Part) -> int:
+        size = layer.weight_bytes(part.blocks, part.steps)
+        if size == 0:
+            return 0
+        key = (layer.name, part.blocks, part.steps)
+        found = self.weights.find(key)
+        if found is not None:
+            return found
+        address = self.weights.take(key, size)
+        offset = 0 if self.constants is None else self.constants.offset(layer, part)
+        fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": size}
+        fields |= {"runs": 1, "planes": 1}
+        touched = (Access("weights", address, address + size, True),)
+        label = f"{_where(layer, part)}: load weights"
+        self._transferred("load", layer, fields, touched, transfer_cycles(self.machine.load, size, 1), label)
+        return address
+
+    def _compute(self, decided: Decided, part: Part, compute: Compute, places: Places, last: bool) -> None:
+        layer = decided.layer
+        touched = [Access("activations", p.address, p.end, False) for p in places.inputs]
+        size = layer.weight_bytes(part.blocks, part.steps)
+        if size:
+            touched.append(Access("weights", places.weights, places.weights + size, False))
+        if last:
+            touched.append(Access("activations", places.output.address, places.output.end, True))
+        label = f"{_where(layer, part)}: {compute.kind}"
+        done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
+        self.commands.append(Command(*done, layer.name, label))
+
+    def _store(self, layer: Layer, part: Part, placed: Placed) -> None:
+        self._transfer("store", layer, part, layer.output, layer.shape, placed)
+
+    def _transfer(self, kind: str, layer: Layer, part: Part, name: str, shape: Shape, placed: Placed) -> None:
+        home, move = self.homes[name], move_of(shape, placed)
+        offset = home.offset + shape.offset(placed.box)
+        fields = {"place": home.place, "memory": 0, "offset": offset, "address": placed.address, "run": move.run}
+        fields |= {"runs": move.runs, "planes": move.planes}
+        fields |= {"stride_run": move.strides[0], "stride_plane": move.strides[1]}
+        fields |= {"pitch_run": move.pitches[0], "pitch_plane": move.pitches[1]}
+        loads = kind == "load"
+        touched = [Access("activations", placed.address, placed.end, loads)]
+        if home.place != 0:
+            touched.append(Access(place_name(home.place), offset, offset + move.extent, not loads))
+        dma = self.machine.load if loads else self.machine.store
+        label = f"{_where(layer, part)}: {kind} {name} {placed.box}"
+        cycles = transfer_cycles(dma, move.run, move.total_runs)
+        self._transferred(kind, layer, fields, tuple(touched), cycles, label, move.bytes)
+
+    def _transferred(
+        self,
+        kind: str,
+        layer: Layer,
+        fields: dict[str, int],
+        touched: tuple[Access, ...],
+        cycles: int,
+        label: str,
+        moved: int | None = None,
+    ) -> None:
+        zeros = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
+        size, moved = self.machine.transfer_size, fields["run"] if moved is None else moved
+        self.commands.append(Command(kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved))
+
+
+def relay(machine: Machine, command: Command) -> Command:
+    """What passes on the word between engines that are no neighbours."""
+    label = f"{command.label}: wait for the other transfer"
+    return Command("sync", "compute", {}, (), machine.sync_cycles, machine.sync_size, command.layer, label)
+
+
+def _where(layer: Layer, part: Part) -> str:
+    """The loops that a command stands in, and how far they are."""
+    loops = [("image", layer.shape.images, range(part.image, part.image + 1))]
+    loops += [("rows", layer.shape.rows, part.rows), ("columns", layer.shape.columns, part.columns)]
+    loops += [("blocks", layer.blocks, part.blocks), ("steps", layer.steps, part.steps)]
+    inner = [f" {name} {span(values)}" for name, whole, values in loops if len(values) < whole]
+    return layer.name + "".join(inner)

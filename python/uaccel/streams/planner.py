@@ -1,0 +1,128 @@
+"""A region on a machine: which tensors stay on chip, how layers are cut, and the stream of commands that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from uaccel.errors import AcceleratorError
+from uaccel.memory import Block, plan
+from uaccel.streams.emitter import Constants, Decided, Emitter, Home, relay
+from uaccel.streams.layer import Layer
+from uaccel.streams.machine import Machine
+from uaccel.streams.residency import Life, Residents, choose_residents, lives
+from uaccel.streams.search import LATENCY, Cost, Question, best
+from uaccel.streams.tiling import Tiling, input_bytes, output_bytes, typical_part
+from uaccel.streams.timeline import Timeline, timeline
+from uaccel.streams.tokens import Synchronised, synchronise
+
+ALIGNMENT = 16
+"""Of tensors in scratch memory."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The layers of a region in order of execution, and the tensors at its border, in the order of the region's.
+
+    ``known``: tensors whose bytes are known ahead of time."""
+
+    layers: tuple[Layer, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    known: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """``places`` of the stream: constants, then the inputs and outputs, then scratch; their sizes are the tensors'.
+
+    ``residents``: tensors that never leave the chip, unless they are outputs as well, with their addresses."""
+
+    decided: tuple[Decided, ...]
+    residents: Mapping[str, int]
+    stream: Synchronised
+    timeline: Timeline
+    constants: bytes
+    scratch: int
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.timeline.total, sum(command.moved for command in self.stream.commands))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(command.label for command in self.stream.commands)
+
+
+def plan_network(machine: Machine, network: Network, objective: str = LATENCY) -> Planned:
+    """The best of some ways to share the activation memory between what stays and what passes through."""
+    alive = lives(network.layers)
+    size = machine.activations.bytes
+    tried: dict[frozenset[str], Planned | None] = {}
+    for reserve in (0, size // 8, size // 4, size // 2):
+        residents = choose_residents(machine, network.layers, alive, reserve)
+        names = frozenset(residents.addresses)
+        if names not in tried:
+            tried[names] = _planned(machine, network, alive, residents, objective)
+    found = [planned for planned in tried.values() if planned is not None]
+    if not found:
+        layers = ", ".join(layer.name for layer in network.layers)
+        raise AcceleratorError(f"no part of {layers} fits the machine; its check should have refused it")
+    return min(found, key=lambda planned: planned.cost.key(objective))
+
+
+def why_not(machine: Machine, layer: Layer) -> str | None:
+    """Why not even the smallest part of a layer fits, in words."""
+    homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
+    alone = Question(layer, (None,) * len(layer.inputs), None, [(0, machine.activations.bytes)], homes)
+    if best(machine, alone, LATENCY) is not None:
+        return None
+    for name in ("weights", "sums", "activations"):
+        needed, there = _smallest(machine, layer, name), machine.memory(name).bytes
+        if needed > there:
+            return f"its smallest part needs {needed} bytes of {name} on chip, and there are {there}"
+    return "its smallest part fits no memory on chip"
+
+
+def _planned(
+    machine: Machine, network: Network, alive: Sequence[Life], residents: Residents, objective: str
+) -> Planned | None:
+    constants = Constants()
+    homes, scratch = _homes(network, alive, residents, constants)
+    addresses = residents.addresses
+    emitter = Emitter(machine, homes, constants)
+    decided = []
+    for number, layer in enumerate(network.layers):
+        inputs = tuple(addresses.get(name) for name in layer.inputs)
+        question = Question(layer, inputs, addresses.get(layer.output), residents.gaps(number), homes)
+        answer = best(machine, question, objective)
+        if answer is None:
+            return None
+        decided.append(answer)
+        emitter.layer(answer)
+    stream = synchronise(emitter.commands, lambda command: relay(machine, command))
+    times = timeline(machine, stream)
+    return Planned(tuple(decided), addresses, stream, times, bytes(constants.data), scratch)
+
+
+def _homes(
+    network: Network, alive: Sequence[Life], residents: Residents, constants: Constants
+) -> tuple[dict[str, Home], int]:
+    """Of tensors at the border, of known ones, and of those inside that do not stay; and the bytes of scratch."""
+    homes = {name: Home(0, constants.add(data)) for name, data in network.known.items()}
+    homes |= {name: Home(number, 0) for number, name in enumerate((*network.inputs, *network.outputs), 1)}
+    spilled = [life for life in alive if life.name not in residents.addresses and life.name not in homes]
+    planned = plan([Block(life.name, life.bytes, life.first, life.last, ALIGNMENT) for life in spilled])
+    number = 1 + len(network.inputs) + len(network.outputs)
+    homes |= {life.name: Home(number, planned.offsets[life.name]) for life in spilled}
+    return homes, planned.size
+
+
+def _smallest(machine: Machine, layer: Layer, memory: str) -> int:
+    """What the smallest part needs of a memory."""
+    if memory == "weights":
+        return min(layer.weight_bytes(range(1), range(steps)) for steps in (1, layer.steps))
+    tiling = Tiling(1, 1, 1, 1, False, False)
+    if memory == "sums":
+        return layer.sum_bytes(typical_part(layer, tiling)) if layer.steps > 1 else 0
+    return sum(input_bytes(layer, index, tiling) for index in range(len(layer.inputs))) + output_bytes(layer, tiling)

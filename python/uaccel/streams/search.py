@@ -1,0 +1,195 @@
+"""The best tiling of a layer: all sensible ones estimated, the most promising ones played through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uaccel.streams.emitter import Decided, Emitter, Home, Slots, Where, relay
+from uaccel.streams.layer import Layer
+from uaccel.streams.machine import Machine, transfer_cycles
+from uaccel.streams.tiling import Tiling, count, extents, input_bytes, output_bytes, total_weights, typical_part
+from uaccel.streams.timeline import timeline
+from uaccel.streams.tokens import synchronise
+
+LATENCY: Final = "latency"
+ENERGY: Final = "energy"
+OBJECTIVES: Final = (LATENCY, ENERGY)
+PLAYED: Final = 5
+"""Tilings of a layer that are played through."""
+LONGEST: Final = 400
+"""Parts of a layer that is still played through; beyond, the estimate decides."""
+
+Gaps = Sequence[tuple[int, int]]
+"""Free memory, from and to."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    cycles: int
+    bytes: int
+
+    def key(self, objective: str) -> tuple[int, int]:
+        return (self.cycles, self.bytes) if objective == LATENCY else (self.bytes, self.cycles)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A layer with what is decided of its tensors: their address where they stay on chip, None where they stream.
+
+    ``homes`` of those that stream, and of an output that has to reach memory as well."""
+
+    layer: Layer
+    inputs: tuple[int | None, ...]
+    output: int | None
+    gaps: Gaps
+    homes: Mapping[str, Home]
+
+
+def best(machine: Machine, question: Question, objective: str) -> Decided | None:
+    """None where not even the smallest part fits."""
+    found = [(estimate(machine, question, tiling), tiling) for tiling, _ in feasible(machine, question)]
+    if not found:
+        return None
+    ranked = sorted(found, key=lambda pair: pair[0].key(objective))[:PLAYED]
+    played = [(_played(machine, question, tiling, cost), tiling) for cost, tiling in ranked]
+    _, tiling = min(played, key=lambda pair: pair[0].key(objective))
+    return decide(machine, question, tiling)
+
+
+def feasible(machine: Machine, question: Question) -> Iterator[tuple[Tiling, Decided]]:
+    """The tilings to try, with places for their pieces."""
+    stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
+    for tiling in candidates(machine, question.layer, whole=stays):
+        decided = decide(machine, question, tiling)
+        if decided is not None:
+            yield tiling, decided
+
+
+def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:
+    """Those whose weights and sums fit. ``whole``: there is nothing to gain from cutting the image."""
+    buffering = (True, False) if machine.activations.banks > 1 else (False,)
+    extent = (layer.shape.rows, layer.shape.columns)
+    for blocks, steps in _chunks(machine, layer):
+        for rows, columns in [extent] if whole and steps == layer.steps else _pieces(*extent):
+            orders = (
+                (False, True)
+                if steps == layer.steps and blocks < layer.blocks and (rows, columns) != extent
+                else (False,)
+            )
+            tilings = [Tiling(rows, columns, blocks, steps, stay, two) for stay in orders for two in buffering]
+            if steps == layer.steps or _sums_fit(machine, layer, tilings[0]):
+                yield from tilings
+
+
+def _pieces(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """Whole rows as long as one fits."""
+    yield from ((some, columns) for some in extents(rows, rows))
+    yield from ((1, some) for some in extents(columns, columns) if some < columns)
+
+
+def _chunks(machine: Machine, layer: Layer) -> Iterator[tuple[int, int]]:
+    """Blocks and steps of one chunk of weights: fewer steps only where one block is too much."""
+    memory = machine.weights
+    for blocks in extents(layer.blocks, layer.blocks):
+        most = memory.bytes if blocks == layer.blocks else memory.bank_bytes
+        if layer.weight_bytes(range(blocks), range(layer.steps)) <= most:
+            yield blocks, layer.steps
+    if layer.weight_bytes(range(1), range(layer.steps)) > memory.bank_bytes:
+        steps = [s for s in extents(layer.steps, layer.steps) if _last_fits(layer, s, memory.bank_bytes)]
+        yield from ((1, some) for some in steps[:2])
+
+
+def _last_fits(layer: Layer, steps: int, most: int) -> bool:
+    """A sum's last steps bring the output's parameters as well."""
+    first = (layer.steps - 1) // steps * steps
+    usual, last = range(steps), range(first, layer.steps)
+    return max(layer.weight_bytes(range(1), usual), layer.weight_bytes(range(1), last)) <= most
+
+
+def _sums_fit(machine: Machine, layer: Layer, tiling: Tiling) -> bool:
+    return layer.sum_bytes(typical_part(layer, tiling)) <= machine.sums.bytes
+
+
+def decide(machine: Machine, question: Question, tiling: Tiling) -> Decided | None:
+    """Places in the gaps for whatever streams; largest first."""
+    layer = question.layer
+    wanted: list[tuple[int, int]] = []
+    for index, address in enumerate(question.inputs):
+        if address is None:
+            wanted.append((input_bytes(layer, index, tiling), index))
+    if question.output is None:
+        wanted.append((output_bytes(layer, tiling), len(question.inputs)))
+    banks = 2 if tiling.buffered and count(layer, tiling) > 1 else 1
+    free, taken = list(question.gaps), {}
+    for size, index in sorted(wanted, reverse=True):
+        addresses = [_take(free, size, machine.activations.alignment) for _ in range(banks)]
+        if None in addresses:
+            return None
+        taken[index] = Slots(tuple(address for address in addresses if address is not None))
+    places: list[Where] = []
+    for index, address in enumerate((*question.inputs, question.output)):
+        places.append(taken[index] if address is None else address)
+    return Decided(layer, tiling, tuple(places[:-1]), places[-1])
+
+
+def _take(free: list[tuple[int, int]], size: int, alignment: int) -> int | None:
+    for number, (begin, end) in enumerate(free):
+        start = begin + -begin % alignment
+        if start + size <= end:
+            free[number] = (start + size, end)
+            return start
+    return None
+
+
+def estimate(machine: Machine, question: Question, tiling: Tiling) -> Cost:
+    """As if all parts were alike; the engines side by side but for the first part's load and the last one's store."""
+    rounds = count(question.layer, tiling)
+    loads, stores = _loads(machine, question, tiling), _stores(question, tiling)
+    load = sum(times * transfer_cycles(machine.load, size, 1) for size, times in loads)
+    store = sum(times * transfer_cycles(machine.store, size, 1) for size, times in stores)
+    compute = rounds * question.layer.cycles(typical_part(question.layer, tiling))
+    moved = sum(times * size for size, times in (*loads, *stores))
+    if not tiling.buffered and rounds > 1:
+        return Cost(load + compute + store, moved)
+    first = sum(transfer_cycles(machine.load, size, 1) for size, _ in loads)
+    last = sum(transfer_cycles(machine.store, size, 1) for size, _ in stores)
+    return Cost(max(load, compute, store) + first + last, moved)
+
+
+def _loads(machine: Machine, question: Question, tiling: Tiling) -> list[tuple[int, int]]:
+    """Bytes of a load, and how often there is one like it."""
+    layer, part = question.layer, typical_part(question.layer, tiling)
+    rounds = count(layer, tiling)
+    chunks = -(-layer.blocks // tiling.blocks)
+    steps = -(-layer.steps // tiling.steps)
+    pieces = rounds // (chunks * steps)
+    size = layer.weight_bytes(part.blocks, part.steps)
+    stay = tiling.weights_stay or total_weights(layer, tiling, machine.weights.alignment) <= machine.weights.bytes
+    loads = [(size, chunks * steps if stay else rounds)] if size else []
+    for index, address in enumerate(question.inputs):
+        box = layer.needs(index, part)
+        again = len(box.channels) < layer.shapes[index].channels or (tiling.weights_stay and pieces > 1)
+        if address is None:
+            loads.append((box.bytes, pieces * chunks if again else pieces))
+    return loads
+
+
+def _stores(question: Question, tiling: Tiling) -> list[tuple[int, int]]:
+    layer, part = question.layer, typical_part(question.layer, tiling)
+    if layer.output not in question.homes:
+        return []
+    return [(layer.result(part).bytes, count(layer, tiling) // -(-layer.steps // tiling.steps))]
+
+
+def _played(machine: Machine, question: Question, tiling: Tiling, estimated: Cost) -> Cost:
+    """What the layer takes on its own."""
+    if count(question.layer, tiling) > LONGEST:
+        return estimated
+    decided = decide(machine, question, tiling)
+    assert decided is not None  # it is one of the feasible ones
+    emitter = Emitter(machine, question.homes)
+    emitter.layer(decided)
+    stream = synchronise(emitter.commands, lambda command: relay(machine, command))
+    return Cost(timeline(machine, stream).total, sum(command.moved for command in stream.commands))

@@ -1,0 +1,101 @@
+"""How a layer is cut into parts: their largest extents and the order of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from uaccel.streams.layer import Layer, Part
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """``weights_stay``: all pixels pass by one chunk of the weights before the next one comes; else all weights by one
+    piece of the image. ``buffered``: the activations of one part come or go while another is computed."""
+
+    rows: int
+    columns: int
+    blocks: int
+    steps: int
+    weights_stay: bool
+    buffered: bool
+
+
+def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
+    """In the order of execution; steps of one sum follow each other."""
+    pieces = [
+        (image, rows, columns)
+        for image in range(layer.shape.images)
+        for rows in _cut(layer.shape.rows, tiling.rows)
+        for columns in _cut(layer.shape.columns, tiling.columns)
+    ]
+    chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
+    pairs = (
+        ((p, c) for c in chunks for p in pieces) if tiling.weights_stay else ((p, c) for p in pieces for c in chunks)
+    )
+    for (image, rows, columns), chunk in pairs:
+        for some in steps:
+            yield Part(image, rows, columns, chunk, some)
+
+
+def typical_part(layer: Layer, tiling: Tiling) -> Part:
+    """One in the middle: the largest there are, but for borders."""
+    rows, columns = (_cut(*sizes) for sizes in _extents(layer, tiling))
+    blocks, steps = range(min(tiling.blocks, layer.blocks)), range(min(tiling.steps, layer.steps))
+    return Part(0, rows[(len(rows) - 1) // 2], columns[(len(columns) - 1) // 2], blocks, steps)
+
+
+def input_bytes(layer: Layer, index: int, tiling: Tiling) -> int:
+    """The most that a part needs of an input."""
+    part = typical_part(layer, tiling)
+    rows, columns = (_cut(*sizes) for sizes in _extents(layer, tiling))
+    height = max(len(layer.needs(index, replace(part, rows=some)).rows) for some in rows)
+    width = max(len(layer.needs(index, replace(part, columns=some)).columns) for some in columns)
+    return height * width * _widest(layer, index, tiling)
+
+
+def output_bytes(layer: Layer, tiling: Tiling) -> int:
+    """The most that a part gives."""
+    chunks = _cut(layer.blocks, tiling.blocks)
+    return tiling.rows * tiling.columns * max(len(layer.channels(chunk)) for chunk in chunks)
+
+
+def total_weights(layer: Layer, tiling: Tiling, alignment: int) -> int:
+    """Bytes of all chunks side by side."""
+    chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
+    sizes = [layer.weight_bytes(chunk, some) for chunk in chunks for some in steps]
+    return sum(size + -size % alignment for size in sizes)
+
+
+def _widest(layer: Layer, index: int, tiling: Tiling) -> int:
+    part = typical_part(layer, tiling)
+    chunks = _cut(layer.blocks, tiling.blocks)
+    return max(len(layer.needs(index, replace(part, blocks=chunk)).channels) for chunk in chunks)
+
+
+def _extents(layer: Layer, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (layer.shape.rows, tiling.rows), (layer.shape.columns, tiling.columns)
+
+
+def count(layer: Layer, tiling: Tiling) -> int:
+    """How many parts there are."""
+    shape = layer.shape
+    pieces = shape.images * -(-shape.rows // tiling.rows) * -(-shape.columns // tiling.columns)
+    return pieces * -(-layer.blocks // tiling.blocks) * -(-layer.steps // tiling.steps)
+
+
+def extents(whole: int, most: int) -> Sequence[int]:
+    """Sizes to try: of equal pieces as far as possible, in ever more of them; none larger than ``most``."""
+    sizes: list[int] = []
+    pieces = 1
+    while True:
+        size = -(-whole // pieces)
+        if size <= most and size not in sizes:
+            sizes.append(size)
+        if size == 1:
+            return sizes
+        pieces += max(1, pieces // 2)
+
+
+def _cut(whole: int, size: int) -> list[range]:
+    return [range(begin, min(begin + size, whole)) for begin in range(0, whole, size)]

@@ -1,0 +1,136 @@
+"""Who waits for whom: derived from what commands touch, expressed in tokens between neighbouring engines.
+
+Commands come in an order in which they could run one by one. Each engine keeps the order of its own; across engines a
+command waits for every earlier one that touches the same bytes, if one of the two writes. A token is pushed by the
+last command that is waited for, and popped by the first that waits: within a pair of engines both are in order, so the
+nth push is the nth pop's. Load and store are no neighbours: between them the compute engine passes the word on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from uaccel.streams.command import Access, Command, Tokens
+from uaccel.streams.machine import ENGINES
+
+NEIGHBOURS: Final = frozenset({("load", "compute"), ("compute", "load"), ("compute", "store"), ("store", "compute")})
+
+
+@dataclass(frozen=True)
+class Synchronised:
+    """``waits[i]``: the commands that command i takes tokens of."""
+
+    commands: tuple[Command, ...]
+    tokens: tuple[Tokens, ...]
+    waits: tuple[tuple[int, ...], ...]
+
+
+@dataclass
+class _Pair:
+    """Along the queue of one engine: which command of another one was waited for last, and by whom. Both rise."""
+
+    awaited: list[int] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+
+    def knows(self, command: int) -> bool:
+        return bool(self.awaited) and self.awaited[-1] >= command
+
+    def add(self, awaited: int, waiting: int) -> None:
+        self.awaited.append(awaited)
+        self.waiting.append(waiting)
+
+    def first_to_know(self, command: int) -> int | None:
+        """The first that waited for this command or a later one of its engine."""
+        at = bisect_left(self.awaited, command)
+        return self.waiting[at] if at < len(self.waiting) else None
+
+
+def synchronise(commands: Sequence[Command], relay: Callable[[Command], Command]) -> Synchronised:
+    """``relay`` makes a command of the compute engine that does nothing, for the sake of the one given."""
+    pairs = {pair: _Pair() for pair in NEIGHBOURS}
+    memory = _Memory()
+    ordered: list[Command] = []
+    for command in commands:
+        awaited = memory.conflicts(command)
+        awaited.pop(command.engine, None)
+        if command.engine != "compute":
+            _through_compute(command, awaited, pairs, ordered, relay)
+        for engine, number in awaited.items():
+            pair = pairs[engine, command.engine]
+            if not pair.knows(number):
+                pair.add(number, len(ordered))
+        memory.add(command, len(ordered))
+        ordered.append(command)
+    return _with_tokens(ordered, pairs)
+
+
+def _through_compute(
+    command: Command,
+    awaited: dict[str, int],
+    pairs: dict[tuple[str, str], _Pair],
+    ordered: list[Command],
+    relay: Callable[[Command], Command],
+) -> None:
+    """Instead of an engine that is no neighbour, wait for a computation that has waited for it."""
+    far = "store" if command.engine == "load" else "load"
+    number = awaited.pop(far, None)
+    if number is None:
+        return
+    known = pairs[far, "compute"].first_to_know(number)
+    if known is None:
+        known = len(ordered)
+        pairs[far, "compute"].add(number, known)
+        ordered.append(relay(command))
+    awaited["compute"] = max(known, awaited.get("compute", -1))
+
+
+def _with_tokens(commands: list[Command], pairs: dict[tuple[str, str], _Pair]) -> Synchronised:
+    flags: list[dict[str, bool]] = [{} for _ in commands]
+    waits: list[list[int]] = [[] for _ in commands]
+    for (giver, taker), pair in pairs.items():
+        forward = ENGINES.index(giver) < ENGINES.index(taker)
+        for awaited, waiting in zip(pair.awaited, pair.waiting, strict=True):
+            flags[awaited]["push_next" if forward else "push_previous"] = True
+            flags[waiting]["wait_previous" if forward else "wait_next"] = True
+            waits[waiting].append(awaited)
+    tokens = tuple(Tokens(**flag) for flag in flags)
+    return Synchronised(tuple(commands), tokens, tuple(tuple(sorted(numbers)) for numbers in waits))
+
+
+class _Touch(NamedTuple):
+    begin: int
+    end: int
+    writes: bool
+    number: int
+    engine: str
+
+
+class _Memory:
+    """Who touched which bytes, as far as it matters: what was written over since can be forgotten."""
+
+    def __init__(self) -> None:
+        self.accesses: dict[str, list[_Touch]] = {}
+
+    def conflicts(self, command: Command) -> dict[str, int]:
+        """By engine the last command that this one must come after."""
+        last: dict[str, int] = {}
+        for access in command.accesses:
+            for old in self.accesses.get(access.memory, ()):
+                if old.begin < access.end and access.begin < old.end and (old.writes or access.writes):
+                    last[old.engine] = max(old.number, last.get(old.engine, -1))
+        return last
+
+    def add(self, command: Command, number: int) -> None:
+        for access in command.accesses:
+            there = self.accesses.setdefault(access.memory, [])
+            there[:] = [old for old in there if not _replaces(access, command.engine, old)]
+            there.append(_Touch(access.begin, access.end, access.writes, number, command.engine))
+
+
+def _replaces(access: Access, engine: str, old: _Touch) -> bool:
+    """Whether whoever would have to wait for the old one has to wait for the new one, which is later anyway."""
+    covers = access.begin <= old.begin and old.end <= access.end
+    return covers and (access.writes or (engine == old.engine and not old.writes))
