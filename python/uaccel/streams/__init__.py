@@ -9,19 +9,25 @@ from uaccel.accelerator.tensor.machine import Dma, Memory
 from uaccel.streams.command import Command, Tokens
 from uaccel.streams.geometry import Box, Placed, Shape, dense, inside
 from uaccel.streams.layer import Compute, Layer, Part, Places
+from uaccel.streams.listing import listing
 from uaccel.streams.machine import ENGINES, Machine
 from uaccel.streams.planner import Network, Planned, plan_network, why_not
 from uaccel.streams.search import ENERGY, LATENCY, OBJECTIVES
+from uaccel.streams.window import Window
+from uaccel.streams.words import WORD, Field, Format, halves, octets, pack, unpack
 
 __all__ = [
     "ENERGY",
     "ENGINES",
     "LATENCY",
     "OBJECTIVES",
+    "WORD",
     "Box",
     "Command",
     "Compute",
     "Dma",
+    "Field",
+    "Format",
     "Layer",
     "Machine",
     "Memory",
@@ -32,8 +38,14 @@ __all__ = [
     "Planned",
     "Shape",
     "Tokens",
+    "Window",
     "dense",
+    "halves",
     "inside",
+    "listing",
+    "octets",
+    "pack",
     "plan_network",
+    "unpack",
     "why_not",
 ]

@@ -76,7 +76,7 @@ def _pieces(machine: Machine, layer: Layer, residents: set[str], reserve: int) -
     alignment = machine.activations.alignment
     sizes = [input_bytes(layer, i, tiling) for i, name in enumerate(layer.inputs) if name not in residents]
     sizes += [output_bytes(layer, tiling)] if layer.output not in residents else []
-    return max(reserve, sum(bytes + -bytes % alignment for bytes in sizes)) if sizes else 0
+    return max(reserve, sum(size + -size % alignment for size in sizes)) if sizes else 0
 
 
 def _peak(blocks: Sequence[Block], steps: int) -> int:

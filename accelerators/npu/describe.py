@@ -1,0 +1,128 @@
+"""What the machine computes, what it refuses and why, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from uaccel.accelerator import Accelerator, OpCall, Operation, Region, pattern, sums
+from uaccel.streams import Layer, Network, Shape, plan_network, why_not
+
+from .layers import Windowed
+from .machine import Npu
+from .network import VIEW, layer_of
+from .stream import lower_region
+
+OPERATORS: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "add")
+LARGEST_EXTENT: Final = 65535
+LARGEST_PADDING: Final = 32767
+LARGEST_STRIDE: Final = 255
+"""Of strides and dilations."""
+
+
+def describe_machine(npu: Npu, folder: Path, objective: str) -> Accelerator:
+    checks = {name: _check(npu, name) for name in OPERATORS}
+    cost = _cost(npu, objective)
+    view = pattern(VIEW)
+    return Accelerator(
+        name=npu.name,
+        description=f"{npu.rows}x{npu.columns} int8 array with scratchpads, DMA and three engines; whole regions",
+        headers=["npu.h"],
+        operations=[
+            *(Operation(name, name, check=check, cost=cost) for name, check in checks.items()),
+            *(
+                Operation(f"{name}_of_view", pattern(name, view), check=check, cost=cost)
+                for name, check in checks.items()
+            ),
+        ],
+        stream=lambda region: lower_region(region, npu, objective),
+        alignment=1,
+        memories=npu.memories,
+        folder=folder,
+    )
+
+
+def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:
+    found: dict[object, float] = {}
+
+    def cost(region: Region) -> float:
+        key = _key(region.root)
+        if key not in found:
+            layer = layer_of(region.root, npu, {})
+            alone = Network((layer,), layer.inputs, (layer.output,))
+            found[key] = plan_network(npu.machine, alone, objective).timeline.total
+        return found[key]
+
+    return cost
+
+
+def _check(npu: Npu, operator: str) -> Callable[[Region], str | None]:
+    first = {"add": _why_not_added, "average_pool2d": _why_not_pooled, "max_pool2d": _why_not_pooled}
+    reason_of = first.get(operator, _why_not_convolved)
+    found: dict[object, str | None] = {}
+
+    def check(region: Region) -> str | None:
+        reason = reason_of(region)
+        if reason is not None:
+            return reason
+        key = _key(region.root)
+        if key not in found:
+            layer = layer_of(region.root, npu, {})
+            found[key] = _too_large(layer) or why_not(npu.machine, layer)
+        return found[key]
+
+    return check
+
+
+def _key(call: OpCall) -> object:
+    """What the size and time of a layer depend on."""
+    return call.op, call.attrs, tuple(operand.info for operand in call.operands), call.output
+
+
+def _why_not_convolved(region: Region) -> str | None:
+    data, weights = region.root.operands[:2]
+    if data.constant is not None:
+        return "its input is a constant"
+    if weights.constant is None:
+        return "its weights are computed at run time, and they have to be packed ahead of time"
+    return sums.int8_only(region)
+
+
+def _why_not_pooled(region: Region) -> str | None:
+    (data,) = region.root.operands
+    if data.constant is not None:
+        return "its input is a constant"
+    return None if data.info.dtype == "int8" else f"its input is {data.info.dtype}, wanted int8"
+
+
+def _why_not_added(region: Region) -> str | None:
+    for number, operand in enumerate(region.root.operands, 1):
+        if operand.info.dtype != "int8":
+            return f"its operand {number} is {operand.info.dtype}, wanted int8"
+        if operand.constant is None and operand.info.shape != region.output.shape:
+            return f"its operand {number}, {operand.info}, would have to be repeated, which the machine cannot"
+    if all(operand.constant is not None for operand in region.root.operands):
+        return "both of its operands are constants"
+    return None
+
+
+def _too_large(layer: Layer) -> str | None:
+    """Whether a field of a command is too narrow."""
+    if not isinstance(layer, Windowed):
+        return None
+    shapes: tuple[tuple[str, Shape], ...] = (("input", layer.shapes[0]), ("output", layer.shape))
+    limits = [
+        (f"{which} has {value} {name}", value, LARGEST_EXTENT)
+        for which, shape in shapes
+        for name, value in (("rows", shape.rows), ("columns", shape.columns), ("channels", shape.channels))
+    ]
+    window = layer.window
+    limits += [(f"kernel has an extent of {value}", value, LARGEST_EXTENT) for value in window.kernel]
+    limits += [(f"stride is {value}", value, LARGEST_STRIDE) for value in window.strides]
+    limits += [(f"dilation is {value}", value, LARGEST_STRIDE) for value in window.dilation]
+    limits += [(f"padding is {value}", value, LARGEST_PADDING) for value in window.padding]
+    limits += [(f"sums have {layer.steps} steps", layer.steps, LARGEST_EXTENT)]
+    return next(
+        (f"its {what}, and a command holds {most} at most" for what, value, most in limits if value > most), None
+    )

@@ -1,0 +1,327 @@
+"""Layers as the machine computes them: what a part reads, its packed weights, its commands and their time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.streams import WORD, Box, Compute, Layer, Part, Placed, Places, Window, dense, inside
+
+from .commands import FORMATS
+from .machine import ADDITION_WORDS, Npu
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """Zero points of input and output, and the range of results."""
+
+    input_zero_point: int = 0
+    output_zero_point: int = 0
+    clamp_min: int = -128
+    clamp_max: int = 127
+
+
+@dataclass(frozen=True)
+class Windowed(Layer):
+    """``group_channels``: output channels that read the same input channels; blocks do not reach beyond them."""
+
+    npu: Npu
+    window: Window
+    clamp: Clamp
+    group_channels: int
+    kind = ""
+
+    @property
+    def group_blocks(self) -> int:
+        return -(-self.group_channels // self.npu.columns)
+
+    def channels(self, blocks: range) -> range:
+        return range(self._first_channel(blocks.start), self._first_channel(blocks.stop))
+
+    def _first_channel(self, block: int) -> int:
+        group, rest = divmod(block, self.group_blocks)
+        return group * self.group_channels + rest * self.npu.columns
+
+    def source_channels(self, blocks: range) -> range:
+        """The input channels that these blocks read."""
+        raise NotImplementedError
+
+    def needs(self, index: int, part: Part) -> Box:
+        if index > 0:
+            return self.result(part)  # what is added to it
+        rows = self.window.covered(0, part.rows, self.shapes[0].rows)
+        columns = self.window.covered(1, part.columns, self.shapes[0].columns)
+        return Box(part.image, rows, columns, self.source_channels(part.blocks))
+
+    def weight_bytes(self, blocks: range, steps: range) -> int:
+        return 0
+
+    def weights(self, blocks: range, steps: range) -> bytes:
+        return b""
+
+    def commands(self, part: Part, places: Places) -> Sequence[Compute]:
+        return [
+            Compute(
+                self.kind, self.fields(some, part, places), self.time(some, places.inputs[0]), FORMATS[self.kind].bytes
+            )
+            for some in self.pieces(part)
+        ]
+
+    def pieces(self, part: Part) -> Sequence[Part]:
+        """What one command computes each."""
+        return [part]
+
+    def cycles(self, part: Part) -> int:
+        box = self.needs(0, part)
+        read = inside(0, self.shapes[0], box) if len(self.pieces(part)) > 1 else dense(0, box)
+        return sum(self.time(some, read) for some in self.pieces(part))
+
+    def time(self, part: Part, read: Placed) -> int:
+        """Of one command. Windows slide: from column to column some taps stay."""
+        taps, ports, groups = self.window.taps, self.npu.ports, self.tap_groups
+        first, then = max(groups, -(-taps // ports)), max(groups, -(-self.window.new_taps() // ports))
+        blocks = -(-len(self.channels(part.blocks)) // self.npu.columns)
+        return int(self.npu.compute_start + len(part.rows) * blocks * (first + (len(part.columns) - 1) * then))
+
+    @property
+    def tap_groups(self) -> int:
+        return 1
+
+    def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
+        """``some`` is what the command computes of the part that has these places."""
+        window, read, output = self.window, places.inputs[0], places.output
+        source, channels = self.source_channels(some.blocks), self.channels(some.blocks)
+        return {
+            "input": read.address + source.start - read.box.channels.start,
+            "input_row": read.row_pitch,
+            "input_pixel": read.pixel_pitch,
+            "input_rows": len(read.box.rows),
+            "input_columns": len(read.box.columns),
+            "kernel_rows": window.kernel[0],
+            "kernel_columns": window.kernel[1],
+            "stride_y": window.strides[0],
+            "stride_x": window.strides[1],
+            "dilation_y": window.dilation[0],
+            "dilation_x": window.dilation[1],
+            "first_row": part.rows.start * window.strides[0] - window.padding[0] - read.box.rows.start,
+            "first_column": part.columns.start * window.strides[1] - window.padding[1] - read.box.columns.start,
+            "output": output.address + channels.start - output.box.channels.start,
+            "output_row": output.row_pitch,
+            "output_pixel": output.pixel_pitch,
+            "channels": len(channels),
+            "rows": len(part.rows),
+            "columns": len(part.columns),
+            "clamp_min": self.clamp.clamp_min,
+            "clamp_max": self.clamp.clamp_max,
+        }
+
+
+@dataclass(frozen=True)
+class Pool(Windowed):
+    """The mean of each window, or its largest element."""
+
+    average: bool = False
+    kind = "pool"
+
+    def source_channels(self, blocks: range) -> range:
+        return self.channels(blocks)
+
+    def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
+        return super().fields(some, part, places) | {"average": int(self.average)}
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Windowed):
+    """With weights and an output stage. ``parameters``: bias, multiplier and shift of each output channel, the input's
+    zero point in the bias already. ``addition``: of a residual, which is the second input."""
+
+    parameters: NDArray[Any]
+    addition: tuple[int, ...] = ()
+
+    @property
+    def block_weight_bytes(self) -> int:
+        """Of all steps."""
+        raise NotImplementedError
+
+    def packed_weights(self, block: int, steps: range) -> bytes:
+        raise NotImplementedError
+
+    def step_bytes(self, steps: range) -> int:
+        return self.block_weight_bytes * len(steps) // self.steps
+
+    def weight_bytes(self, blocks: range, steps: range) -> int:
+        """Weights, and what the output stage needs where the sums are complete."""
+        tail = self.npu.parameter_bytes * len(blocks) + len(self.addition) * WORD
+        return self.step_bytes(steps) * len(blocks) + (tail if steps.stop == self.steps else 0)
+
+    def weights(self, blocks: range, steps: range) -> bytes:
+        data = [self.packed_weights(block, steps) for block in blocks]
+        if steps.stop == self.steps:
+            data += [self._packed_parameters(block) for block in blocks]
+            data.append(np.array(self.addition, "<i4").tobytes())
+        return b"".join(data)
+
+    def _packed_parameters(self, block: int) -> bytes:
+        channels = self.channels(range(block, block + 1))
+        packed = np.zeros((self.parameters.shape[1], self.npu.columns), "<i4")
+        packed[:, : len(channels)] = self.parameters[channels.start : channels.stop].T
+        return packed.tobytes()
+
+    def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
+        fields = super().fields(some, part, places)
+        before = some.blocks.start - part.blocks.start
+        fields |= {
+            "weights": places.weights + before * self.step_bytes(part.steps),
+            "input_zero_point": self.clamp.input_zero_point,
+        }
+        if part.steps.stop < self.steps:
+            unused = ("output", "output_row", "output_pixel", "clamp_min", "clamp_max")
+            return fields | dict.fromkeys(unused, 0)
+        tail = places.weights + self.step_bytes(part.steps) * len(part.blocks)
+        fields["parameters"] = tail + before * self.npu.parameter_bytes
+        fields["output_zero_point"] = self.clamp.output_zero_point
+        if self.addition:
+            fields |= self._residual(some, places.inputs[1], tail + len(part.blocks) * self.npu.parameter_bytes)
+        return fields
+
+    def _residual(self, some: Part, residual: Placed, addition: int) -> dict[str, int]:
+        address = residual.address + self.channels(some.blocks).start - residual.box.channels.start
+        pitches = {"residual_row": residual.row_pitch, "residual_pixel": residual.pixel_pitch}
+        return {"residual": address, "addition": addition, "add": 1, **pitches}
+
+
+@cache
+def step_cycles(depth: int, run: int, rows: int, ports: int) -> tuple[int, ...]:
+    """Of each step of ``rows`` bytes of a window of ``depth``, in which ``run`` lie one after the other."""
+    bounds = [(begin, min(begin + rows, depth)) for begin in range(0, depth, rows)]
+    return tuple(-(-((end - 1) // run - begin // run + 1) // ports) for begin, end in bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(Weighted):
+    """``filters``: OHWI, I of a group. Also fully connected layers, whose rows are columns of an image."""
+
+    filters: NDArray[Any] = None  # type: ignore[assignment]
+    kind = "convolve"
+
+    @property
+    def run(self) -> int:
+        """Channels of a tap."""
+        return int(self.filters.shape[3])
+
+    @property
+    def block_weight_bytes(self) -> int:
+        return self.steps * self.npu.tile_bytes
+
+    def source_channels(self, blocks: range) -> range:
+        first, last = blocks.start // self.group_blocks, (blocks.stop - 1) // self.group_blocks
+        return range(first * self.run, (last + 1) * self.run)
+
+    def sum_bytes(self, part: Part) -> int:
+        return part.pixels * len(part.blocks) * self.npu.columns * WORD
+
+    def packed_weights(self, block: int, steps: range) -> bytes:
+        """Tile after tile, in each of them column after column."""
+        channels, npu = self.channels(range(block, block + 1)), self.npu
+        dense = np.zeros((npu.columns, self.steps * npu.rows), np.int8)
+        filters = self.filters[channels.start : channels.stop].reshape(len(channels), -1)
+        dense[: len(channels), : filters.shape[1]] = filters
+        tiles = dense.reshape(npu.columns, self.steps, npu.rows).transpose(1, 0, 2)
+        return np.ascontiguousarray(tiles[steps.start : steps.stop]).tobytes()
+
+    def pieces(self, part: Part) -> Sequence[Part]:
+        """A command for each group."""
+        size = self.group_blocks
+        groups = range(part.blocks.start // size, (part.blocks.stop - 1) // size + 1)
+        bounds = [(max(g * size, part.blocks.start), min((g + 1) * size, part.blocks.stop)) for g in groups]
+        return [Part(part.image, part.rows, part.columns, range(*bound), part.steps) for bound in bounds]
+
+    def time(self, part: Part, read: Placed) -> int:
+        """The array takes a step a cycle, unless it is scattered over more runs than the feeder has ports."""
+        steps = step_cycles(self.window.taps * self.run, self._consecutive(read), self.npu.rows, self.npu.ports)
+        return int(
+            self.npu.compute_start + part.pixels * len(part.blocks) * sum(steps[part.steps.start : part.steps.stop])
+        )
+
+    def _consecutive(self, read: Placed) -> int:
+        """Bytes of a window that lie one after the other: of a tap, a row of the kernel, or all of it."""
+        window, run = self.window, self.run
+        if read.pixel_pitch != run or window.dilation[1] != 1:
+            return run
+        row = run * window.kernel[1]
+        return row * window.kernel[0] if read.row_pitch == row and window.dilation[0] == 1 else row
+
+    def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
+        fields = super().fields(some, part, places) | {"run": self.run}
+        fields |= {"first_step": part.steps.start, "steps": len(part.steps)}
+        if len(part.steps) == self.steps:
+            return fields
+        kept = {"continue": int(part.steps.start > 0), "keep": int(part.steps.stop < self.steps)}
+        return fields | kept | {"sums": places.sums}
+
+
+@dataclass(frozen=True, eq=False)
+class Depthwise(Weighted):
+    """``filters``: HWO. Output channel o reads input channel o / multiplier."""
+
+    filters: NDArray[Any] = None  # type: ignore[assignment]
+    multiplier: int = 1
+    kind = "depthwise"
+
+    @property
+    def tap_groups(self) -> int:
+        return -(-self.window.taps // self.npu.rows)
+
+    @property
+    def block_weight_bytes(self) -> int:
+        return self.tap_groups * self.npu.tile_bytes
+
+    def source_channels(self, blocks: range) -> range:
+        channels = self.channels(blocks)
+        return range(channels.start // self.multiplier, (channels.stop - 1) // self.multiplier + 1)
+
+    def packed_weights(self, block: int, steps: range) -> bytes:
+        """As convolutions: in each tile column after column, and the taps in rows."""
+        channels, npu = self.channels(range(block, block + 1)), self.npu
+        dense = np.zeros((npu.columns, self.tap_groups * npu.rows), np.int8)
+        dense[: len(channels), : self.window.taps] = self.filters.reshape(self.window.taps, -1).T[
+            channels.start : channels.stop
+        ]
+        return np.ascontiguousarray(dense.reshape(npu.columns, self.tap_groups, npu.rows).transpose(1, 0, 2)).tobytes()
+
+    def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
+        return super().fields(some, part, places) | {"multiplier": self.multiplier}
+
+
+@dataclass(frozen=True)
+class Addition(Layer):
+    """Two tensors of as many elements, seen as one row."""
+
+    npu: Npu
+    addition: tuple[int, ...]
+
+    def channels(self, blocks: range) -> range:
+        return range(1)
+
+    def needs(self, index: int, part: Part) -> Box:
+        return self.result(part)
+
+    def weight_bytes(self, blocks: range, steps: range) -> int:
+        return ADDITION_WORDS * WORD
+
+    def weights(self, blocks: range, steps: range) -> bytes:
+        return np.array(self.addition, "<i4").tobytes()
+
+    def cycles(self, part: Part) -> int:
+        return int(self.npu.compute_start + -(-part.pixels // self.npu.columns))
+
+    def commands(self, part: Part, places: Places) -> Sequence[Compute]:
+        (first, second), output = places.inputs, places.output
+        fields = {"first": first.address, "second": second.address, "output": output.address}
+        fields |= {"bytes": part.pixels, "rows": 1, "addition": places.weights}
+        return [Compute("add", fields, self.cycles(part), FORMATS["add"].bytes)]

@@ -1,0 +1,81 @@
+"""The machine's numbers: read from the header that its device is compiled with, so that there is one place for them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uaccel.streams import WORD, Dma, Machine, Memory
+
+from .commands import FORMATS
+
+HEADER: Final = Path("device") / "npu_machine.h"
+PARAMETER_WORDS: Final = 3
+"""Bias, multiplier and shift of an output channel."""
+ADDITION_WORDS: Final = 12
+
+
+@dataclass(frozen=True)
+class Npu:
+    """``numbers`` by the names that the header gives them, without their prefix."""
+
+    name: str
+    numbers: dict[str, int]
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self.numbers[name.upper()]
+        except KeyError:
+            raise AttributeError(f"the machine has no {name}") from None
+
+    @property
+    def tile_bytes(self) -> int:
+        """The weights that the array reads in one cycle."""
+        return self.rows * self.columns
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Of a block of output channels."""
+        return PARAMETER_WORDS * WORD * self.columns
+
+    @property
+    def machine(self) -> Machine:
+        buffers = self.buffers
+        return Machine(
+            activations=Memory(self.activation_bytes, buffers, 16),
+            weights=Memory(self.weight_bytes, buffers, 16),
+            sums=Memory(self.sum_bytes),
+            load=Dma(self.load_bytes, self.dma_start),
+            store=Dma(self.store_bytes, self.dma_start),
+            fetch=Dma(self.fetch_bytes, self.dma_start),
+            queue=self.queue,
+            transfer_size=FORMATS["load"].bytes,
+            sync_size=FORMATS["sync"].bytes,
+        )
+
+    @property
+    def summary(self) -> str:
+        memories = ", ".join(f"{size} bytes of {name}" for name, size in self.memories.items())
+        return f"{self.name}: {self.rows}x{self.columns} multipliers, {memories}"
+
+    @property
+    def memories(self) -> dict[str, int]:
+        return {"activations": self.activation_bytes, "weights": self.weight_bytes, "sums": self.sum_bytes}
+
+    @property
+    def config(self) -> int:
+        """The register that says how large the array is."""
+        return self.rows | self.columns << 8 | self.ports << 16 | self.queue << 24
+
+
+def read_machine(folder: Path) -> Npu:
+    """The machine whose header lies in this folder."""
+    file = folder / HEADER
+    text = file.read_text()
+    name = re.search(r'^#define NPU_NAME "(\w+)"', text, re.MULTILINE)
+    found = re.findall(r"^#define NPU_(\w+) (\d+)u?\b", text, re.MULTILINE)
+    if name is None or not found:
+        raise ValueError(f"{file}: no '#define NPU_NAME \"...\"' and '#define NPU_... number' in it")
+    return Npu(name[1], {key: int(value) for key, value in found})

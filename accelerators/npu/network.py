@@ -1,0 +1,163 @@
+"""From operator calls to the machine's layers: additions join the convolution before them, views vanish."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.accelerator import OpCall, Region
+from uaccel.streams import Layer, Network, Shape, Window
+
+from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Weighted
+from .machine import Npu
+
+VIEW: Final = "relax.reshape"
+ADD: Final = "uaccel.add"
+DEPTHWISE: Final = "uaccel.depthwise_conv2d"
+FULLY_CONNECTED: Final = "uaccel.fully_connected"
+MAX_POOL: Final = "uaccel.max_pool2d"
+AVERAGE_POOL: Final = "uaccel.average_pool2d"
+
+
+def network_of(region: Region, npu: Npu) -> Network:
+    """Its layers in an order in which they can run."""
+    known: dict[str, bytes] = {}
+    views = {call.results[0]: str(call.sources[0]) for call in region.calls if call.op == VIEW}
+    layers = [_resolved(layer_of(call, npu, known), views) for call in region.calls if call.op != VIEW]
+    outputs = tuple(tensor.name for tensor in region.outputs)
+    fused = _fuse(layers, {_root(name, views) for name in outputs})
+    return Network(tuple(fused), tuple(tensor.name for tensor in region.inputs), outputs, known)
+
+
+def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
+    """One call; constants that it adds go to ``known``."""
+    if call.op == ADD:
+        return _addition(call, npu, known)
+    source, result = str(call.sources[0]), call.results[0]
+    if call.op in (MAX_POOL, AVERAGE_POOL):
+        attrs = call.attrs
+        window = Window(_pair(attrs.window), _pair(attrs.strides), (1, 1), _pair(attrs.padding))
+        shape, channels = _shape(call.output.shape), call.output.shape[3]
+        clamp = Clamp(clamp_min=attrs.clamp_min, clamp_max=attrs.clamp_max)
+        blocks = -(-channels // npu.columns)
+        tensors = (call.name, (source,), (_shape(call.operands[0].info.shape),), result, shape, blocks, 1)
+        return Pool(*tensors, npu, window, clamp, channels, average=call.op == AVERAGE_POOL)
+    return _weighted(call, npu, source, result)
+
+
+def _weighted(call: OpCall, npu: Npu, source: str, result: str) -> Layer:
+    attrs, weights, data = call.attrs, call.operands[1].value, call.operands[0].info.shape
+    clamp = Clamp(attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
+    if call.op == FULLY_CONNECTED:
+        inputs, output = Shape(1, 1, data[0], data[1]), Shape(1, 1, data[0], call.output.shape[1])
+        weights, window = weights[:, None, None, :], Window()
+    else:
+        inputs, output = _shape(data), _shape(call.output.shape)
+        kernel = weights.shape[:2] if call.op == DEPTHWISE else weights.shape[1:3]
+        window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), _pair(attrs.padding))
+    if call.op == DEPTHWISE:
+        multiplier = output.channels // inputs.channels
+        if npu.columns % multiplier == 0:
+            blocks = -(-output.channels // npu.columns)
+            tensors = (call.name, (source,), (inputs,), result, output, blocks, 1)
+            parameters = _parameters(call, weights.reshape(-1, output.channels).T)
+            return Depthwise(*tensors, npu, window, clamp, output.channels, parameters, (), weights, multiplier)
+        weights = np.ascontiguousarray(weights.transpose(2, 0, 1)[..., None])
+    group_channels = output.channels * weights.shape[3] // inputs.channels
+    blocks = output.channels // group_channels * -(-group_channels // npu.columns)
+    steps = -(-window.taps * weights.shape[3] // npu.rows)
+    tensors = (call.name, (source,), (inputs,), result, output, blocks, steps)
+    return Convolution(*tensors, npu, window, clamp, group_channels, _parameters(call, weights), (), weights)
+
+
+def _parameters(call: OpCall, filters: Any) -> Any:
+    """Bias, multiplier and shift by output channel; ``filters`` one after the other."""
+    bias, multiplier, shift = (operand.value.astype(np.int64) for operand in call.operands[2:5])
+    sums = filters.reshape(len(filters), -1).astype(np.int64).sum(axis=1)
+    corrected = bias - call.attrs.input_zero_point * sums
+    columns = np.stack(np.broadcast_arrays(corrected, multiplier, shift), axis=1)
+    return (columns & 0xFFFFFFFF).astype("<u4").view("<i4")
+
+
+def _addition(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
+    """A constant is repeated ahead of time until it has the result's shape."""
+    names = []
+    for index, operand in enumerate(call.operands):
+        name = call.sources[index]
+        if name is None:
+            name = f"{call.name} constant {index}"
+            known[name] = np.broadcast_to(operand.value, call.output.shape).astype(np.int8).tobytes()
+        names.append(name)
+    shape = Shape(1, 1, call.output.elements, 1)
+    return Addition(call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1, npu, astuple(call.attrs))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A convolution whose result goes to an addition and nowhere else; ``swapped``: as its second operand."""
+
+    convolution: int
+    addition: int
+    residual: str
+    swapped: bool
+
+
+def _fuse(layers: list[Layer], outputs: set[str]) -> list[Layer]:
+    """Each addition into the later one of the layers that it adds, where that can do it."""
+    uses = Counter(name for layer in layers for name in layer.inputs)
+    made = {layer.output: number for number, layer in enumerate(layers)}
+    gone: set[int] = set()
+    for number, layer in enumerate(layers):
+        pair = _fusible(layers, number, made, uses, outputs) if isinstance(layer, Addition) else None
+        if pair is not None:
+            layers[pair.convolution] = _with_residual(layers[pair.convolution], layer, pair)
+            made[layer.output] = pair.convolution
+            gone.add(number)
+    return [layer for number, layer in enumerate(layers) if number not in gone]
+
+
+def _fusible(
+    layers: list[Layer], addition: int, made: Mapping[str, int], uses: Mapping[str, int], outputs: set[str]
+) -> _Pair | None:
+    names = layers[addition].inputs
+    number, swapped = max((made.get(name, -1), index == 1) for index, name in enumerate(names))
+    name, residual = (names[1], names[0]) if swapped else (names[0], names[1])
+    layer = layers[number]
+    if number < 0 or not isinstance(layer, Weighted) or layer.addition or name in outputs or uses[name] != 1:
+        return None
+    return _Pair(number, addition, residual, swapped) if made.get(residual, -1) < number else None
+
+
+def _with_residual(layer: Layer, addition: Layer, pair: _Pair) -> Layer:
+    assert isinstance(layer, Weighted)
+    assert isinstance(addition, Addition)
+    left_shift, *rest = addition.addition
+    first, second, finish = rest[0:3], rest[3:6], rest[6:]
+    operands = (*second, *first) if pair.swapped else (*first, *second)
+    inputs, shapes = (layer.inputs[0], pair.residual), (layer.shapes[0], layer.shape)
+    name = f"{layer.name}+{addition.name}"
+    added = (left_shift, *operands, *finish)
+    return replace(layer, name=name, inputs=inputs, shapes=shapes, output=addition.output, addition=added)
+
+
+def _resolved(layer: Layer, views: Mapping[str, str]) -> Layer:
+    return replace(layer, inputs=tuple(_root(name, views) for name in layer.inputs))
+
+
+def _root(name: str, views: Mapping[str, str]) -> str:
+    """The tensor whose bytes these are."""
+    while name in views:
+        name = views[name]
+    return name
+
+
+def _shape(extents: tuple[int, ...]) -> Shape:
+    return Shape(*extents)
+
+
+def _pair(values: Any) -> tuple[int, int]:
+    return int(values[0]), int(values[1])

@@ -1,0 +1,57 @@
+"""A region becomes a stream: planned by uaccel, packed for the machine, and printed for people."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
+from uaccel.streams import WORD, Planned, listing, pack, plan_network
+
+from .commands import FORMAT, FORMATS, HEADER_WORDS, MAGIC
+from .machine import Npu
+from .network import network_of
+
+ALL_ONES = 0xFFFFFFFF
+
+
+def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
+    """The calls of the driver that say where everything lies and play the stream; and files for a reader."""
+    planned = plan_network(npu.machine, network_of(region, npu), objective)
+    stream = packed(planned, npu)
+    calls = []
+    if planned.constants:
+        constants = Constant("constants", np.frombuffer(planned.constants, np.uint8))
+        calls.append(_place(npu, 0, constants, len(planned.constants), written=False))
+    for number, tensor in enumerate(region.inputs, 1):
+        calls.append(_place(npu, number, Input(number - 1), tensor.info.size, written=False))
+    for index, tensor in enumerate(region.outputs):
+        calls.append(_place(npu, 1 + len(region.inputs) + index, Output(index), tensor.info.size, written=True))
+    if planned.scratch:
+        number = 1 + len(region.inputs) + len(region.outputs)
+        calls.append(_place(npu, number, Scratch(), planned.scratch, written=True))
+    calls.append(library_call(f"{npu.name}_play", Constant("stream", np.frombuffer(stream, np.uint8)), len(stream)))
+    files = {
+        "stream.bin": stream,
+        "constants.bin": planned.constants,
+        "stream.txt": listing(planned, npu.summary, region),
+    }
+    return Lowered(tuple(calls), planned.scratch, artefacts=files)
+
+
+def packed(planned: Planned, npu: Npu) -> bytes:
+    """The header says what machine this is for, and how long it will take."""
+    stream = planned.stream
+    body = b"".join(
+        pack(FORMATS[command.kind], command.fields, tokens)
+        for command, tokens in zip(stream.commands, stream.tokens, strict=True)
+    )
+    size = HEADER_WORDS * WORD + len(body)
+    machine = (npu.config, npu.activation_bytes, npu.weight_bytes, npu.sum_bytes)
+    header = (MAGIC, FORMAT, size, *machine, min(planned.timeline.total, ALL_ONES))
+    return struct.pack(f"<{HEADER_WORDS}I", *header) + body
+
+
+def _place(npu: Npu, number: int, memory: Constant | Input | Output | Scratch, size: int, written: bool) -> object:
+    return library_call(f"{npu.name}_place", number, memory, size, int(written))
