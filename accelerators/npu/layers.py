@@ -279,20 +279,18 @@ class Depthwise(Weighted):
 
     @property
     def block_weight_bytes(self) -> int:
-        return self.tap_groups * self.npu.tile_bytes
+        return self.window.taps * self.npu.columns
 
     def source_channels(self, blocks: range) -> range:
         channels = self.channels(blocks)
         return range(channels.start // self.multiplier, (channels.stop - 1) // self.multiplier + 1)
 
     def packed_weights(self, block: int, steps: range) -> bytes:
-        """As convolutions: in each tile column after column, and the taps in rows."""
-        channels, npu = self.channels(range(block, block + 1)), self.npu
-        dense = np.zeros((npu.columns, self.tap_groups * npu.rows), np.int8)
-        dense[: len(channels), : self.window.taps] = self.filters.reshape(self.window.taps, -1).T[
-            channels.start : channels.stop
-        ]
-        return np.ascontiguousarray(dense.reshape(npu.columns, self.tap_groups, npu.rows).transpose(1, 0, 2)).tobytes()
+        """Tap after tap."""
+        channels = self.channels(range(block, block + 1))
+        dense = np.zeros((self.window.taps, self.npu.columns), np.int8)
+        dense[:, : len(channels)] = self.filters.reshape(self.window.taps, -1)[:, channels.start : channels.stop]
+        return dense.tobytes()
 
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         return super().fields(some, part, places) | {"multiplier": self.multiplier}

@@ -7,12 +7,12 @@ other by tokens what is done. Vendors say what a part of a layer needs and which
 
 from uaccel.accelerator.tensor.machine import Dma, Memory
 from uaccel.streams.command import Command, Tokens
+from uaccel.streams.cost import ENERGY, LATENCY, OBJECTIVES
 from uaccel.streams.geometry import Box, Placed, Shape, dense, inside
 from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.listing import listing
 from uaccel.streams.machine import ENGINES, Machine
 from uaccel.streams.planner import Network, Planned, plan_network, why_not
-from uaccel.streams.search import ENERGY, LATENCY, OBJECTIVES
 from uaccel.streams.window import Window
 from uaccel.streams.words import WORD, Field, Format, halves, octets, pack, unpack
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from uaccel.streams.command import Access, Command, place_name
+from uaccel.streams.cost import Cost
 from uaccel.streams.geometry import Box, Placed, Shape, dense, inside, move_of, span
 from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.machine import Machine, transfer_cycles
 from uaccel.streams.tiling import Tiling, parts, total_weights
+from uaccel.streams.timeline import timeline
+from uaccel.streams.tokens import Synchronised, synchronise
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,14 @@ class Emitter:
                 self._compute(decided, part, compute, Places(inputs, output, weights, 0), last)
             if last and layer.output in self.homes:
                 self._store(layer, part, output)
+
+    def synchronised(self) -> Synchronised:
+        return synchronise(self.commands, lambda command: relay(self.machine, command))
+
+    def cost(self) -> Cost:
+        """Of all commands so far."""
+        times = timeline(self.machine, self.synchronised())
+        return Cost(times.total, sum(command.moved for command in self.commands))
 
     def _input(self, decided: Decided, index: int, part: Part) -> Placed:
         layer, where = decided.layer, decided.inputs[index]

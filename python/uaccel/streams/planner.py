@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 
 from uaccel.errors import AcceleratorError
 from uaccel.memory import Block, plan
-from uaccel.streams.emitter import Constants, Decided, Emitter, Home, relay
+from uaccel.streams.cost import LATENCY, Cost
+from uaccel.streams.emitter import Constants, Decided, Emitter, Home
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.residency import Life, Residents, choose_residents, lives
-from uaccel.streams.search import LATENCY, Cost, Question, best
+from uaccel.streams.search import Question, best
 from uaccel.streams.tiling import Tiling, input_bytes, output_bytes, typical_part
 from uaccel.streams.timeline import Timeline, timeline
-from uaccel.streams.tokens import Synchronised, synchronise
+from uaccel.streams.tokens import Synchronised
 
 ALIGNMENT = 16
 """Of tensors in scratch memory."""
+LONGEST = 400
+"""Commands of a region whose layers' tilings are still tried against each other."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def why_not(machine: Machine, layer: Layer) -> str | None:
     """Why not even the smallest part of a layer fits, in words."""
     homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
     alone = Question(layer, (None,) * len(layer.inputs), None, [(0, machine.activations.bytes)], homes)
-    if best(machine, alone, LATENCY) is not None:
+    if best(machine, alone, LATENCY):
         return None
     for name in ("weights", "sums", "activations"):
         needed, there = _smallest(machine, layer, name), machine.memory(name).bytes
@@ -90,19 +93,47 @@ def _planned(
     constants = Constants()
     homes, scratch = _homes(network, alive, residents, constants)
     addresses = residents.addresses
-    emitter = Emitter(machine, homes, constants)
-    decided = []
+    choices = []
     for number, layer in enumerate(network.layers):
         inputs = tuple(addresses.get(name) for name in layer.inputs)
-        question = Question(layer, inputs, addresses.get(layer.output), residents.gaps(number), homes)
-        answer = best(machine, question, objective)
-        if answer is None:
-            return None
-        decided.append(answer)
-        emitter.layer(answer)
-    stream = synchronise(emitter.commands, lambda command: relay(machine, command))
-    times = timeline(machine, stream)
-    return Planned(tuple(decided), addresses, stream, times, bytes(constants.data), scratch)
+        choices.append(
+            best(
+                machine, Question(layer, inputs, addresses.get(layer.output), residents.gaps(number), homes), objective
+            )
+        )
+    if not all(choices):
+        return None
+    decided = refined(machine, choices, homes, objective)
+    emitter = emitted(machine, decided, homes, constants)
+    stream = emitter.synchronised()
+    return Planned(tuple(decided), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)
+
+
+def emitted(
+    machine: Machine, decided: Sequence[Decided], homes: Mapping[str, Home], constants: Constants | None = None
+) -> Emitter:
+    emitter = Emitter(machine, homes, constants)
+    for some in decided:
+        emitter.layer(some)
+    return emitter
+
+
+def refined(
+    machine: Machine, choices: Sequence[Sequence[Decided]], homes: Mapping[str, Home], objective: str
+) -> list[Decided]:
+    """What is best alone need not be best among others, since what comes next loads already: try the next best ones."""
+    decided = [some[0] for some in choices]
+    emitter = emitted(machine, decided, homes)
+    least = emitter.cost().key(objective)
+    if len(emitter.commands) > LONGEST:
+        return decided
+    for number, some in enumerate(choices):
+        for other in some[1:]:
+            tried = [*decided[:number], other, *decided[number + 1 :]]
+            cost = emitted(machine, tried, homes).cost().key(objective)
+            if cost < least:
+                decided, least = tried, cost
+    return decided
 
 
 def _homes(

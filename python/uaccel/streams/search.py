@@ -6,16 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from uaccel.streams.emitter import Decided, Emitter, Home, Slots, Where, relay
+from uaccel.streams.cost import Cost
+from uaccel.streams.emitter import Decided, Emitter, Home, Slots, Where
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine, transfer_cycles
 from uaccel.streams.tiling import Tiling, count, extents, input_bytes, output_bytes, total_weights, typical_part
-from uaccel.streams.timeline import timeline
-from uaccel.streams.tokens import synchronise
 
-LATENCY: Final = "latency"
-ENERGY: Final = "energy"
-OBJECTIVES: Final = (LATENCY, ENERGY)
 PLAYED: Final = 5
 """Tilings of a layer that are played through."""
 LONGEST: Final = 400
@@ -23,15 +19,6 @@ LONGEST: Final = 400
 
 Gaps = Sequence[tuple[int, int]]
 """Free memory, from and to."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    cycles: int
-    bytes: int
-
-    def key(self, objective: str) -> tuple[int, int]:
-        return (self.cycles, self.bytes) if objective == LATENCY else (self.bytes, self.cycles)
 
 
 @dataclass(frozen=True)
@@ -47,24 +34,21 @@ class Question:
     homes: Mapping[str, Home]
 
 
-def best(machine: Machine, question: Question, objective: str) -> Decided | None:
-    """None where not even the smallest part fits."""
-    found = [(estimate(machine, question, tiling), tiling) for tiling, _ in feasible(machine, question)]
-    if not found:
-        return None
+def best(machine: Machine, question: Question, objective: str) -> list[Decided]:
+    """The most promising ones, best first; none where not even the smallest part fits."""
+    found = [(estimate(machine, question, d.tiling), d) for d in feasible(machine, question)]
     ranked = sorted(found, key=lambda pair: pair[0].key(objective))[:PLAYED]
-    played = [(_played(machine, question, tiling, cost), tiling) for cost, tiling in ranked]
-    _, tiling = min(played, key=lambda pair: pair[0].key(objective))
-    return decide(machine, question, tiling)
+    played = [(_played(machine, question, decided, cost), decided) for cost, decided in ranked]
+    return [decided for _, decided in sorted(played, key=lambda pair: pair[0].key(objective))]
 
 
-def feasible(machine: Machine, question: Question) -> Iterator[tuple[Tiling, Decided]]:
+def feasible(machine: Machine, question: Question) -> Iterator[Decided]:
     """The tilings to try, with places for their pieces."""
     stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
     for tiling in candidates(machine, question.layer, whole=stays):
         decided = decide(machine, question, tiling)
         if decided is not None:
-            yield tiling, decided
+            yield decided
 
 
 def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:
@@ -183,13 +167,10 @@ def _stores(question: Question, tiling: Tiling) -> list[tuple[int, int]]:
     return [(layer.result(part).bytes, count(layer, tiling) // -(-layer.steps // tiling.steps))]
 
 
-def _played(machine: Machine, question: Question, tiling: Tiling, estimated: Cost) -> Cost:
+def _played(machine: Machine, question: Question, decided: Decided, estimated: Cost) -> Cost:
     """What the layer takes on its own."""
-    if count(question.layer, tiling) > LONGEST:
+    if count(question.layer, decided.tiling) > LONGEST:
         return estimated
-    decided = decide(machine, question, tiling)
-    assert decided is not None  # it is one of the feasible ones
     emitter = Emitter(machine, question.homes)
     emitter.layer(decided)
-    stream = synchronise(emitter.commands, lambda command: relay(machine, command))
-    return Cost(timeline(machine, stream).total, sum(command.moved for command in stream.commands))
+    return emitter.cost()

@@ -1,0 +1,21 @@
+"""What a stream costs, and what it shall cost least of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+LATENCY: Final = "latency"
+ENERGY: Final = "energy"
+OBJECTIVES: Final = (LATENCY, ENERGY)
+"""Cycles, or bytes moved between memory and chip; of two that are equal in it the better one in the other."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    cycles: int
+    bytes: int
+
+    def key(self, objective: str) -> tuple[int, int]:
+        """For comparing."""
+        return (self.cycles, self.bytes) if objective == LATENCY else (self.bytes, self.cycles)
