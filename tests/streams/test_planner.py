@@ -1,0 +1,186 @@
+"""Planned streams compute what the layers mean, whatever the shapes and the memories; on the toy machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
+from uaccel.errors import AcceleratorError
+from uaccel.streams import ENERGY, LATENCY, OBJECTIVES, Memory, Network, Shape, Window, plan_network, why_not
+from uaccel.streams.residency import choose_residents, lives
+from uaccel.streams.tiling import Tiling, count, parts
+
+
+BOTH = st.booleans()
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
+    kernel, strides = draw(pair), draw(pair)
+    return Window(kernel, strides, (1, 1), (draw(st.integers(0, kernel[0] - 1)), draw(st.integers(0, kernel[1] - 1))))
+
+
+def following(shape: Shape, window: Window, channels: int, pad_after: int) -> Shape | None:
+    extents = []
+    for axis, extent in enumerate((shape.rows, shape.columns)):
+        after = min(pad_after, window.kernel[axis] - 1)
+        extents.append((extent + window.padding[axis] + after - window.kernel[axis]) // window.strides[axis] + 1)
+    return None if min(extents) < 1 else Shape(shape.images, extents[0], extents[1], channels)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """A chain, now and then with something added that came before."""
+    shape = Shape(draw(st.integers(1, 2)), *(draw(st.integers(1, 7)) for _ in range(2)), draw(st.integers(1, 4)))
+    tensors, layers = {"x": shape}, []
+    name = "x"
+    for number in range(draw(st.integers(1, 4))):
+        window = draw(windows())
+        made = following(tensors[name], window, draw(st.integers(1, 8)), draw(st.integers(0, 1)))
+        if made is None:
+            break
+        inputs: tuple[str, ...] = (name,)
+        shapes: tuple[Shape, ...] = (tensors[name],)
+        same = [other for other, extents in tensors.items() if extents == made]
+        other = draw(st.sampled_from(["", *same]))
+        if other:
+            inputs, shapes = (*inputs, other), (*shapes, made)
+        blocks, steps = -(-made.channels // BLOCK), draw(st.integers(1, 9))
+        name = f"t{number}"
+        layers.append(Mix(f"layer {number}", inputs, shapes, name, made, blocks, steps, window))
+        tensors[name] = made
+    read = {tensor for layer in layers for tensor in layer.inputs}
+    outputs = [tensor for tensor in tensors if tensor != "x" and (tensor not in read or draw(BOTH))]
+    return Network(tuple(layers), ("x",), tuple(outputs))
+
+
+@settings(max_examples=150, deadline=None)
+@given(networks(), st.sampled_from([80, 200, 2000]), st.sampled_from([1, 2]), st.sampled_from(OBJECTIVES))
+def test_streams_compute_what_the_layers_mean(network: Network, memory: int, banks: int, objective: str) -> None:
+    machine = with_banks(replace(MACHINE, activations=Memory(memory, banks)), banks)
+    assume(network.layers and not any(why_not(machine, layer) for layer in network.layers))
+    size = network.layers[0].shapes[0]
+    x = (
+        np.random.default_rng(1)
+        .integers(0, 256, (size.images, size.rows, size.columns, size.channels))
+        .astype(np.uint8)
+    )
+    planned = plan_network(machine, network, objective)
+    values = expected(network, {"x": x})
+    found = play(machine, network, planned, {"x": x})
+    assert found == [values[name].tobytes() for name in network.outputs]
+
+
+def chain(*channels: int, rows: int = 8) -> Network:
+    shapes = [Shape(1, rows, 1, count) for count in channels]
+    layers = [
+        Mix(f"layer {n}", (f"t{n}",), (given,), f"t{n + 1}", made, -(-made.channels // BLOCK), 1)
+        for n, (given, made) in enumerate(pairwise(shapes))
+    ]
+    return Network(tuple(layers), ("t0",), (f"t{len(layers)}",))
+
+
+def test_what_fits_stays_on_chip() -> None:
+    network = chain(3, 3, 3, 3)
+    planned = plan_network(MACHINE, network)
+    assert set(planned.residents) == {"t1", "t2"}
+    assert planned.scratch == 0
+    assert planned.cost.bytes == 2 * 24 + 3  # in, out, and a number a layer
+    kinds = [command.kind for command in planned.stream.commands]
+    assert kinds.count("store") == kinds.count("load") - 3
+
+
+def test_what_does_not_fit_passes_through_memory() -> None:
+    network = chain(3, 30, 3, rows=9)
+    planned = plan_network(MACHINE, network)
+    assert planned.residents == {}
+    assert planned.scratch == 9 * 30
+    labels = [label for label in planned.labels if "store t1" in label or "load t1" in label]
+    assert any("load" in label for label in labels)
+    assert any("store" in label for label in labels)
+
+
+def test_transfers_hide_behind_computation() -> None:
+    """With a second bank the engines work side by side; without one they wait for each other."""
+    network = chain(3, 30, rows=20)
+    two, one = (plan_network(with_banks(MACHINE, banks), network).timeline for banks in (2, 1))
+    assert two.total < sum(two.busy.values())
+    assert two.total < one.total
+
+
+def test_energy_moves_no_more_bytes_and_latency_takes_no_more_cycles() -> None:
+    network = chain(3, 30, 3, rows=9)
+    fast, frugal = (plan_network(MACHINE, network, objective).cost for objective in (LATENCY, ENERGY))
+    assert frugal.bytes <= fast.bytes
+    assert fast.cycles <= frugal.cycles
+
+
+@pytest.mark.parametrize(
+    ("layer", "reason"),
+    [
+        (
+            Mix("wide", ("x",), (Shape(1, 1, 1, 97),), "y", Shape(1, 1, 1, 1), 1, 1),
+            "its smallest part needs 98 bytes of activations on chip, and there are 96",
+        ),
+        (
+            replace(Mix("ok", ("x",), (Shape(1, 1, 1, 9),), "y", Shape(1, 1, 1, 1), 1, 1), steps=40),
+            None,
+        ),
+    ],
+)
+def test_a_layer_that_cannot_be_cut_small_enough_is_refused_in_words(layer: Mix, reason: str | None) -> None:
+    assert why_not(MACHINE, layer) == reason
+
+
+def test_planning_what_its_check_would_refuse_is_an_error() -> None:
+    layer = Mix("wide", ("x",), (Shape(1, 1, 1, 97),), "y", Shape(1, 1, 1, 1), 1, 1)
+    with pytest.raises(AcceleratorError, match=r"^no part of wide fits the machine; its check should have refused it$"):
+        plan_network(MACHINE, Network((layer,), ("x",), ("y",)))
+
+
+@given(
+    st.tuples(*(st.integers(1, 6) for _ in range(4))),
+    st.tuples(*(st.integers(1, 6) for _ in range(4))),
+    st.booleans(),
+)
+def test_parts_are_the_whole_and_each_once(
+    extents: tuple[int, int, int, int], sizes: tuple[int, int, int, int], stay: bool
+) -> None:
+    images, rows, columns, blocks = extents
+    layer = Mix(
+        "l", ("x",), (Shape(images, rows, columns, 1),), "y", Shape(images, rows, columns, blocks * BLOCK), blocks, 4
+    )
+    tiling = Tiling(min(sizes[0], rows), min(sizes[1], columns), min(sizes[2], blocks), min(sizes[3], 4), stay, True)
+    seen = [
+        (part.image, row, column, block, step)
+        for part in parts(layer, tiling)
+        for row in part.rows
+        for column in part.columns
+        for block in part.blocks
+        for step in part.steps
+    ]
+    assert len(seen) == len(set(seen)) == images * rows * columns * blocks * 4
+    assert len(list(parts(layer, tiling))) == count(layer, tiling)
+
+
+@settings(max_examples=50, deadline=None)
+@given(networks(), st.integers(0, 60))
+def test_tensors_that_stay_share_no_byte_while_they_live(network: Network, reserve: int) -> None:
+    alive = lives(network.layers)
+    residents = choose_residents(MACHINE, network.layers, alive, reserve)
+    for number in range(len(network.layers)):
+        there = [life for life in residents.lives.values() if life.first <= number <= life.last]
+        used = [
+            byte
+            for life in there
+            for byte in range(residents.addresses[life.name], residents.addresses[life.name] + life.bytes)
+        ]
+        free = [byte for begin, end in residents.gaps(number) for byte in range(begin, end)]
+        assert sorted(used + free) == list(range(MACHINE.activations.bytes))
