@@ -16,7 +16,6 @@ from uaccel.streams import ENERGY, LATENCY, OBJECTIVES, Memory, Network, Shape, 
 from uaccel.streams.residency import choose_residents, lives
 from uaccel.streams.tiling import Tiling, count, parts
 
-
 BOTH = st.booleans()
 
 
@@ -38,8 +37,9 @@ def following(shape: Shape, window: Window, channels: int, pad_after: int) -> Sh
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
     """A chain, now and then with something added that came before."""
-    shape = Shape(draw(st.integers(1, 2)), *(draw(st.integers(1, 7)) for _ in range(2)), draw(st.integers(1, 4)))
-    tensors, layers = {"x": shape}, []
+    shape = Shape(draw(st.integers(1, 2)), draw(st.integers(1, 7)), draw(st.integers(1, 7)), draw(st.integers(1, 4)))
+    tensors: dict[str, Shape] = {"x": shape}
+    layers: list[Mix] = []
     name = "x"
     for number in range(draw(st.integers(1, 4))):
         window = draw(windows())
