@@ -12,13 +12,16 @@
 
 /* The memory that the device reaches, and its interrupt line. */
 struct uaccel_bus {
-    void *context; /* of the three functions below */
+    void *context; /* of the functions below */
     /* Copy `bytes` from or to `address`. 0, or -1 where no memory answers at all of these addresses: then nothing was
      * copied, and the model does what the hardware does at a bus error. */
     int32_t (*read)(void *context, uint32_t address, void *to, uint32_t bytes);
     int32_t (*write)(void *context, uint32_t address, const void *from, uint32_t bytes);
     /* Raise (1) or lower (0) the interrupt line. Nothing follows of it where drivers poll. */
     void (*interrupt)(void *context, int32_t level);
+    /* Say that one of the device's engines works at a command of a job, from one cycle since reset to another. NULL where
+     * nobody wants to know. */
+    void (*span)(void *context, const char *engine, uint32_t command, uint64_t begin, uint64_t end);
 };
 
 /* What can be wrong with a device, to see that drivers notice. */

@@ -1,0 +1,169 @@
+/* What the parts of the model share. docs/npu.md describes the machine. */
+#ifndef NPU_DEVICE_H
+#define NPU_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "npu_machine.h"
+#include "uaccel_device.h"
+
+enum {
+    NPU_PLACES = 64,
+    NPU_LONGEST = 21, /* words of a command */
+    NPU_TILE = NPU_ROWS * NPU_COLUMNS,
+    NPU_CHANNEL_WORDS = 3,  /* bias, multiplier, shift */
+    NPU_ADDITION_WORDS = 12,
+    NPU_MOST_TAPS = 65535
+};
+
+/* A header with other numbers shall not compile if they make no machine. */
+typedef char npu_machine_has_an_array[NPU_ROWS >= 1 && NPU_ROWS <= 64 && NPU_COLUMNS >= 1 && NPU_COLUMNS <= 64 ? 1 : -1];
+typedef char npu_machine_moves[NPU_LOAD_BYTES >= 1 && NPU_STORE_BYTES >= 1 && NPU_FETCH_BYTES >= 1 ? 1 : -1];
+typedef char npu_machine_feeds[NPU_PORTS >= 1 && NPU_PORTS <= 255 && NPU_QUEUE >= 1 && NPU_QUEUE <= 255 ? 1 : -1];
+typedef char npu_machine_holds[NPU_ACTIVATION_BYTES >= 1 && NPU_ACTIVATION_BYTES <= 1048576 && NPU_WEIGHT_BYTES >= 1 &&
+                                       NPU_WEIGHT_BYTES <= 1048576 && NPU_SUM_BYTES >= 4 &&
+                                       NPU_SUM_BYTES <= 1048576 && NPU_SUM_BYTES % 4 == 0
+                                   ? 1
+                                   : -1];
+
+enum npu_error {
+    NPU_OK,
+    NPU_STREAM,
+    NPU_COMMAND,
+    NPU_RANGE,
+    NPU_SHAPE,
+    NPU_QUANTISATION,
+    NPU_BUS,
+    NPU_DEADLOCK,
+    NPU_TOKEN,
+    NPU_BROKEN
+};
+
+enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC };
+enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENGINES };
+
+/* In the first word. */
+#define NPU_WAIT_PREVIOUS (1u << 8)
+#define NPU_WAIT_NEXT (1u << 9)
+#define NPU_PUSH_PREVIOUS (1u << 10)
+#define NPU_PUSH_NEXT (1u << 11)
+#define NPU_CONTINUE (1u << 16)
+#define NPU_KEEP (1u << 17)
+#define NPU_RESIDUAL (1u << 18)
+#define NPU_AVERAGE (1u << 16)
+
+struct npu_place {
+    uint32_t base;
+    uint32_t limit;
+};
+
+struct npu_command {
+    uint32_t words[NPU_LONGEST];
+    uint32_t index;
+    uint64_t arrival;
+};
+
+struct npu_memories {
+    uint8_t activations[NPU_ACTIVATION_BYTES];
+    uint8_t weights[NPU_WEIGHT_BYTES];
+    uint32_t sums[NPU_SUM_BYTES / 4];
+};
+
+/* What a windowed command reads and writes. */
+struct npu_window {
+    uint32_t input, input_row, input_pixel, run;
+    uint32_t input_rows, input_columns;
+    uint32_t kernel_rows, kernel_columns;
+    uint32_t stride_y, stride_x, dilation_y, dilation_x;
+    int32_t first_row, first_column;
+    uint32_t output, output_row, output_pixel, channels;
+    uint32_t rows, columns;
+};
+
+/* How a command with weights ends. */
+struct npu_finish {
+    uint32_t weights, parameters;
+    int32_t input_zero_point, output_zero_point, clamp_min, clamp_max;
+    uint32_t residual, residual_row, residual_pixel, addition;
+    bool adds;
+};
+
+struct npu_transfer {
+    uint32_t place, memory, offset, address, run, runs, planes;
+    uint32_t strides[2], pitches[2]; /* from run to run, from plane to plane: in the place, in the memory */
+};
+
+struct npu_addition {
+    int32_t left_shift;
+    int32_t zero_point1, multiplier1, shift1;
+    int32_t zero_point2, multiplier2, shift2;
+    int32_t output_zero_point, output_multiplier, output_shift;
+    int32_t clamp_min, clamp_max;
+};
+
+/* The rack's bus, and what the driver told of places. */
+struct npu_outside {
+    const struct uaccel_bus *bus;
+    struct npu_place places[NPU_PLACES];
+};
+
+/* A job: engines, their queues and tokens. */
+struct npu_job {
+    uint64_t begin; /* cycles since reset, for whoever listens */
+    uint64_t end;
+    uint64_t busy[NPU_ENGINES];
+    uint32_t failed; /* index of the command */
+};
+
+static inline uint32_t npu_low(uint32_t word)
+{
+    return word & 0xFFFFu;
+}
+
+static inline uint32_t npu_high(uint32_t word)
+{
+    return word >> 16;
+}
+
+static inline uint32_t npu_octet(uint32_t word, uint32_t number)
+{
+    return word >> (8u * number) & 0xFFu;
+}
+
+/* npu_decode.c: the fields of a command, and whether they make sense and stay inside. */
+uint32_t NPU_SYMBOL(words_of)(uint32_t first); /* of its command; 0: there is no such command */
+enum npu_engine NPU_SYMBOL(engine_of)(uint32_t first);
+enum npu_error NPU_SYMBOL(check)(const struct npu_command *command, const struct npu_outside *outside);
+struct npu_transfer NPU_SYMBOL(transfer_of)(const struct npu_command *command);
+struct npu_window NPU_SYMBOL(window_of)(const struct npu_command *command);
+struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command);
+
+/* npu_time.c: how many cycles a command takes. */
+uint64_t NPU_SYMBOL(duration)(const struct npu_command *command);
+
+/* npu_engines.c: fetch and execute a stream. */
+enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
+                               uint32_t address, uint32_t length);
+
+/* One command each, which has been checked. */
+enum npu_error NPU_SYMBOL(transfer)(struct npu_memories *memories, const struct npu_outside *outside,
+                                    const struct npu_command *command);
+enum npu_error NPU_SYMBOL(convolve)(struct npu_memories *memories, const struct npu_command *command);
+enum npu_error NPU_SYMBOL(depthwise)(struct npu_memories *memories, const struct npu_command *command);
+enum npu_error NPU_SYMBOL(pool)(struct npu_memories *memories, const struct npu_command *command);
+enum npu_error NPU_SYMBOL(add)(struct npu_memories *memories, const struct npu_command *command);
+
+/* npu_output.c: from sums to bytes. */
+uint32_t NPU_SYMBOL(blocks)(uint32_t channels); /* of NPU_COLUMNS channels, the last one may be smaller */
+enum npu_error NPU_SYMBOL(check_finish)(const struct npu_memories *memories, const struct npu_window *window,
+                                        const struct npu_finish *finish, struct npu_addition *addition);
+enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint32_t address,
+                                       struct npu_addition *addition);
+int8_t NPU_SYMBOL(added)(const struct npu_addition *addition, int8_t first, int8_t second);
+/* One channel of one pixel: its sum as the array leaves it, through the output stage to its place. */
+void NPU_SYMBOL(finish)(struct npu_memories *memories, const struct npu_window *window,
+                        const struct npu_finish *finish, const struct npu_addition *addition, uint32_t row,
+                        uint32_t column, uint32_t channel, uint32_t sum);
+
+#endif

@@ -1,0 +1,121 @@
+/* The output stage: TFLite's rounding to the bit, and defined for every input. */
+#include "npu_device.h"
+
+enum { LEAST_SHIFT = -31, MOST_SHIFT = 30 };
+
+static int32_t as_signed(uint32_t bits)
+{
+    return bits <= INT32_MAX ? (int32_t)bits : (int32_t)((int64_t)bits - (INT64_C(1) << 32));
+}
+
+static int32_t word_at(const struct npu_memories *memories, uint32_t address)
+{
+    const uint8_t *const at = memories->weights + address;
+    return as_signed((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
+}
+
+/* round(a * b / 2^31), halves upwards. */
+static int32_t high_product(int32_t a, int32_t b)
+{
+    const int64_t product = (int64_t)a * b + (INT64_C(1) << 30);
+    const int64_t down = product < 0 && product % (INT64_C(1) << 31) != 0 ? 1 : 0;
+    return (int32_t)(product / (INT64_C(1) << 31) - down);
+}
+
+/* round(x / 2^exponent), halves away from zero. */
+static int32_t divided_by_power(int32_t x, uint32_t exponent)
+{
+    const int64_t half = exponent == 0 ? 0 : INT64_C(1) << (exponent - 1u);
+    const int64_t magnitude = x < 0 ? -(int64_t)x : x;
+    const int64_t rounded = (magnitude + half) >> exponent;
+    return (int32_t)(x < 0 ? -rounded : rounded);
+}
+
+/* The multiplier is not negative, so no product leaves the range. */
+static int32_t scaled(uint32_t value, int32_t multiplier, int32_t shift)
+{
+    const uint32_t left = shift > 0 ? (uint32_t)shift : 0;
+    const uint32_t right = shift > 0 ? 0 : (uint32_t)-shift;
+    return divided_by_power(high_product(as_signed(value << left), multiplier), right);
+}
+
+static int32_t clamped(int32_t value, int32_t offset, int32_t least, int32_t greatest)
+{
+    const int32_t moved = as_signed((uint32_t)value + (uint32_t)offset);
+    return moved < least ? least : moved > greatest ? greatest : moved;
+}
+
+static bool is_scale(int32_t multiplier, int32_t shift)
+{
+    return multiplier >= 0 && shift >= LEAST_SHIFT && shift <= MOST_SHIFT;
+}
+
+static bool is_byte(int32_t value)
+{
+    return value >= INT8_MIN && value <= INT8_MAX;
+}
+
+uint32_t NPU_SYMBOL(blocks)(uint32_t channels)
+{
+    return (channels + NPU_COLUMNS - 1u) / NPU_COLUMNS;
+}
+
+enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint32_t address,
+                                       struct npu_addition *addition)
+{
+    int32_t words[NPU_ADDITION_WORDS];
+    for (uint32_t i = 0; i < NPU_ADDITION_WORDS; ++i) {
+        words[i] = word_at(memories, address + 4u * i);
+    }
+    const struct npu_addition read = {words[0], words[1], words[2], words[3], words[4],  words[5],
+                                      words[6], words[7], words[8], words[9], words[10], words[11]};
+    *addition = read;
+    const bool scales = is_scale(read.multiplier1, read.shift1) && is_scale(read.multiplier2, read.shift2) &&
+                        is_scale(read.output_multiplier, read.output_shift);
+    const bool bytes = is_byte(read.zero_point1) && is_byte(read.zero_point2) && is_byte(read.output_zero_point) &&
+                       is_byte(read.clamp_min) && is_byte(read.clamp_max);
+    const bool shifts = read.left_shift >= 0 && read.left_shift <= MOST_SHIFT;
+    return scales && bytes && shifts ? NPU_OK : NPU_QUANTISATION;
+}
+
+enum npu_error NPU_SYMBOL(check_finish)(const struct npu_memories *memories, const struct npu_window *window,
+                                        const struct npu_finish *finish, struct npu_addition *addition)
+{
+    for (uint32_t channel = 0; channel < window->channels; ++channel) {
+        const uint32_t block = channel / NPU_COLUMNS;
+        const uint32_t at = finish->parameters + 4u * (block * NPU_CHANNEL_WORDS * NPU_COLUMNS + channel % NPU_COLUMNS);
+        if (!is_scale(word_at(memories, at + 4u * NPU_COLUMNS), word_at(memories, at + 8u * NPU_COLUMNS))) {
+            return NPU_QUANTISATION;
+        }
+    }
+    return finish->adds ? NPU_SYMBOL(addition_at)(memories, finish->addition, addition) : NPU_OK;
+}
+
+int8_t NPU_SYMBOL(added)(const struct npu_addition *addition, int8_t first, int8_t second)
+{
+    const struct npu_addition *const a = addition;
+    const uint32_t one = (uint32_t)(first - a->zero_point1) << (uint32_t)a->left_shift;
+    const uint32_t two = (uint32_t)(second - a->zero_point2) << (uint32_t)a->left_shift;
+    const uint32_t sum = (uint32_t)scaled(one, a->multiplier1, a->shift1) + (uint32_t)scaled(two, a->multiplier2, a->shift2);
+    const int32_t result = scaled(sum, a->output_multiplier, a->output_shift);
+    return (int8_t)clamped(result, a->output_zero_point, a->clamp_min, a->clamp_max);
+}
+
+void NPU_SYMBOL(finish)(struct npu_memories *memories, const struct npu_window *window,
+                        const struct npu_finish *finish, const struct npu_addition *addition, uint32_t row,
+                        uint32_t column, uint32_t channel, uint32_t sum)
+{
+    const uint32_t block = channel / NPU_COLUMNS;
+    const uint32_t at = finish->parameters + 4u * (block * NPU_CHANNEL_WORDS * NPU_COLUMNS + channel % NPU_COLUMNS);
+    const uint32_t biased = sum + (uint32_t)word_at(memories, at);
+    const int32_t value =
+        scaled(biased, word_at(memories, at + 4u * NPU_COLUMNS), word_at(memories, at + 8u * NPU_COLUMNS));
+    int8_t result = (int8_t)clamped(value, finish->output_zero_point, finish->clamp_min, finish->clamp_max);
+    if (finish->adds) {
+        const uint32_t from =
+            finish->residual + row * finish->residual_row + column * finish->residual_pixel + channel;
+        result = NPU_SYMBOL(added)(addition, result, (int8_t)memories->activations[from]);
+    }
+    memories->activations[window->output + row * window->output_row + column * window->output_pixel + channel] =
+        (uint8_t)result;
+}
