@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 import numpy as np
 
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
+from uaccel.errors import AcceleratorError
 from uaccel.streams import WORD, Planned, listing, pack, plan_network
 
 from .commands import FORMAT, FORMATS, HEADER_WORDS, MAGIC
 from .machine import Npu
 from .network import network_of
 
-ALL_ONES = 0xFFFFFFFF
+ALL_ONES: Final = 0xFFFFFFFF
+PLACES: Final = 64
+WRITTEN: Final = 16
+"""Places that the driver can remember as written."""
 
 
 def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
     """The calls of the driver that say where everything lies and play the stream; and files for a reader."""
+    if 2 + len(region.inputs) + len(region.outputs) > PLACES or 1 + len(region.outputs) > WRITTEN:
+        raise AcceleratorError(
+            f"{npu.name}: the region from {region.calls[0].name} to {region.root.name} has {len(region.inputs)} inputs "
+            f"and {len(region.outputs)} outputs, and a stream has {PLACES - 2} at most, {WRITTEN - 1} of them outputs; "
+            f"forbid {npu.name} a layer in its middle"
+        )
     planned = plan_network(npu.machine, network_of(region, npu), objective)
     stream = packed(planned, npu)
     calls = []

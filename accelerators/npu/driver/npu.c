@@ -10,21 +10,21 @@
 #define MAGIC 0x5355504Eu /* "NPUS" */
 #define FORMAT 1u
 #define PLACES 64u
+#define WRITTEN 16u
 #define POLLS_BESIDE_WORK 10000u /* a look takes the CPU longer than the device a cycle */
 
 /* Of a stream, in bytes. */
 enum { MAGIC_AT = 0, FORMAT_AT = 4, SIZE_AT = 8, MACHINE_AT = 12, PREDICTED_AT = 28, HEADER_BYTES = 32 };
 enum { MACHINE_WORDS = 4 };
 
-struct place {
-    const void *memory;
+struct memory {
+    const void *at;
     uint32_t bytes;
-    uint32_t written;
 };
 
 static void *npu;
-static struct place places[PLACES];
-static uint32_t known; /* places before this one have been told */
+static struct memory written[WRITTEN];
+static uint32_t written_count;
 
 struct line {
     char text[80];
@@ -75,14 +75,6 @@ static uint32_t word(const uint8_t *at)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-static void forget_places(void)
-{
-    while (known > 0) {
-        known--;
-        places[known].memory = NULL;
-    }
-}
-
 int32_t NPU_HOOK(Activate)(void *device)
 {
     const int32_t status = uaccel_hal_check(device, NPU_IDENTITY_AT, NPU_IDENTITY, UACCEL_ACCELERATOR_IDENTITY);
@@ -95,14 +87,13 @@ int32_t NPU_HOOK(Activate)(void *device)
 int32_t NPU_HOOK(Open)(void *device)
 {
     npu = device;
-    forget_places();
+    written_count = 0;
     return UACCEL_ACCELERATOR_OK;
 }
 
 int32_t NPU_HOOK(Close)(void *device)
 {
     (void)device;
-    forget_places();
     return UACCEL_ACCELERATOR_OK;
 }
 
@@ -113,16 +104,24 @@ int32_t NPU_HOOK(Deactivate)(void *device)
     return UACCEL_ACCELERATOR_OK;
 }
 
-/* Places that a stream does not use may be left out. */
-int32_t NPU_CALL(place)(uint32_t number, const void *memory, uint32_t bytes, uint32_t written)
+int32_t NPU_CALL(place)(uint32_t number, const void *memory, uint32_t bytes, uint32_t is_written)
 {
-    if (number >= PLACES) {
-        return wrong(UACCEL_ACCELERATOR_ARGUMENT, "the device has no place ", number, "");
+    const uint32_t base = uaccel_hal_address(memory);
+    if (number >= PLACES || (is_written != 0 && written_count == WRITTEN)) {
+        return wrong(UACCEL_ACCELERATOR_ARGUMENT, "place ", number, " is one more than the driver can do");
     }
-    places[number].memory = memory;
-    places[number].bytes = bytes;
-    places[number].written = written;
-    known = number < known ? known : number + 1u;
+    if (base == 0) {
+        return wrong(UACCEL_ACCELERATOR_BUS, "place ", number, " lies where the device does not reach");
+    }
+    if (is_written != 0) {
+        written[written_count].at = memory;
+        written[written_count].bytes = bytes;
+        written_count++;
+    }
+    uaccel_hal_clean(memory, bytes);
+    uaccel_hal_write32(npu, NPU_PLACE_AT, number);
+    uaccel_hal_write32(npu, NPU_BASE_AT, base);
+    uaccel_hal_write32(npu, NPU_LIMIT_AT, bytes);
     return UACCEL_ACCELERATOR_OK;
 }
 
@@ -149,31 +148,10 @@ static int32_t check_stream(const uint8_t *stream, uint32_t bytes)
     return UACCEL_ACCELERATOR_OK;
 }
 
-/* Every place in memory that the device reaches; those that are not used have no bytes. */
-static int32_t tell_places(void)
-{
-    for (uint32_t i = 0; i < known; ++i) {
-        const struct place *const place = &places[i];
-        const uint32_t base = place->memory == NULL ? 0 : uaccel_hal_address(place->memory);
-        if (place->memory != NULL && base == 0) {
-            return wrong(UACCEL_ACCELERATOR_BUS, "place ", i, " lies where the device does not reach");
-        }
-        if (place->memory != NULL) {
-            uaccel_hal_clean(place->memory, place->bytes);
-        }
-        uaccel_hal_write32(npu, NPU_PLACE_AT, i);
-        uaccel_hal_write32(npu, NPU_BASE_AT, base);
-        uaccel_hal_write32(npu, NPU_LIMIT_AT, place->memory == NULL ? 0 : place->bytes);
-    }
-    return UACCEL_ACCELERATOR_OK;
-}
-
 static void see_results(void)
 {
-    for (uint32_t i = 0; i < known; ++i) {
-        if (places[i].memory != NULL && places[i].written != 0) {
-            uaccel_hal_invalidate(places[i].memory, places[i].bytes);
-        }
+    for (uint32_t i = 0; i < written_count; ++i) {
+        uaccel_hal_invalidate(written[i].at, written[i].bytes);
     }
 }
 
@@ -237,8 +215,7 @@ int32_t NPU_CALL(play)(const uint8_t *stream, uint32_t bytes)
         UACCEL_ACCOUNT_FAILURE("the command stream lies where the device does not reach");
         status = UACCEL_ACCELERATOR_BUS;
     }
-    status = status != UACCEL_ACCELERATOR_OK ? status : tell_places();
     status = status != UACCEL_ACCELERATOR_OK ? status : run(stream, bytes);
-    forget_places();
+    written_count = 0;
     return status;
 }
