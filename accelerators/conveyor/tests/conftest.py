@@ -28,7 +28,7 @@ def conveyor() -> Accelerator:
 
 @pytest.fixture(scope="session")
 def parts() -> SimpleNamespace:
-    names = ("commands", "packed", "readable", "stream", "tests.layers", "tests.machine")
+    names = ("commands", "packed", "readable", "stream", "tests.machine")
     return SimpleNamespace(**{name.rpartition(".")[2]: part(name) for name in names})
 
 

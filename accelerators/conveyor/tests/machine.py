@@ -1,4 +1,4 @@
-"""The driver and the device model built for this computer, and regions made of a few Relax calls to run on them."""
+"""The driver and the device model built for this computer."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.accelerator import Region
-from uaccel.accelerator.region import region_of
-from uaccel.reference import Executor
 from uaccel.resources import data_dir
-from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
 
 Array = NDArray[Any]
 
@@ -103,32 +98,4 @@ class Machine:
         return [int(count) for count in self._run([program, seed, runs, *jobs]).split()]
 
 
-@dataclass(frozen=True)
-class Example:
-    """A region and the module that says what it means."""
-
-    region: Region
-    module: Any
-
-    def expected(self, inputs: Sequence[Array]) -> list[Array]:
-        return Executor(self.module).run(inputs)
-
-
-def example(shapes: Sequence[tuple[int, ...]], build: Callable[..., Any], dtype: str = "int8") -> Example:
-    """``build(block, x0, x1, ...)`` binds calls by ``block.emit(call, name)`` and returns the results."""
-    builder = ModuleBuilder()
-    parameters = [relax.Var(f"x{i}", relax.TensorType(shape, dtype)) for i, shape in enumerate(shapes)]
-    with builder.function(parameters) as block:
-        results = build(block, *parameters)
-        block.finish(relax.Tuple(results))
-    variables, bindings = main_bindings(builder.module)
-    names = [var.name for var in results]
-    outputs = [var for name in names for var, _ in bindings if var.name == name]
-    return Example(region_of(bindings, variables, outputs), builder.module)
-
-
-def random_int8(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return generator.integers(-128, 128, shape).astype(np.int8)
-
-
-__all__ = ["FOLDER", "Example", "Machine", "Played", "example", "random_int8"]
+__all__ = ["FOLDER", "Machine", "Played"]

@@ -13,6 +13,7 @@ from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.pool import MaxPool2d, PoolAttrs
+from uaccel.testing.regions import example
 
 SUM = AddAttrs(20, 0, 2**30, 0, 0, 2**30, 0, 0, 2**30, -18, -128, 127)
 NONE = (0, 0, 0, 0)
@@ -83,14 +84,14 @@ def test_checks(
     operation: str,
     reason: str | None,
 ) -> None:
-    example = parts.machine.example(shapes, lambda block, *xs: [block.emit(build(*xs), "layer")], dtype)
+    made = example(shapes, lambda block, *xs: [block.emit(build(*xs), "layer")], dtype)
     described = {entry.name: entry for entry in conveyor.operations}[operation]
-    assert described.check(example.region) == reason
+    assert described.check(made.region) == reason
 
 
 def test_costs_are_what_the_device_counts(parts: SimpleNamespace, conveyor: Accelerator) -> None:
     """3x3 from 64 to 1 channels on 2x2 pixels: 32 + 36 + ((1024 + 4 + 576 + 12) / 8 = 202)."""
-    example = parts.machine.example([(1, 4, 4, 64)], lambda block, x: [block.emit(convolved(x, (3, 3)), "layer")])
+    made = example([(1, 4, 4, 64)], lambda block, x: [block.emit(convolved(x, (3, 3)), "layer")])
     (described,) = [entry for entry in conveyor.operations if entry.name == "conv2d"]
     assert described.cost is not None
-    assert described.cost(example.region) == 32 + 36 + 202
+    assert described.cost(made.region) == 32 + 36 + 202

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from uaccel.testing.layers import Layers
+from uaccel.testing.regions import example
+
 OUTSIDE, SHAPE, QUANTISATION = "outside its place", "a shape that", "a quantisation that"
 
 
 @pytest.fixture(scope="module")
 def chain(parts: SimpleNamespace) -> Any:
     """All operations: the stream, its constants and its input."""
-    layers = parts.layers.Layers(11)
+    layers = Layers(11)
 
     def build(block: Any, x: Any) -> list[Any]:
         a = block.emit(layers.conv2d(x, channels=3), "a")
@@ -24,7 +27,7 @@ def chain(parts: SimpleNamespace) -> Any:
         e = block.emit(layers.pool(c, average=False), "e")
         return [b, block.emit(layers.fully_connected(block.emit(layers.flat(d), "flat")), "f"), e]
 
-    files = parts.stream.lower_region(parts.machine.example([(1, 6, 6, 2)], build).region).artefacts
+    files = parts.stream.lower_region(example([(1, 6, 6, 2)], build).region).artefacts
     return parts.packed.unpack(files["stream.bin"]), files["constants.bin"], layers.int8(1, 6, 6, 2)
 
 

@@ -7,20 +7,23 @@ from typing import Any
 
 import pytest
 
+from uaccel.testing.layers import Layers
+from uaccel.testing.regions import example
+
 OK, TIMEOUT, ERROR, GONE, _, VERSION, BUS, STREAM, ARGUMENT = range(9)
 
 
 @pytest.fixture(scope="module")
 def job(parts: SimpleNamespace) -> Any:
     """Places, stream, constants and inputs of a region with three layers."""
-    layers = parts.layers.Layers(3)
+    layers = Layers(3)
 
     def build(block: Any, x: Any) -> list[Any]:
         a = block.emit(layers.conv2d(x), "a")
         b = block.emit(layers.add(a, a), "b")
         return [block.emit(layers.pool(b, average=True), "c")]
 
-    files = parts.stream.lower_region(parts.machine.example([(1, 4, 4, 2)], build).region).artefacts
+    files = parts.stream.lower_region(example([(1, 4, 4, 2)], build).region).artefacts
     places = parts.packed.unpack(files["stream.bin"]).places
     return places, files["stream.bin"], files["constants.bin"], [layers.int8(1, 4, 4, 2)]
 

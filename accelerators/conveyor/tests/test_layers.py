@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from uaccel.testing.layers import Layers
+from uaccel.testing.regions import example
+
 EXAMPLES = settings(
     max_examples=12,
     deadline=None,
@@ -21,9 +24,9 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def one(parts: SimpleNamespace, run: Any, shapes: list[tuple[int, ...]], seed: int, build: Any) -> Any:
     """A region of one layer; ``build(layers, x0, ...)`` gives its call."""
-    layers = parts.layers.Layers(seed)
-    example = parts.machine.example(shapes, lambda block, *xs: [block.emit(build(layers, *xs), "layer")])
-    return run(example, [layers.int8(*shape) for shape in shapes])
+    layers = Layers(seed)
+    made = example(shapes, lambda block, *xs: [block.emit(build(layers, *xs), "layer")])
+    return run(made, [layers.int8(*shape) for shape in shapes])
 
 
 @EXAMPLES
@@ -89,7 +92,7 @@ def test_an_addition_longer_than_its_buffer(parts: SimpleNamespace, run: Any) ->
 @given(SEEDS)
 def test_a_region_of_many_layers(parts: SimpleNamespace, run: Any, seed: int) -> None:
     """Branches, a view, several outputs, one of which the region itself reads again."""
-    layers = parts.layers.Layers(seed)
+    layers = Layers(seed)
 
     def build(block: Any, x: Any, y: Any) -> list[Any]:
         a = block.emit(layers.conv2d(x, channels=4), "a")
@@ -103,14 +106,14 @@ def test_a_region_of_many_layers(parts: SimpleNamespace, run: Any, seed: int) ->
         return [d, f, e, g, block.emit(layers.conv2d(c), "h")]
 
     shapes = [(1, 7, 6, 3), (1, 5, 8, 2)]
-    stream = run(parts.machine.example(shapes, build), [layers.int8(*shape) for shape in shapes])
+    stream = run(example(shapes, build), [layers.int8(*shape) for shape in shapes])
     assert [place.kind for place in stream.places] == ["constants", *["input"] * 2, *["output"] * 5, "scratch"]
     assert len(stream.commands) == 8
 
 
 def test_scratch_memory_is_used_again(parts: SimpleNamespace, run: Any) -> None:
     """Five tensors of 320 bytes, of which two are alive at a time."""
-    layers = parts.layers.Layers(1)
+    layers = Layers(1)
     shape = (1, 8, 8, 5)
 
     def build(block: Any, x: Any) -> list[Any]:
@@ -118,15 +121,15 @@ def test_scratch_memory_is_used_again(parts: SimpleNamespace, run: Any) -> None:
             x = block.emit(layers.add(x, x), f"sum{number}")
         return [x]
 
-    stream = run(parts.machine.example([shape], build), [layers.int8(*shape)])
+    stream = run(example([shape], build), [layers.int8(*shape)])
     assert [(place.kind, place.bytes) for place in stream.places] == [("input", 320), ("output", 320), ("scratch", 640)]
 
 
 def test_a_view_at_the_beginning(parts: SimpleNamespace, run: Any) -> None:
-    layers = parts.layers.Layers(2)
+    layers = Layers(2)
 
     def build(block: Any, x: Any) -> list[Any]:
         return [block.emit(layers.fully_connected(block.emit(layers.flat(x), "view")), "y")]
 
-    stream = run(parts.machine.example([(2, 3, 4, 5)], build), [layers.int8(2, 3, 4, 5)])
+    stream = run(example([(2, 3, 4, 5)], build), [layers.int8(2, 3, 4, 5)])
     assert len(stream.commands) == 1

@@ -16,6 +16,7 @@ from uaccel.errors import AcceleratorError
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.testing.regions import example
 
 I = "00000000"  # noqa: E741 - nothing: an unused word
 ONE = "01000000"
@@ -59,7 +60,7 @@ def small(parts: SimpleNamespace) -> Any:
         a = block.emit(get(Conv2d)(x, *[constant(array) for array in weights], attrs=convolution), "first_layer")
         return [block.emit(get(Add)(a, a, attrs=addition), "second_layer")]
 
-    return parts.machine.example([(1, 1, 1, 2)], build)
+    return example([(1, 1, 1, 2)], build)
 
 
 @pytest.fixture(scope="module")

@@ -41,8 +41,8 @@ static int32_t scaled(uint32_t value, int32_t multiplier, int32_t shift)
 
 static int32_t clamped(int32_t value, int32_t offset, int32_t least, int32_t greatest)
 {
-    const int32_t moved = as_signed((uint32_t)value + (uint32_t)offset);
-    return moved < least ? least : moved > greatest ? greatest : moved;
+    const int64_t moved = (int64_t)value + offset;
+    return moved < least ? least : moved > greatest ? greatest : (int32_t)moved;
 }
 
 static bool is_scale(int32_t multiplier, int32_t shift)

@@ -1,4 +1,7 @@
-"""Random layers: any parameters that the operators allow, those at which roundings and shifts end among them."""
+"""Random layers for tests of accelerators: any parameters that the operators allow, extreme ones among them.
+
+Multipliers and shifts are mostly such that results spread over 8 bits, and now and then those at which rounding ends.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +55,13 @@ class Layers:
         return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
 
     def add(self, x: Any, y: Any) -> Any:
-        """``y`` may be an array."""
+        """One of them may be an array."""
         multipliers, shifts = self._scales(3, 1)
         zero1, zero2, zero3 = (self._zero_point() for _ in range(3))
         scales = [(int(m), int(s)) for m, s in zip(multipliers, shifts, strict=True)]
         attrs = AddAttrs(20, zero1, *scales[0], zero2, *scales[1], zero3, *scales[2], *self._range())
-        return get(Add)(x, constant(y) if isinstance(y, np.ndarray) else y, attrs=attrs)
+        operands = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
+        return get(Add)(*operands, attrs=attrs)
 
     def pool(self, x: Any, average: bool) -> Any:
         _, height, width, _ = shape_of(x)

@@ -1,0 +1,108 @@
+"""Random layers and regions on machines of npu's family: exact to the byte, in exactly the predicted time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from support.npu import ODD, SMALL, TINY, Family, check
+from uaccel.streams import OBJECTIVES
+from uaccel.testing.layers import Layers
+from uaccel.testing.regions import Example, example
+
+Build = Callable[..., Any]
+MACHINES: dict[str, dict[str, Any]] = {"npu": {}, "small": SMALL, "tiny": TINY, "odd": ODD}
+SEEDS = st.integers(0, 2**32 - 1)
+EXTENT = st.integers(1, 12)
+EXAMPLES = settings(max_examples=25, deadline=None)
+
+
+@pytest.fixture(scope="module", params=MACHINES)
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Family:
+    return Family(tmp_path_factory.mktemp(request.param), MACHINES[request.param])
+
+
+def accepts(family: Family, made: Example, operator: str) -> bool:
+    described = {operation.name: operation for operation in family.accelerator().operations}[operator]
+    return described.check(made.region) is None
+
+
+def layer(family: Family, operator: str, shapes: list[tuple[int, ...]], seed: int, build: Build) -> None:
+    layers = Layers(seed)
+    made = example(shapes, lambda block, *xs: [block.emit(build(layers, *xs), "layer")])
+    assume(accepts(family, made, operator))
+    check(family, made, [layers.int8(*shape) for shape in shapes], OBJECTIVES[seed % 2])
+
+
+@EXAMPLES
+@given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.integers(1, 40), SEEDS)
+def test_convolution(family: Family, shape: tuple[int, ...], channels: int, seed: int) -> None:
+    layer(family, "conv2d", [shape], seed, lambda layers, x: layers.conv2d(x, channels=channels))
+
+
+@EXAMPLES
+@given(st.tuples(st.just(1), EXTENT, EXTENT, st.integers(1, 12)), st.integers(2, 4), SEEDS)
+def test_convolution_of_groups(family: Family, shape: tuple[int, ...], groups: int, seed: int) -> None:
+    shape = (*shape[:3], shape[3] * groups)
+    layer(family, "conv2d", [shape], seed, lambda layers, x: layers.conv2d(x, groups=groups))
+
+
+@EXAMPLES
+@given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
+def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int) -> None:
+    layer(family, "depthwise_conv2d", [shape], seed, lambda layers, x: layers.depthwise(x))
+
+
+@EXAMPLES
+@given(st.integers(1, 4), st.integers(1, 600), st.integers(1, 70), SEEDS)
+def test_fully_connected(family: Family, rows: int, depth: int, units: int, seed: int) -> None:
+    layer(family, "fully_connected", [(rows, depth)], seed, lambda layers, x: layers.fully_connected(x, units))
+
+
+@EXAMPLES
+@given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.booleans(), SEEDS)
+def test_pooling(family: Family, shape: tuple[int, ...], average: bool, seed: int) -> None:
+    name = "average_pool2d" if average else "max_pool2d"
+    layer(family, name, [shape], seed, lambda layers, x: layers.pool(x, average))
+
+
+@EXAMPLES
+@given(st.tuples(EXTENT, EXTENT, EXTENT), st.booleans(), SEEDS)
+def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: int) -> None:
+    if constant:
+        layer(family, "add", [shape], seed, lambda layers, x: layers.add(layers.int8(shape[-1]), x))
+    else:
+        layer(family, "add", [shape, shape], seed, lambda layers, x, y: layers.add(x, y))
+
+
+@settings(EXAMPLES, max_examples=10)
+@given(st.integers(3, 9), st.integers(3, 9), st.integers(1, 24), SEEDS)
+def test_a_region_of_many_layers(family: Family, rows: int, columns: int, channels: int, seed: int) -> None:
+    """Branches, a view, additions that join what is before them, outputs that are read inside as well."""
+    layers = Layers(seed)
+
+    def build(block: Any, x: Any, y: Any) -> list[Any]:
+        a = block.emit(layers.conv2d(x, channels=channels), "a")
+        b = block.emit(layers.add(a, a), "b")
+        c = block.emit(layers.pool(y, average=True), "c")
+        d = block.emit(layers.pool(b, average=False), "d")
+        e = block.emit(layers.depthwise(b), "e")
+        f = block.emit(layers.depthwise(b), "f")
+        g = block.emit(layers.add(b, a), "g")
+        flat = block.emit(layers.flat(g), "flat")
+        h = block.emit(layers.fully_connected(flat, 20), "h")
+        return [d, e, f, h, g, block.emit(layers.conv2d(c, channels=18), "i")]
+
+    shapes = [(1, rows, columns, 5), (1, columns, rows, 20)]
+    made = example(shapes, build)
+    accelerator = family.accelerator()
+    checks = {operation.name: operation.check for operation in accelerator.operations}
+    for call in made.region.calls:
+        if call.op != "relax.reshape":
+            alone = type(made.region)((call,), made.region.inputs, made.region.outputs)
+            assume(checks[call.op.removeprefix("uaccel.")](alone) is None)
+    check(family, made, [layers.int8(*shape) for shape in shapes], OBJECTIVES[seed % 2])

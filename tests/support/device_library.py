@@ -1,0 +1,127 @@
+"""A device model as a library in this process: registers by offset, memory by address, spans of its engines."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uaccel.resources import data_dir
+
+STRICT = ("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror")
+SANITIZED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
+
+_READ = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
+_INTERRUPT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
+_SPAN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
+_RESET = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_REGISTER_READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
+_REGISTER_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+_CYCLES = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_INJECT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
+
+
+class _Bus(ctypes.Structure):
+    _fields_ = (
+        ("context", ctypes.c_void_p),
+        ("read", _READ),
+        ("write", _READ),
+        ("interrupt", _INTERRUPT),
+        ("span", _SPAN),
+    )
+
+
+class _Model(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("window", ctypes.c_uint32),
+        ("start", ctypes.c_uint32),
+        ("state", ctypes.c_void_p),
+        ("reset", _RESET),
+        ("read", _REGISTER_READ),
+        ("write", _REGISTER_WRITE),
+        ("cycles", _CYCLES),
+        ("inject", _INJECT),
+    )
+
+
+@dataclass(frozen=True)
+class EngineSpan:
+    engine: str
+    command: int
+    begin: int
+    end: int
+
+
+@dataclass
+class Memory:
+    """What the bus reaches: pieces by the address of their first byte."""
+
+    pieces: dict[int, bytearray] = field(default_factory=dict)
+
+    def find(self, address: int, size: int) -> tuple[bytearray, int] | None:
+        for base, data in self.pieces.items():
+            if base <= address and address + size <= base + len(data):
+                return data, address - base
+        return None
+
+
+class DeviceLibrary:
+    """``sources``: the model's C files and headers; later ones take the place of earlier ones of their name."""
+
+    def __init__(self, name: str, sources: Sequence[Path], folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sources:
+            shutil.copy(path, folder / path.name)
+        library = folder / f"{name}.so"
+        files = sorted(str(path) for path in folder.glob("*.c"))
+        include = f"-I{data_dir('firmware') / 'include'}"
+        command = ["cc", *STRICT, *SANITIZED, "-shared", "-fPIC", include, *files, "-o", str(library)]
+        subprocess.run(command, check=True)
+        self.model = _Model.in_dll(ctypes.CDLL(str(library)), f"{name}_device")
+        self.memory = Memory()
+        self.spans: list[EngineSpan] = []
+        self.interrupts: list[int] = []
+        callbacks = (_READ(self._read), _READ(self._write), _INTERRUPT(self._interrupt), _SPAN(self._span))
+        self.bus = _Bus(None, *callbacks)
+        self.reset()
+
+    def reset(self) -> None:
+        self.spans.clear()
+        self.interrupts.clear()
+        self.model.reset(self.model.state, ctypes.addressof(self.bus))
+
+    def read(self, offset: int) -> int:
+        return int(self.model.read(self.model.state, offset))
+
+    def write(self, offset: int, value: int) -> None:
+        self.model.write(self.model.state, offset, value & 0xFFFFFFFF)
+
+    @property
+    def cycles(self) -> int:
+        return int(self.model.cycles(self.model.state))
+
+    def _read(self, _context: int, address: int, to: int, size: int) -> int:
+        found = self.memory.find(address, size)
+        if found is None:
+            return -1
+        data, at = found
+        ctypes.memmove(to, bytes(data[at : at + size]), size)
+        return 0
+
+    def _write(self, _context: int, address: int, source: int, size: int) -> int:
+        found = self.memory.find(address, size)
+        if found is None:
+            return -1
+        data, at = found
+        data[at : at + size] = ctypes.string_at(source, size)
+        return 0
+
+    def _interrupt(self, _context: int, level: int) -> None:
+        self.interrupts.append(level)
+
+    def _span(self, _context: int, engine: bytes, command: int, begin: int, end: int) -> None:
+        self.spans.append(EngineSpan(engine.decode(), command, begin, end))
