@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from uaccel.accelerator import Accelerator, OpCall, Operation, Region, pattern, sums
@@ -21,14 +20,14 @@ LARGEST_STRIDE: Final = 255
 """Of strides and dilations."""
 
 
-def describe_machine(npu: Npu, folder: Path, objective: str) -> Accelerator:
+def describe_machine(npu: Npu, objective: str) -> Accelerator:
     checks = {name: _check(npu, name) for name in OPERATORS}
     cost = _cost(npu, objective)
     view = pattern(VIEW)
     return Accelerator(
         name=npu.name,
         description=f"{npu.rows}x{npu.columns} int8 array with scratchpads, DMA and three engines; whole regions",
-        headers=["npu.h"],
+        headers=[f"{npu.name}.h"],
         operations=[
             *(Operation(name, name, check=check, cost=cost) for name, check in checks.items()),
             *(
@@ -39,7 +38,6 @@ def describe_machine(npu: Npu, folder: Path, objective: str) -> Accelerator:
         stream=lambda region: lower_region(region, npu, objective),
         alignment=1,
         memories=npu.memories,
-        folder=folder,
     )
 
 

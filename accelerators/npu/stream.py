@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
+from uaccel.accelerator import Constant, Input, KernelCall, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import AcceleratorError
 from uaccel.streams import WORD, Planned, listing, pack, plan_network
 
@@ -43,7 +43,7 @@ def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
         number = 1 + len(region.inputs) + len(region.outputs)
         calls.append(_place(npu, number, Scratch(), planned.scratch, written=True))
     calls.append(library_call(f"{npu.name}_play", Constant("stream", np.frombuffer(stream, np.uint8)), len(stream)))
-    files = {
+    files: dict[str, str | bytes] = {
         "stream.bin": stream,
         "constants.bin": planned.constants,
         "stream.txt": listing(planned, npu.summary, region),
@@ -64,5 +64,5 @@ def packed(planned: Planned, npu: Npu) -> bytes:
     return struct.pack(f"<{HEADER_WORDS}I", *header) + body
 
 
-def _place(npu: Npu, number: int, memory: Constant | Input | Output | Scratch, size: int, written: bool) -> object:
+def _place(npu: Npu, number: int, memory: Constant | Input | Output | Scratch, size: int, written: bool) -> KernelCall:
     return library_call(f"{npu.name}_place", number, memory, size, int(written))

@@ -11,8 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
+from uaccel.accelerator import OBJECTIVES
 from uaccel.errors import AcceleratorError
-from uaccel.streams import ENERGY, LATENCY, OBJECTIVES, Memory, Network, Shape, Window, plan_network, why_not
+from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, Window, plan_network, why_not
 from uaccel.streams.residency import choose_residents, lives
 from uaccel.streams.tiling import Tiling, count, parts
 

@@ -84,7 +84,7 @@ class Family:
 
     def accelerator(self) -> Accelerator:
         """With the checks and costs of this machine."""
-        found: Accelerator = part("describe").describe_machine(self.npu, Path(), LATENCY)
+        found: Accelerator = part("describe").describe_machine(self.npu, LATENCY)
         return found
 
     def play(self, region: Region, inputs: Sequence[Array], objective: str = LATENCY) -> Played:

@@ -1,8 +1,7 @@
 /* Tell the device where everything lies, start it, and wait: once for a whole region. */
-#include "npu.h"
-
 #include <stddef.h>
 
+#include "npu_names.h"
 #include "npu_registers.h"
 #include "uaccel_accelerator.h"
 #include "uaccel_hal.h"

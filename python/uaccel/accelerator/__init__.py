@@ -1,9 +1,9 @@
 """What the designers of an accelerator import to describe it; ``docs/bring-your-accelerator.md`` shows how."""
 
 from uaccel.accelerator import sums
-from uaccel.accelerator.description import Accelerator, Operation
+from uaccel.accelerator.description import OBJECTIVES, Accelerator, Operation
 from uaccel.accelerator.expansion import Expansion, permuted
-from uaccel.accelerator.find import load_accelerator, load_accelerators
+from uaccel.accelerator.find import load_accelerator, load_accelerators, module_of
 from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.patterns import ANY, pattern
 from uaccel.accelerator.region import OpCall, Region, Tensor
@@ -11,6 +11,7 @@ from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, S
 
 __all__ = [
     "ANY",
+    "OBJECTIVES",
     "Accelerator",
     "Constant",
     "Definition",
@@ -27,6 +28,7 @@ __all__ = [
     "library_call",
     "load_accelerator",
     "load_accelerators",
+    "module_of",
     "pattern",
     "permuted",
     "sums",

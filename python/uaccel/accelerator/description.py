@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uaccel.accelerator.expansion import Expansion
 from uaccel.accelerator.lowered import Lowered
 from uaccel.accelerator.patterns import operators_of, pattern, why_never
 from uaccel.accelerator.region import Region
 from uaccel.ops.kernel import KernelCall
+
+OBJECTIVES: Final = ("latency", "energy")
+"""What an accelerator may be asked to save: time, or bytes moved."""
 
 Lower = Callable[[Region], "Lowered | KernelCall | Sequence[KernelCall]"]
 Check = Callable[[Region], "str | None"]
@@ -66,6 +69,9 @@ class Accelerator:
 
     Passes of the designers' own: ``before_partition`` over the whole module, ``on_region`` over each claimed region,
     seen as a module with ``main``, ``after_lowering`` over the program of layers. Inputs and outputs stay as they are.
+
+    ``base`` is the folder of another accelerator whose C files are this one's as well, but for those that its own
+    folder has under the same name. ``objective`` gives the accelerator that plans for another one of ``OBJECTIVES``.
     """
 
     name: str
@@ -80,6 +86,8 @@ class Accelerator:
     on_region: Sequence[ModulePass] = ()
     after_lowering: Sequence[Callable[[Any], Any]] = ()
     folder: Path = Path()
+    base: Path = Path()
+    objective: Callable[[str], Accelerator] | None = None
 
     @property
     def camel_case(self) -> str:
@@ -87,12 +95,19 @@ class Accelerator:
         return "".join(part.capitalize() for part in self.name.split("_"))
 
     @property
+    def files(self) -> dict[str, Path]:
+        """The C files of driver and device, by their place in the folder."""
+        folders = [self.folder] if self.base == Path() else [self.base, self.folder]
+        found = {path.relative_to(folder).as_posix(): path for folder in folders for path in _files(folder)}
+        return dict(sorted(found.items()))
+
+    @property
     def drivers(self) -> list[Path]:
-        return _files(self.folder / "driver")
+        return [path for name, path in self.files.items() if name.startswith("driver/")]
 
     @property
     def devices(self) -> list[Path]:
-        return _files(self.folder / "device")
+        return [path for name, path in self.files.items() if name.startswith("device/")]
 
     def lower(self, operation: Operation | None, region: Region) -> Lowered:
         """What a region becomes; ``operation`` is None for one that the stream takes."""
@@ -105,4 +120,5 @@ class Accelerator:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in (".c", ".h") and path.is_file())
+    parts = (folder / part for part in ("driver", "device"))
+    return [path for part in parts for path in part.rglob("*") if path.suffix in (".c", ".h") and path.is_file()]

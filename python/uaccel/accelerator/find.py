@@ -97,8 +97,22 @@ def _folder_of(path: Path) -> Path:
     return folder.resolve()
 
 
+def module_of(name: str) -> Any:
+    """The module that describes an accelerator, for a variant of it to build on: by its name or its folder's path."""
+    if is_path(name):
+        return _module_in(_folder_of(Path(name)))
+    if name in bundled_folders():
+        return _module_in(bundled_folders()[name])
+    load_accelerator(name)  # says what is wrong
+    return sys.modules[installed_entries()[name][0].module]
+
+
 def from_folder(folder: Path) -> Accelerator:
     """The accelerator that a folder describes; its modules may import each other relatively."""
+    return _checked(getattr(_module_in(folder), VARIABLE, None), folder, folder / FILE)
+
+
+def _module_in(folder: Path) -> Any:
     name = re.sub(r"\W", "_", folder.name)
     package = f"uaccel_accelerator_{name}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
     if package not in sys.modules:
@@ -106,10 +120,9 @@ def from_folder(folder: Path) -> Accelerator:
         parent.__path__ = [str(folder)]
         sys.modules[package] = parent
     try:
-        module = importlib.import_module(f"{package}.{Path(FILE).stem}")
+        return importlib.import_module(f"{package}.{Path(FILE).stem}")
     except FAILURES as error:
         raise AcceleratorError(f"{folder / FILE} cannot be imported: {described(error, folder)}") from error
-    return _checked(getattr(module, VARIABLE, None), folder, folder / FILE)
 
 
 def _from_entry_point(entry: EntryPoint) -> Accelerator:

@@ -91,6 +91,8 @@ def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) 
 
 
 def _validate_files(accelerator: Any, wrong: Wrong) -> None:
+    if not isinstance(accelerator.base, Path) or (accelerator.base != Path() and not accelerator.base.is_dir()):
+        raise wrong(f"base is {accelerator.base!r}; wanted the folder of an accelerator whose C files it shares")
     if not any(path.suffix == ".c" for path in accelerator.drivers):
         raise wrong(f"its driver is missing: no C file in {accelerator.folder / 'driver'}")
     if not any(path.suffix == ".c" for path in accelerator.devices):
@@ -101,7 +103,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     for header in headers:
         if not isinstance(header, str):
             raise wrong(f"headers holds {header!r}; wanted names of files")
-        if not (accelerator.folder / "driver" / header).is_file():
+        if f"driver/{header}" not in accelerator.files:
             raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
 
 

@@ -29,12 +29,12 @@ def accelerators_command(as_json: JsonFlag = False) -> None:
 
 def _row(name: str) -> dict[str, Any]:
     """One that cannot be used is listed with the reason."""
-    from uaccel.accelerator.find import load_accelerator
+    from uaccel.accelerator import OBJECTIVES, load_accelerator
 
     try:
         accelerator = load_accelerator(name)
     except AcceleratorError as error:
-        unknown = dict.fromkeys(("exact", "tolerance", "folder"))
+        unknown = dict.fromkeys(("exact", "tolerance", "objectives", "folder"))
         text = f"cannot be used: {error}"
         return {"name": name, "description": text, "operations": [], **unknown, "error": str(error)}
     return {
@@ -45,6 +45,7 @@ def _row(name: str) -> dict[str, Any]:
         ],
         "exact": accelerator.tolerance == 0,
         "tolerance": accelerator.tolerance,
+        "objectives": list(OBJECTIVES if accelerator.objective is not None else OBJECTIVES[:1]),
         "folder": str(accelerator.folder),
         "error": None,
     }

@@ -16,6 +16,8 @@ from uaccel.cli.engine_options import (
     Fallback,
     FallbackOption,
     ForbidOption,
+    Objective,
+    ObjectiveOption,
     PinOption,
     engine_options,
 )
@@ -57,13 +59,14 @@ def compile_command(
     forbid: ForbidOption = None,
     engines: EnginesOption = None,
     fallback: FallbackOption = Fallback.none,
+    objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     dump: DumpOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
     target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, allow_none)
+    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     archive = output or Path(f"{model.stem}.tar")
     require_writable(archive, "-o")
     with progress() as step:

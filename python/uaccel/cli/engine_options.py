@@ -32,6 +32,13 @@ class Fallback(str, Enum):
     cpu = "cpu"
 
 
+class Objective(str, Enum):
+    """What accelerators that plan their work shall save."""
+
+    latency = "latency"
+    energy = "energy"
+
+
 AcceleratorOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,6 +61,9 @@ EnginesOption = Annotated[
 ]
 FallbackOption = Annotated[
     Fallback, typer.Option("--fallback", help="Let the CPU compute what an accelerator fails at.")
+]
+ObjectiveOption = Annotated[
+    Objective, typer.Option("--objective", help="What accelerators that plan save: cycles, or bytes moved.")
 ]
 AllowNoneFlag = Annotated[
     bool, typer.Option("--allow-none", help="Go on where the accelerators compute nothing at all.")
@@ -92,10 +102,11 @@ def engine_options(
     forbidden: list[str] | None = None,
     engines: Path | None = None,
     fallback: Fallback = Fallback.none,
+    objective: Objective = Objective.latency,
     allow_none: bool = False,
 ) -> EngineOptions:
     """Load the accelerators and read the wishes; whatever is wrong with them is said now."""
-    words = _words(accelerators, choose, pins, forbidden, engines, fallback)
+    words = _words(accelerators, choose, pins, forbidden, engines, fallback, objective)
     from uaccel.partition.wishes import Wishes, read_wishes
 
     if not accelerators:
@@ -106,7 +117,20 @@ def engine_options(
 
     base = read_wishes(engines) if engines is not None else Wishes()
     wishes = base.and_also(choose.value if choose else "", pins or (), forbidden or ())
-    return EngineOptions(load_accelerators(accelerators), wishes, fallback is Fallback.cpu, allow_none, tuple(words))
+    found = _planning_for(objective.value, load_accelerators(accelerators))
+    return EngineOptions(found, wishes, fallback is Fallback.cpu, allow_none, tuple(words))
+
+
+def _planning_for(objective: str, accelerators: list[Accelerator]) -> list[Accelerator]:
+    """Those that can plan for something else than what they plan for anyway do."""
+    if objective == Objective.latency.value:
+        return accelerators
+    if all(accelerator.objective is None for accelerator in accelerators):
+        names = ", ".join(accelerator.name for accelerator in accelerators)
+        raise AcceleratorError(
+            f"--objective {objective}: {names} cannot plan for it; 'uaccel accelerators --json' tells which can"
+        )
+    return [a if a.objective is None else a.objective(objective) for a in accelerators]
 
 
 def _words(
@@ -116,6 +140,7 @@ def _words(
     forbidden: list[str] | None,
     engines: Path | None,
     fallback: Fallback,
+    objective: Objective,
 ) -> list[str]:
     """What to type for the same, with files and folders by their names: where they lie is this computer's affair."""
     given = {
@@ -125,6 +150,7 @@ def _words(
         "--pin": pins or [],
         "--forbid": forbidden or [],
         "--fallback": [fallback.value] if fallback is not Fallback.none else [],
+        "--objective": [objective.value] if objective is not Objective.latency else [],
     }
     return [word for option, values in given.items() for value in values for word in (option, value)]
 

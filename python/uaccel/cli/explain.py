@@ -15,6 +15,8 @@ from uaccel.cli.engine_options import (
     ChooseOption,
     EnginesOption,
     ForbidOption,
+    Objective,
+    ObjectiveOption,
     PinOption,
     engine_options,
 )
@@ -42,12 +44,13 @@ def explain_command(
     pin: PinOption = None,
     forbid: ForbidOption = None,
     engines: EnginesOption = None,
+    objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
     target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, allow_none=allow_none)
+    engine = engine_options(accelerator, choose, pin, forbid, engines, objective=objective, allow_none=allow_none)
     with progress() as step:
         from uaccel.explanation import explain
         from uaccel.pipeline import compile_model

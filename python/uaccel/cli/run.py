@@ -17,6 +17,8 @@ from uaccel.cli.engine_options import (
     Fallback,
     FallbackOption,
     ForbidOption,
+    Objective,
+    ObjectiveOption,
     PinOption,
     engine_options,
 )
@@ -81,6 +83,7 @@ def run_command(
     forbid: ForbidOption = None,
     engines: EnginesOption = None,
     fallback: FallbackOption = Fallback.none,
+    objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     verify_layers: VerifyLayersFlag = False,
     as_json: JsonFlag = False,
@@ -90,14 +93,14 @@ def run_command(
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
         given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
-        given |= {"fallback": fallback is not Fallback.none}
+        given |= {"fallback": fallback is not Fallback.none, "objective": objective is not Objective.latency}
         _refuse([option for option, value in given.items() if value])
         if verify_layers:
             raise UaccelError("'--verify layers' is for a model file, and MODEL is a folder; say --verify alone")
         run_folder(model, wishes, as_json, board=load_board(board).name if _is_given(context, "board") else None)
         return
     target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, allow_none)
+    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     _require_places(outputs, project)
     job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers)
     if template is not None:

@@ -38,14 +38,9 @@ def archive_files(
 
 def accelerator_files(engines: Sequence[Engine]) -> dict[str, bytes]:
     """Drivers, and the models of the devices for wherever there is no hardware."""
-    files = {}
-    for engine in engines:
-        for part in ("driver", "device"):
-            for path in sorted((engine.folder / part).rglob("*")):
-                if path.suffix in (".c", ".h") and path.is_file():
-                    name = path.relative_to(engine.folder).as_posix()
-                    files[f"{ACCELERATORS}/{engine.name}/{name}"] = path.read_bytes()
-    return files
+    return {
+        f"{ACCELERATORS}/{engine.name}/{name}": path.read_bytes() for engine in engines for name, path in engine.files
+    }
 
 
 def model_file(program: Program) -> dict[str, bytes]:

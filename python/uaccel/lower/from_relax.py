@@ -79,7 +79,7 @@ class _Lowering:
         """The accelerators that compute something."""
         used = {layer.engine for layer in self.layers}
         return tuple(
-            Engine(a.name, a.camel_case, tuple(a.headers), a.folder, a.tolerance)
+            Engine(a.name, a.camel_case, tuple(a.headers), tuple(a.files.items()), a.tolerance)
             for a in self.partitioned.accelerators
             if a.name in used
         )

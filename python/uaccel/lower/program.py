@@ -42,13 +42,14 @@ class Covered:
 class Engine:
     """An accelerator, as generated code needs it.
 
-    ``hook`` is its name in ``TVMDevice<hook>Activate``; ``folder`` holds the driver and the model of the device.
+    ``hook`` is its name in ``TVMDevice<hook>Activate``; ``files`` are its driver and the model of its
+    device, by their place in its folder.
     """
 
     name: str
     hook: str
     headers: tuple[str, ...]
-    folder: Path
+    files: tuple[tuple[str, Path], ...]
     tolerance: float = 0
 
 

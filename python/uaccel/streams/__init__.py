@@ -7,7 +7,7 @@ other by tokens what is done. Vendors say what a part of a layer needs and which
 
 from uaccel.accelerator.tensor.machine import Dma, Memory
 from uaccel.streams.command import Command, Tokens
-from uaccel.streams.cost import ENERGY, LATENCY, OBJECTIVES
+from uaccel.streams.cost import ENERGY, LATENCY
 from uaccel.streams.geometry import Box, Placed, Shape, dense, inside
 from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.listing import listing
@@ -20,7 +20,6 @@ __all__ = [
     "ENERGY",
     "ENGINES",
     "LATENCY",
-    "OBJECTIVES",
     "WORD",
     "Box",
     "Command",

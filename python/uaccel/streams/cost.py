@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-LATENCY: Final = "latency"
-ENERGY: Final = "energy"
-OBJECTIVES: Final = (LATENCY, ENERGY)
+from uaccel.accelerator.description import OBJECTIVES
+
+LATENCY, ENERGY = OBJECTIVES
 """Cycles, or bytes moved between memory and chip; of two that are equal in it the better one in the other."""
 
 

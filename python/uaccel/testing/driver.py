@@ -200,6 +200,16 @@ def c_files(accelerator: Accelerator) -> list[Path]:
     return [path for path in (*accelerator.drivers, *accelerator.devices) if path.suffix == ".c"]
 
 
+def in_one_folder(accelerator: Accelerator, folder: Path) -> dict[Path, Path]:
+    """Each C file to where it lies beside all others, as in a project; an accelerator may share another one's."""
+    places = {path: folder / name for name, path in accelerator.files.items()}
+    for path, place in places.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists() or place.read_bytes() != path.read_bytes():
+            place.write_bytes(path.read_bytes())
+    return places
+
+
 def compile_c(
     accelerator: Accelerator,
     sources: Sequence[Path],
@@ -209,7 +219,9 @@ def compile_c(
     flags: Sequence[str] = (),
 ) -> None:
     """C that sees the accelerator's own headers and uaccel's; a warning is an error, and that one fails the test."""
-    folders = [accelerator.folder / "driver", accelerator.folder / "device", data_dir("firmware") / "include"]
+    merged = in_one_folder(accelerator, output.parent / f"{accelerator.name}_files")
+    sources = [merged.get(source, source) for source in sources]
+    folders = [*{path.parent for path in merged.values()}, data_dir("firmware") / "include"]
     program = find_command(compiler, f"testing {accelerator.name}")
     command = [*program.command, *STRICT, *flags, *(f"-I{folder}" for folder in folders), *map(str, sources)]
     done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.npu import ODD, SMALL, TINY, Family, check
-from uaccel.streams import OBJECTIVES
+from uaccel.accelerator import OBJECTIVES
 from uaccel.testing.layers import Layers
 from uaccel.testing.regions import Example, example
 

@@ -1,0 +1,19 @@
+/* npu_small's driver, as generated code calls it. Functions return 0 or a code of uaccel_accelerator.h. */
+#ifndef NPU_SMALL_H
+#define NPU_SMALL_H
+
+#include <stdint.h>
+
+int32_t TVMDeviceNpuSmallActivate(void *device);
+int32_t TVMDeviceNpuSmallOpen(void *device);
+int32_t TVMDeviceNpuSmallClose(void *device);
+int32_t TVMDeviceNpuSmallDeactivate(void *device);
+
+/* Between Open and Close: the memory that the next stream knows by this number, below 64. `is_written`: the device writes
+ * there; 16 of them at most. */
+int32_t npu_small_place(uint32_t number, const void *memory, uint32_t bytes, uint32_t is_written);
+
+/* Play a stream, to its end. */
+int32_t npu_small_play(const uint8_t *stream, uint32_t bytes);
+
+#endif
