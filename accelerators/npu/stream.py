@@ -48,7 +48,7 @@ def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
         "constants.bin": planned.constants,
         "stream.txt": listing(planned, npu.summary, region),
     }
-    return Lowered(tuple(calls), planned.scratch, artefacts=files)
+    return Lowered(tuple(calls), planned.scratch, artefacts=files, labels=planned.labels)
 
 
 def packed(planned: Planned, npu: Npu) -> bytes:

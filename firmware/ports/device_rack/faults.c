@@ -120,6 +120,7 @@ const char *uaccel_rack_let_fail(const char *faults)
 bool uaccel_rack_environment(void)
 {
     const char *const trace = getenv("UACCEL_DEVICE_TRACE");
+    const char *const timeline = getenv("UACCEL_DEVICE_TIMELINE");
     const char *const faults = getenv("UACCEL_DEVICE_FAULT");
     const char *const wrong = faults == NULL ? NULL : uaccel_rack_let_fail(faults);
     if (wrong != NULL) {
@@ -128,6 +129,10 @@ bool uaccel_rack_environment(void)
     }
     if (trace != NULL && *trace != '\0' && !uaccel_trace_open(trace)) {
         fprintf(stderr, "cannot write to UACCEL_DEVICE_TRACE=%s\n", trace);
+        return false;
+    }
+    if (timeline != NULL && *timeline != '\0' && !uaccel_timeline_open(timeline)) {
+        fprintf(stderr, "cannot write to UACCEL_DEVICE_TIMELINE=%s\n", timeline);
         return false;
     }
     return true;

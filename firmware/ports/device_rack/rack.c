@@ -40,6 +40,12 @@ static void interrupt(void *context, int32_t level)
     device->memory.interrupt(device->memory.context, level);
 }
 
+static void span(void *context, const char *engine, uint32_t command, uint64_t begin, uint64_t end)
+{
+    const struct uaccel_rack_device *const device = context;
+    uaccel_timeline_span(device->model->name, engine, command, begin, end);
+}
+
 static void reset(struct uaccel_rack_device *device)
 {
     device->starts = 0;
@@ -59,6 +65,7 @@ void uaccel_rack_begin(const struct uaccel_bus *memory)
         device->bus.read = read_memory;
         device->bus.write = write_memory;
         device->bus.interrupt = interrupt;
+        device->bus.span = span;
     }
     uaccel_rack_reset();
 }
@@ -109,6 +116,10 @@ void uaccel_rack_write(struct uaccel_rack_device *device, uint32_t offset, uint3
         }
     }
     if (is_a_register(device, offset) && !has_vanished(device)) {
+        const uint64_t begin = model->cycles(model->state);
         model->write(model->state, offset, value);
+        if (offset == model->start) {
+            uaccel_timeline_job(model->name, begin, model->cycles(model->state));
+        }
     }
 }

@@ -45,7 +45,7 @@ void uaccel_rack_write(struct uaccel_rack_device *device, uint32_t offset, uint3
 const char *uaccel_rack_let_fail(const char *faults);
 
 /* The same from the environment: faults from UACCEL_DEVICE_FAULT, and in UACCEL_DEVICE_TRACE the name of a file that
- * every access of a register or of memory adds a line to. Returns false after it has said on stderr what is wrong. */
+ * every access of a register or of memory adds a line to, in UACCEL_DEVICE_TIMELINE one of when engines worked. Returns false after it has said on stderr what is wrong. */
 bool uaccel_rack_environment(void);
 
 #endif

@@ -4,15 +4,41 @@
 #include <stddef.h>
 #include <stdio.h>
 
-static FILE *file;
+static FILE *file, *timeline;
+
+static FILE *opened(const char *path)
+{
+    FILE *const there = fopen(path, "a");
+    if (there != NULL) {
+        setvbuf(there, NULL, _IOLBF, BUFSIZ); /* what is under observation may end at any time */
+    }
+    return there;
+}
 
 bool uaccel_trace_open(const char *path)
 {
-    file = fopen(path, "a");
-    if (file != NULL) {
-        setvbuf(file, NULL, _IOLBF, BUFSIZ); /* what is under observation may end at any time */
-    }
+    file = opened(path);
     return file != NULL;
+}
+
+bool uaccel_timeline_open(const char *path)
+{
+    timeline = opened(path);
+    return timeline != NULL;
+}
+
+void uaccel_timeline_span(const char *name, const char *engine, uint32_t command, uint64_t begin, uint64_t end)
+{
+    if (timeline != NULL) {
+        fprintf(timeline, "%s span %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", name, engine, command, begin, end);
+    }
+}
+
+void uaccel_timeline_job(const char *name, uint64_t begin, uint64_t end)
+{
+    if (timeline != NULL) {
+        fprintf(timeline, "%s job %" PRIu64 " %" PRIu64 "\n", name, begin, end);
+    }
 }
 
 void uaccel_trace_register(const char *name, const char *what, uint32_t offset, uint32_t value)

@@ -27,6 +27,7 @@ from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.run_model import ModelJob, run_model
 from uaccel.cli.run_project import TemplateJob, Wishes, run_folder, run_on_template
+from uaccel.cli.run_trace import OPTION, TraceOption
 from uaccel.errors import UaccelError
 from uaccel.files import require_writable
 
@@ -73,6 +74,7 @@ def run_command(
     repeat: RepeatOption = 1,
     verify: VerifyFlag = False,
     profile: ProfileFlag = False,
+    trace: TraceOption = None,
     port: PortOption = "",
     name: NameOption = "",
     project: KeepOption = None,
@@ -89,7 +91,7 @@ def run_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
-    wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, read_options(option))
+    wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option))
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
         given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
@@ -101,7 +103,7 @@ def run_command(
         return
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
-    _require_places(outputs, project)
+    _require_places(outputs, trace, project)
     job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers)
     if template is not None:
         _run_through(template, job, as_json)
@@ -132,10 +134,11 @@ def _refuse(options: list[str]) -> None:
         raise UaccelError(f"--{options[0]} is for a model file, and MODEL is a folder; leave it away")
 
 
-def _require_places(outputs: Path | None, project: Path | None) -> None:
+def _require_places(outputs: Path | None, trace: Path | None, project: Path | None) -> None:
     """Complain about files and folders that cannot be written before the work whose result they would hold."""
-    if outputs is not None:
-        require_writable(outputs, "--outputs")
+    for path, option in ((outputs, "--outputs"), (trace, OPTION)):
+        if path is not None:
+            require_writable(path, option)
     if project is not None:
         _require_new(project)
 

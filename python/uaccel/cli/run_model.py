@@ -11,6 +11,7 @@ from uaccel.board import Board
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
+from uaccel.cli.run_trace import recorded, write_trace
 from uaccel.cli.verdict import judged, layers_verdict, show_verified
 from uaccel.errors import VerificationError
 from uaccel.files import write_atomically
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from uaccel.execute import Measured
     from uaccel.pipeline import Compiled
+    from uaccel.session.timeline import Job
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,13 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             **job.engines.arguments(),
         )
         job.engines.require_offload(compiled.partitioned.decisions)
-        measured = _run(compiled, job, folder, step)
+        with recorded(wishes.trace) as jobs:
+            measured = _run(compiled, job, folder, step)
         verify, complaint = _verify(job, compiled, measured, step) if wishes.verify else ({}, "")
         if wishes.outputs is not None:
             _write_outputs(wishes.outputs, compiled, measured, wishes.repeat)
+        if wishes.trace is not None:
+            _write_trace(wishes.trace, compiled, measured, jobs)
     seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
     if wishes.verify:
@@ -99,7 +104,7 @@ def _run(
         folder,
         step,
         port=wishes.port,
-        profile=wishes.profile,
+        profile=wishes.profile or wishes.trace is not None,
         read_layers=job.verify_layers,
         count=step.count,
         on_log=step.log,
@@ -119,6 +124,13 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
 
     arrays = _batches(compiled, measured, repeat)
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
+
+
+def _write_trace(path: Path, compiled: Compiled, measured: Measured, jobs: list[Job]) -> None:
+    from uaccel.report import facts_of
+
+    title = f"{compiled.program.name} on {compiled.board}"
+    write_trace(path, title, facts_of(compiled.program), measured.layers, measured.run.accounts, jobs)
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:

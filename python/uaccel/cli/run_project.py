@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
+from uaccel.cli.run_trace import OPTION, recorded, write_trace
 from uaccel.cli.verdict import judged, show_verified
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.files import require_writable, write_atomically
@@ -32,6 +33,7 @@ class Wishes:
     profile: bool
     verify: bool
     port: str
+    trace: Path | None
     options: dict[str, OptionValue]
 
     def samples(self, tensors: tuple[TensorType, ...]) -> Samples:
@@ -55,8 +57,9 @@ class TemplateJob:
 
 def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
     """``board``: the one that the user named, which must be the project's."""
-    if wishes.outputs is not None:
-        require_writable(wishes.outputs, "--outputs")
+    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, OPTION)):
+        if path is not None:
+            require_writable(path, option)
     with progress() as step:
         done = _run(folder, wishes, step, board)
         verified = _verified(done, step) if wishes.verify else None
@@ -113,17 +116,21 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
 def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
     from uaccel.project_run import run_project
 
-    done = run_project(
-        folder,
-        wishes.samples,
-        step,
-        options=wishes.options,
-        board=board,
-        port=wishes.port,
-        profile=wishes.profile,
-        count=step.count,
-        on_log=step.log,
-    )
+    with recorded(wishes.trace) as jobs:
+        done = run_project(
+            folder,
+            wishes.samples,
+            step,
+            options=wishes.options,
+            board=board,
+            port=wishes.port,
+            profile=wishes.profile or wishes.trace is not None,
+            count=step.count,
+            on_log=step.log,
+        )
+    if wishes.trace is not None:
+        title, layers = f"{done.metadata.model} on {done.board}", done.metadata.at("uaccel", "layers")
+        write_trace(wishes.trace, title, layers, done.layers, done.run.accounts, jobs)
     if wishes.outputs is not None:
         _write_outputs(wishes.outputs, done, wishes.repeat)
     return done

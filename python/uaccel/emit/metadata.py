@@ -89,7 +89,8 @@ def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
 
 def layer_facts(layer: Layer) -> dict[str, Any]:
     """What reports tell of a layer, with the compilation at hand or with the archive only."""
-    return {
+    commands = {"commands": list(layer.labels)} if layer.labels else {}
+    return commands | {
         "index": layer.index,
         "name": layer.name,
         "op": layer.op,

@@ -146,6 +146,7 @@ class _Lowering:
                 otherwise=otherwise[0],
                 otherwise_definition=otherwise[1],
                 artefacts=step.lowered.artefacts,
+                labels=step.lowered.labels,
             )
         )
 

@@ -77,6 +77,8 @@ class Layer:
     otherwise: Kernel | None = None
     otherwise_definition: Definition | None = None
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    """Of the commands that the accelerator plays."""
     refused: str = ""
 
     @property
