@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from support.device_library import DeviceLibrary
 from uaccel.accelerator import Accelerator, Region, load_accelerator
 from uaccel.streams import LATENCY, Planned, plan_network
+from uaccel.testing.device_library import DeviceLibrary
 from uaccel.testing.regions import Example
 
 Array = NDArray[Any]
