@@ -1,5 +1,5 @@
 /* Convolutions: windows as one dense sequence of bytes, NPU_ROWS of them times NPU_COLUMNS filters a cycle. */
-#include <string.h>
+#include <stddef.h>
 
 #include "npu_device.h"
 
@@ -34,14 +34,14 @@ static void feed(const struct npu_memories *memories, const struct npu_window *w
         const uint8_t *const from = tap_at(memories, w, y, x);
         const uint32_t rest = part->bytes - done;
         const uint32_t bytes = w->run - channel < rest ? w->run - channel : rest;
-        if (from != NULL) {
-            memcpy(fed + done, from + channel, bytes);
-        } else {
-            memset(fed + done, (uint8_t)zero_point, bytes);
+        for (uint32_t i = 0; i < bytes; ++i) {
+            fed[done + i] = from != NULL ? from[channel + i] : (uint8_t)zero_point;
         }
         done += bytes;
     }
-    memset(fed + done, 0, part->bytes - done);
+    for (; done < part->bytes; ++done) {
+        fed[done] = 0;
+    }
 }
 
 /* Of one channel: its column in one tile after the other. */

@@ -1,6 +1,4 @@
 /* The machine from outside: its registers, and a job from its start to its interrupt. */
-#include <string.h>
-
 #include "npu_device.h"
 
 #define IDENTITY 0x4E505531u /* "NPU1" */
@@ -47,9 +45,17 @@ struct device {
 
 static struct device device;
 
+static void zero(void *memory, uint32_t bytes)
+{
+    uint8_t *const at = memory;
+    for (uint32_t i = 0; i < bytes; ++i) {
+        at[i] = 0;
+    }
+}
+
 static void clear(struct device *npu)
 {
-    memset(&npu->memories, 0, sizeof npu->memories);
+    zero(&npu->memories, sizeof npu->memories);
     npu->status = 0;
     npu->error = NPU_OK;
     npu->error_command = NOBODY;
@@ -58,7 +64,7 @@ static void clear(struct device *npu)
 static void reset(void *state, const struct uaccel_bus *bus)
 {
     struct device *const npu = state;
-    memset(npu, 0, sizeof *npu);
+    zero(npu, sizeof *npu);
     npu->outside.bus = bus;
     clear(npu);
 }

@@ -1,0 +1,291 @@
+"""Each command against its definition in docs/npu.md, written anew in numpy, over random fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from uaccel.fixedpoint import multiply_by_quantized_multiplier
+
+Array = NDArray[Any]
+EXAMPLES = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+ROWS = COLUMNS = 16
+ACTIVATIONS, WEIGHTS = 65536, 49152
+OUTPUT, PARAMETERS, ADDITION, SUMS = 40000, 40000, 45000, 64
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> dict[str, int]:
+    """Everything but channels; some windows reach far beyond the input."""
+    size = st.integers(1, 4)
+    fields = {
+        "input": draw(st.integers(0, 50)),
+        "input_rows": draw(st.integers(1, 6)),
+        "input_columns": draw(st.integers(1, 6)),
+        "kernel_rows": draw(size),
+        "kernel_columns": draw(size),
+        "stride_y": draw(size),
+        "stride_x": draw(size),
+        "dilation_y": draw(st.integers(1, 3)),
+        "dilation_x": draw(st.integers(1, 3)),
+        "first_row": draw(st.integers(-4, 3)),
+        "first_column": draw(st.integers(-4, 3)),
+        "rows": draw(size),
+        "columns": draw(size),
+        "channels": draw(st.integers(1, 40)),
+        "output": OUTPUT + draw(st.integers(0, 50)),
+        "input_zero_point": draw(st.integers(-128, 127)),
+        "output_zero_point": draw(st.integers(-128, 127)),
+        "clamp_min": draw(st.integers(-128, 0)),
+        "clamp_max": draw(st.integers(0, 127)),
+    }
+    fields["output_pixel"] = fields["channels"] + draw(st.integers(0, 3))
+    fields["output_row"] = fields["columns"] * fields["output_pixel"] + draw(st.integers(0, 3))
+    return fields
+
+
+def pitched(fields: dict[str, int], channels: int, spare: tuple[int, int]) -> None:
+    fields["input_pixel"] = channels + spare[0]
+    fields["input_row"] = fields["input_columns"] * fields["input_pixel"] + spare[1]
+
+
+SPARE = st.tuples(st.integers(0, 3), st.integers(0, 3))
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+class Bench:
+    """On-chip memories full of noise, what a command makes of them, and what it should."""
+
+    def __init__(self, player: Any, seed: int) -> None:
+        self.player = player
+        self.random = np.random.default_rng(seed)
+        self.activations = self.random.integers(-128, 128, ACTIVATIONS).astype(np.int8)
+        self.weights = self.random.integers(-128, 128, WEIGHTS).astype(np.int8)
+
+    def parameters(self, channels: int) -> Array:
+        """Bias, multiplier and shift of each channel, put into the weight memory."""
+        blocks = -(-channels // COLUMNS)
+        numbers = np.zeros((blocks, 3, COLUMNS), np.int64)
+        numbers[:, 0] = self.random.integers(-(2**15), 2**15, (blocks, COLUMNS))
+        numbers[:, 1] = self.random.integers(2**30, 2**31, (blocks, COLUMNS))
+        numbers[:, 2] = self.random.integers(-12, -4, (blocks, COLUMNS))
+        self.put(PARAMETERS, numbers)
+        return numbers.transpose(1, 0, 2).reshape(3, -1)[:, :channels]
+
+    def addition(self) -> list[int]:
+        multipliers = [int(m) for m in self.random.integers(2**30, 2**31, 3)]
+        low = int(self.random.integers(-128, 0))
+        numbers = [20, 3, multipliers[0], 0, -5, multipliers[1], -1, 7, multipliers[2], -19, low, 100]
+        self.put(ADDITION, np.array(numbers))
+        return numbers
+
+    def put(self, address: int, numbers: Array) -> None:
+        data = np.frombuffer(numbers.astype("<i4").tobytes(), np.int8)
+        self.weights[address : address + len(data)] = data
+
+    def run(self, *commands: tuple[str, dict[str, int]]) -> Array:
+        """The activations after the commands, one after the other."""
+        whole = {"runs": 1, "planes": 1}
+        loads = [
+            ("load", {"place": 0, "run": ACTIVATIONS, **whole}),
+            ("load", {"place": 1, "memory": 1, "run": WEIGHTS, **whole}, ">N"),
+        ]
+        first, *others = commands
+        computed = [(*first, "<P"), *others, ("sync", {}, ">N")]
+        store = ("store", {"place": 0, "run": ACTIVATIONS, **whole}, "<P")
+        played = self.player.play([*loads, *computed, store], [self.activations.tobytes(), self.weights.tobytes()])
+        assert (played.error, played.command) == (0, 0xFFFFFFFF)
+        return np.frombuffer(played.places[0], np.int8)
+
+    def at(self, address: int, rows: tuple[int, int], columns: tuple[int, int], channels: int) -> Array:
+        """Indices of a box: extents and pitches."""
+        y, x = np.arange(rows[0]) * rows[1], np.arange(columns[0]) * columns[1]
+        return address + y[:, None, None] + x[:, None] + np.arange(channels)
+
+
+def taps(bench: Bench, f: dict[str, int], channels: int, outside: int) -> tuple[Array, Array]:
+    """Of every output pixel the taps: [rows, columns, kernel_rows, kernel_columns, channels]; and which are inside."""
+    there = bench.activations[
+        bench.at(f["input"], (f["input_rows"], f["input_row"]), (f["input_columns"], f["input_pixel"]), channels)
+    ]
+    y = f["first_row"] + np.arange(f["rows"])[:, None] * f["stride_y"] + np.arange(f["kernel_rows"]) * f["dilation_y"]
+    x = f["first_column"] + np.arange(f["columns"])[:, None] * f["stride_x"]
+    x = x + np.arange(f["kernel_columns"]) * f["dilation_x"]
+    y, x = y[:, None, :, None], x[None, :, None, :]
+    inside = (y >= 0) & (y < f["input_rows"]) & (x >= 0) & (x < f["input_columns"])
+    values = there[np.clip(y, 0, f["input_rows"] - 1), np.clip(x, 0, f["input_columns"] - 1)].astype(np.int64)
+    return np.where(inside[..., None], values, outside), inside
+
+
+def finished(f: dict[str, int], sums: Array, parameters: Array) -> Array:
+    """The output stage."""
+    biased = (sums + parameters[0]).astype(np.int32)
+    value = multiply_by_quantized_multiplier(biased, parameters[1], parameters[2]) + f["output_zero_point"]
+    return np.clip(value, f["clamp_min"], f["clamp_max"])
+
+
+def added(numbers: list[int], first: Array, second: Array) -> Array:
+    left, z1, m1, s1, z2, m2, s2, zero, multiplier, shift, low, high = numbers
+    one = multiply_by_quantized_multiplier((first.astype(np.int64) - z1) << left, m1, s1)
+    two = multiply_by_quantized_multiplier((second.astype(np.int64) - z2) << left, m2, s2)
+    return np.clip(multiply_by_quantized_multiplier(one + two, multiplier, shift) + zero, low, high)
+
+
+def check(bench: Bench, f: dict[str, int], after: Array, wanted: Array) -> None:
+    """The output, and that nothing else was written."""
+    expected = bench.activations.copy()
+    where = bench.at(f["output"], (f["rows"], f["output_row"]), (f["columns"], f["output_pixel"]), f["channels"])
+    expected[where] = wanted
+    np.testing.assert_array_equal(after, expected)
+
+
+def with_residual(bench: Bench, f: dict[str, int]) -> Array:
+    """Fields of a residual, and the residual."""
+    f |= {"add": 1, "residual": 20000, "residual_row": 500, "residual_pixel": 50, "addition": ADDITION}
+    return bench.activations[bench.at(20000, (f["rows"], 500), (f["columns"], 50), f["channels"])]
+
+
+@EXAMPLES
+@given(windows(), st.integers(1, 20), SPARE, st.booleans(), SEEDS, st.data())
+def test_convolve(
+    player: Any, f: dict[str, int], run: int, spare: tuple[int, int], adds: bool, seed: int, data: st.DataObject
+) -> None:
+    """In one go, or in two: the sums of the first wait in their memory."""
+    bench = Bench(player, seed)
+    pitched(f, run, spare)
+    depth = f["kernel_rows"] * f["kernel_columns"] * run
+    steps, blocks = -(-depth // ROWS), -(-f["channels"] // COLUMNS)
+    assume(blocks * steps * ROWS * COLUMNS <= PARAMETERS)
+    parameters = bench.parameters(f["channels"])
+    numbers = bench.addition()
+    cut = data.draw(st.integers(0, steps - 1))
+    f |= {"run": run, "weights": 0, "parameters": PARAMETERS, "steps": steps}
+    residual = with_residual(bench, f) if adds else None
+    tiles = [bench.weights[: blocks * steps * ROWS * COLUMNS].reshape(blocks, steps, COLUMNS, ROWS)]
+    commands = [("convolve", f)]
+    if cut:
+        first = {name: f[name] for name in f if not name.startswith(("output", "residual", "clamp", "add", "param"))}
+        first |= {"steps": cut, "keep": 1, "sums": SUMS}
+        f |= {"first_step": cut, "steps": steps - cut, "continue": 1, "sums": SUMS}
+        f["weights"] = blocks * cut * ROWS * COLUMNS
+        commands = [("convolve", first), ("convolve", f)]
+        flat = bench.weights[: blocks * steps * ROWS * COLUMNS]
+        parts = flat[: f["weights"]], flat[f["weights"] :]
+        tiles = [part.reshape(blocks, -1, COLUMNS, ROWS) for part in parts]
+    weights = np.concatenate(tiles, axis=1).transpose(0, 2, 1, 3).reshape(blocks * COLUMNS, steps * ROWS)
+    seen, _ = taps(bench, f, run, f["input_zero_point"])
+    windows_ = seen.reshape(f["rows"], f["columns"], depth)
+    sums = windows_ @ weights[: f["channels"], :depth].T.astype(np.int64)
+    wanted = finished(f, sums, parameters)
+    check(bench, f, bench.run(*commands), wanted if residual is None else added(numbers, wanted, residual))
+
+
+@EXAMPLES
+@given(windows(), st.integers(1, 4), SPARE, st.booleans(), SEEDS)
+def test_depthwise(
+    player: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], adds: bool, seed: int
+) -> None:
+    bench = Bench(player, seed)
+    sources = -(-f["channels"] // multiplier)
+    pitched(f, sources, spare)
+    count, blocks = f["kernel_rows"] * f["kernel_columns"], -(-f["channels"] // COLUMNS)
+    parameters = bench.parameters(f["channels"])
+    numbers = bench.addition()
+    f |= {"multiplier": multiplier, "weights": 3, "parameters": PARAMETERS}
+    residual = with_residual(bench, f) if adds else None
+    packed = bench.weights[3 : 3 + blocks * count * COLUMNS].reshape(blocks, count, COLUMNS)
+    weights = packed.transpose(1, 0, 2).reshape(count, -1)[:, : f["channels"]].astype(np.int64)
+    seen, _ = taps(bench, f, sources, f["input_zero_point"])
+    seen = seen.reshape(f["rows"], f["columns"], count, sources)[..., np.arange(f["channels"]) // multiplier]
+    wanted = finished(f, (seen * weights).sum(axis=2), parameters)
+    check(bench, f, bench.run(("depthwise", f)), wanted if residual is None else added(numbers, wanted, residual))
+
+
+@EXAMPLES
+@given(windows(), SPARE, st.booleans(), SEEDS)
+def test_pool(player: Any, f: dict[str, int], spare: tuple[int, int], average: bool, seed: int) -> None:
+    bench = Bench(player, seed)
+    pitched(f, f["channels"], spare)
+    seen, inside = taps(bench, f, f["channels"], 0)
+    counts = inside.sum(axis=(2, 3))[..., None]
+    assume(counts.min() > 0)
+    if average:
+        totals = seen.sum(axis=(2, 3))
+        value = np.sign(totals) * ((abs(totals) + counts // 2) // counts)
+    else:
+        value = np.where(inside[..., None], seen, -128).max(axis=(2, 3))
+    unused = ("input_zero_point", "output_zero_point")
+    fields = {name: f[name] for name in f if name not in unused} | {"average": int(average)}
+    check(bench, f, bench.run(("pool", fields)), np.clip(value, f["clamp_min"], f["clamp_max"]))
+
+
+@EXAMPLES
+@given(st.integers(1, 100), st.integers(1, 5), st.tuples(*[st.integers(0, 9)] * 3), SEEDS)
+def test_add(player: Any, run: int, rows: int, spare: tuple[int, int, int], seed: int) -> None:
+    bench = Bench(player, seed)
+    numbers = bench.addition()
+    fields = {"first": 100, "second": 3000, "output": OUTPUT, "bytes": run, "rows": rows, "addition": ADDITION}
+    fields |= {"first_row": run + spare[0], "second_row": run + spare[1], "output_row": run + spare[2]}
+    at = [bench.at(fields[name], (rows, fields[f"{name}_row"]), (1, 0), run) for name in ("first", "second", "output")]
+    expected = bench.activations.copy()
+    expected[at[2]] = added(numbers, bench.activations[at[0]], bench.activations[at[1]])
+    np.testing.assert_array_equal(bench.run(("add", fields)), expected)
+
+
+@EXAMPLES
+@given(
+    st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(1, 4)),
+    st.tuples(*[st.integers(0, 5)] * 2),
+    st.tuples(st.integers(0, 40), st.integers(0, 200)),
+    st.tuples(st.integers(0, 30), st.integers(0, 30), st.booleans()),
+)
+def test_transfers(
+    player: Any,
+    counts: tuple[int, int, int],
+    spare: tuple[int, int],
+    strides: tuple[int, int],
+    where: tuple[int, int, bool],
+) -> None:
+    """Strides in memory may be any; on chip runs lie apart."""
+    run, runs, planes = counts
+    offset, address, stores = where
+    pitches = (run + spare[0], runs * (run + spare[0]) + spare[1])
+    fields = {"offset": offset, "address": address, "run": run, "runs": runs, "planes": planes}
+    fields |= dict(zip(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), (*strides, *pitches), strict=True))
+    memory = np.random.default_rng(0).integers(1, 256, 2000).astype(np.uint8)
+    chip = np.random.default_rng(1).integers(1, 256, 2000).astype(np.uint8)
+    whole = {"run": 2000, "runs": 1, "planes": 1}
+    fill = ("load", {"place": 1, **whole})
+    outside = [offset + p * strides[1] + r * strides[0] for p in range(planes) for r in range(runs)]
+    inside = [address + p * pitches[1] + r * pitches[0] for p in range(planes) for r in range(runs)]
+    if stores:
+        played = player.play(
+            [(*fill, ">N"), ("sync", {}, "<P>N"), ("store", fields, "<P")], [memory.tobytes(), chip.tobytes()]
+        )
+        expected = memory.copy()
+        for to, source in zip(outside, inside, strict=True):
+            expected[to : to + run] = chip[source : source + run]
+        assert played.places[0] == expected.tobytes()
+    else:
+        read = ("store", {"place": 1, **whole}, "<P")
+        played = player.play(
+            [fill, ("load", fields, ">N"), ("sync", {}, "<P>N"), read], [memory.tobytes(), chip.tobytes()]
+        )
+        expected = chip.copy()
+        for source, to in zip(outside, inside, strict=True):
+            expected[to : to + run] = memory[source : source + run]
+        assert played.places[1] == expected.tobytes()
+
+
+def test_a_missing_token_shows_as_stale_data(player: Any) -> None:
+    """A store that does not wait for the load carries what was there before; one that waits, what was loaded."""
+    load = {"run": 64, "runs": 1, "planes": 1}
+    store = {"place": 1, "run": 64, "runs": 1, "planes": 1}
+    early = [("load", load, "<N"), ("store", store), ("sync", {}), ("sync", {}, ">P")]
+    assert player.play(early, [b"x" * 64, b"y" * 64]).places[1] == bytes(64)
+    waiting = [("load", load, ">N"), ("sync", {}, "<P>N"), ("store", store, "<P")]
+    assert player.play(waiting, [b"x" * 64, b"y" * 64]).places[1] == b"x" * 64

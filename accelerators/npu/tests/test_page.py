@@ -1,0 +1,80 @@
+"""docs/npu.md: its examples of time, played on the model, and its tables against the sources."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/npu.md"
+WINDOWED = {"stride_y": 1, "stride_x": 1, "dilation_y": 1, "dilation_x": 1, "clamp_min": -128, "clamp_max": 127}
+NOBODY = 0xFFFFFFFF
+
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="the documentation is not here")
+
+
+def lines_of(pattern: str) -> list[tuple[str, ...]]:
+    return re.findall(pattern, PAGE.read_text(), re.MULTILINE) if PAGE.is_file() else []
+
+
+BY_HAND = lines_of(r"^\| `([^`]+)` \| .* \| (\d+) \|$")
+STREAM = lines_of(r"^((?:load|store|add) .*?)((?: ?[<>][PN])*) +(\d+)\.\.(\d+)$")
+
+
+def command(text: str) -> tuple[str, dict[str, int]]:
+    kind, *words = text.split()
+    fields = {name: int(value) for name, value in (word.split("=") for word in words)}
+    return kind, (WINDOWED if kind in ("convolve", "depthwise", "pool") else {}) | fields
+
+
+def test_there_are_examples() -> None:
+    assert len(BY_HAND) >= 10
+    assert len(STREAM) == 6
+
+
+@pytest.mark.parametrize(("text", "cycles"), BY_HAND)
+def test_a_duration_by_hand(player: Any, text: str, cycles: str) -> None:
+    played = player.play([command(text)], [bytes(65536)])
+    assert (played.error, played.command) == (0, NOBODY)
+    begin, end = played.span(0)
+    assert end - begin == int(cycles)
+    assert sum(played.busy) == int(cycles)
+
+
+def test_the_stream_by_hand(player: Any) -> None:
+    commands = [(*command(text), tokens.replace(" ", "")) for text, tokens, *_ in STREAM]
+    played = player.play(commands, [bytes(800), bytes(400)])
+    assert played.error == 0
+    assert [played.span(number) for number in range(6)] == [(int(begin), int(end)) for *_, begin, end in STREAM]
+    told = lines_of(r"takes (\d+) cycles, of which load was busy for (\d+), compute for (\d+) and store for (\d+)")
+    assert [str(number) for number in (played.cycles, *played.busy)] == list(told[0])
+
+
+def test_every_field_is_on_the_page(player: Any) -> None:
+    text = PAGE.read_text()
+    for kind, layout in player.formats.items():
+        missing = [field.name for field in layout.fields if f"`{field.name}`" not in text]
+        assert missing == [], kind
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [("driver/npu_registers.h", r"NPU_(\w+)_AT = (0x\w+)"), ("device/npu_device.c", r"^    (\w+)_AT = (0x\w+)")],
+)
+def test_registers_are_where_the_page_says(file: str, pattern: str) -> None:
+    source = (Path(__file__).resolve().parents[1] / file).read_text()
+    page = {name: offset for offset, name in lines_of(r"^\| (0x\w\w) \| (\w+) \|")}
+    found = dict(re.findall(pattern, source, re.MULTILINE))
+    assert len(found) > 8
+    assert {name: page.get(name) for name in found} == found
+
+
+def test_errors_are_what_the_page_says() -> None:
+    header = (Path(__file__).resolve().parents[1] / "device/npu_device.h").read_text()
+    names = re.search(r"enum npu_error \{(.*?)\}", header, re.DOTALL)
+    assert names is not None
+    numbers = {name: str(number) for number, name in enumerate(re.findall(r"NPU_(\w+)", names[1]))}
+    page = {name: number for number, name in lines_of(r"^\| (\d) \| ([A-Z]+) \|")}
+    assert page == {name: number for name, number in numbers.items() if name != "OK"}
