@@ -42,6 +42,13 @@ class Layers:
             x, *self._weights(count, (count, *kernel, depth), kernel[0] * kernel[1] * depth), attrs=attrs
         )
 
+    def same(self, x: Any, channels: int, kernel: int = 3) -> Any:
+        """A convolution whose output is as large as its input."""
+        border = (kernel // 2,) * 4
+        attrs = Conv2dAttrs((1, 1), border, (1, 1), 1, self._zero_point(), self._zero_point(), *self._range())
+        shape = (channels, kernel, kernel, shape_of(x)[3])
+        return get(Conv2d)(x, *self._weights(channels, shape, kernel * kernel * shape[3]), attrs=attrs)
+
     def depthwise(self, x: Any) -> Any:
         groups = shape_of(x)[3]
         attrs = self._conv_attrs(x, groups)
