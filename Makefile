@@ -36,7 +36,7 @@ test: setup lint test-c ## Lint and all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-full: setup lint test-c test-c-clang ## Lint and all tests
-	$(BIN)/python -m pytest -n 2
+	UACCEL_THOROUGH=1 $(BIN)/python -m pytest -n 2
 
 test-c: setup ## Unit tests of the firmware in C, on this computer
 	$(call run-c-tests,build/host)

@@ -13,7 +13,7 @@ from uaccel.streams import WORD, Planned, listing, pack, plan_network
 
 from .commands import FORMAT, FORMATS, HEADER_WORDS, MAGIC
 from .machine import Npu
-from .network import network_of
+from .network import VIEW, network_of
 
 ALL_ONES: Final = 0xFFFFFFFF
 PLACES: Final = 64
@@ -42,7 +42,9 @@ def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
     if planned.scratch:
         number = 1 + len(region.inputs) + len(region.outputs)
         calls.append(_place(npu, number, Scratch(), planned.scratch, written=True))
-    calls.append(library_call(f"{npu.name}_play", Constant("stream", np.frombuffer(stream, np.uint8)), len(stream)))
+    layers = sum(call.op != VIEW for call in region.calls)
+    data = Constant("stream", np.frombuffer(stream, np.uint8))
+    calls.append(library_call(f"{npu.name}_play", data, len(stream), layers))
     files: dict[str, str | bytes] = {
         "stream.bin": stream,
         "constants.bin": planned.constants,

@@ -23,7 +23,13 @@ RUNS = 2
 BY_NAME = {network.name: network for network in NETWORKS}
 NOTHING_TO_OFFLOAD = "int16"
 EVERYWHERE = ("host", "mps2_an386")
-ELSEWHERE = {"nuc_fpga": "mps3_an547", "conveyor": "mps2_an500", "matrix8": "qemu_riscv32"}
+ELSEWHERE = {
+    "nuc_fpga": "mps3_an547",
+    "conveyor": "mps2_an500",
+    "matrix8": "qemu_riscv32",
+    "npu": "mps2_an500",
+    "npu_small": "qemu_riscv32",
+}
 """A board of another kind for each: a cache, a Cortex-M55, RISC-V."""
 QUICK = {
     *((name, "host") for name in ("gesture", "residual", "kws")),

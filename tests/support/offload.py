@@ -19,7 +19,7 @@ from uaccel.report import facts_of, layer_reports
 from uaccel.session.records import Account
 from uaccel.session.session import Result
 
-INTEGER = ("nuc_fpga", "conveyor", "matrix8")
+INTEGER = ("nuc_fpga", "conveyor", "matrix8", "npu", "npu_small")
 """Those whose arithmetic is exact."""
 
 

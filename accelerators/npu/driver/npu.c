@@ -184,7 +184,7 @@ static uint64_t cycles(void)
     return (uint64_t)uaccel_hal_read32(npu, NPU_CYCLES_HIGH_AT) << 32 | low;
 }
 
-static int32_t run(const uint8_t *stream, uint32_t bytes)
+static int32_t run(const uint8_t *stream, uint32_t bytes, uint32_t layers)
 {
     const uint64_t before = cycles();
     const uint32_t most = UINT32_MAX - POLLS_BESIDE_WORK, predicted = word(stream + PREDICTED_AT);
@@ -203,18 +203,18 @@ static int32_t run(const uint8_t *stream, uint32_t bytes)
     if ((status & NPU_FAILED) != 0) {
         return failed();
     }
-    UACCEL_ACCOUNT(1, cycles() - before);
+    UACCEL_ACCOUNT(layers, cycles() - before);
     return UACCEL_ACCELERATOR_OK;
 }
 
-int32_t NPU_CALL(play)(const uint8_t *stream, uint32_t bytes)
+int32_t NPU_CALL(play)(const uint8_t *stream, uint32_t bytes, uint32_t layers)
 {
     int32_t status = check_stream(stream, bytes);
     if (status == UACCEL_ACCELERATOR_OK && uaccel_hal_address(stream) == 0) {
         UACCEL_ACCOUNT_FAILURE("the command stream lies where the device does not reach");
         status = UACCEL_ACCELERATOR_BUS;
     }
-    status = status != UACCEL_ACCELERATOR_OK ? status : run(stream, bytes);
+    status = status != UACCEL_ACCELERATOR_OK ? status : run(stream, bytes, layers);
     written_count = 0;
     return status;
 }

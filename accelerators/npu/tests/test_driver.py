@@ -47,14 +47,14 @@ def copying(player: Any) -> bytes:
 
 
 def play(driver: DriverUnderTest, stream: NDArray[Any]) -> int:
-    return driver.call("npu_play", stream, stream.size)
+    return driver.call("npu_play", stream, stream.size, 3)
 
 
 def test_a_stream_is_played(driver: DriverUnderTest, player: Any) -> None:
     """Place 0 is memory that the device cannot write to; it reads the stream itself through it."""
     stream = stream_of(b"".join(player.packed("sync", {}) for _ in range(5)))
     assert play(driver, stream) == OK
-    assert (driver.calls, driver.cycles) == (1, driver.busy)
+    assert (driver.calls, driver.cycles) == (3, driver.busy)
     assert driver.busy == 32 + 5 + 1
 
 
@@ -84,7 +84,7 @@ def test_a_stream_that_is_not_for_this_machine(
 @pytest.mark.parametrize("size", [0, 4, 31, 32, 35])
 def test_a_stream_that_is_cut_off(driver: DriverUnderTest, player: Any, size: int) -> None:
     stream = stream_of(player.packed("sync", {}))
-    assert driver.call("npu_play", stream, size) == STREAM
+    assert driver.call("npu_play", stream, size, 3) == STREAM
     assert driver.failure == "the command stream is truncated"
 
 

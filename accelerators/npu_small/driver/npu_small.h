@@ -13,7 +13,7 @@ int32_t TVMDeviceNpuSmallDeactivate(void *device);
  * there; 16 of them at most. */
 int32_t npu_small_place(uint32_t number, const void *memory, uint32_t bytes, uint32_t is_written);
 
-/* Play a stream, to its end. */
-int32_t npu_small_play(const uint8_t *stream, uint32_t bytes);
+/* Play a stream, to its end; so many layers of the model are counted as computed. */
+int32_t npu_small_play(const uint8_t *stream, uint32_t bytes, uint32_t layers);
 
 #endif

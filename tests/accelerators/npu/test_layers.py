@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,11 @@ from uaccel.testing.regions import Example, example
 
 Build = Callable[..., Any]
 MACHINES: dict[str, dict[str, Any]] = {"npu": {}, "small": SMALL, "tiny": TINY, "odd": ODD}
+QUICK = os.environ.get("UACCEL_THOROUGH") is None
+"""`make test-full` tries ten times as many."""
 SEEDS = st.integers(0, 2**32 - 1)
 EXTENT = st.integers(1, 12)
-EXAMPLES = settings(max_examples=25, deadline=None)
+EXAMPLES = settings(max_examples=8 if QUICK else 80, deadline=None)
 
 
 @pytest.fixture(scope="module", params=MACHINES)
@@ -79,7 +82,7 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
         layer(family, "add", [shape, shape], seed, lambda layers, x, y: layers.add(x, y))
 
 
-@settings(EXAMPLES, max_examples=10)
+@settings(EXAMPLES, max_examples=3 if QUICK else 30)
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(1, 24), SEEDS)
 def test_a_region_of_many_layers(family: Family, rows: int, columns: int, channels: int, seed: int) -> None:
     """Branches, a view, additions that join what is before them, outputs that are read inside as well."""
