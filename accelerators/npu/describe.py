@@ -10,10 +10,11 @@ from uaccel.streams import Layer, Network, Shape, plan_network, why_not
 
 from .layers import Windowed
 from .machine import Npu
-from .network import VIEW, layer_of
+from .network import PAD, VIEW, layer_of, padding_of
 from .stream import lower_region
 
-OPERATORS: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "add")
+Check = Callable[[Region], "str | None"]
+OPERATORS: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "mean", "add")
 LARGEST_EXTENT: Final = 65535
 LARGEST_PADDING: Final = 32767
 LARGEST_STRIDE: Final = 255
@@ -23,7 +24,7 @@ LARGEST_STRIDE: Final = 255
 def describe_machine(npu: Npu, objective: str) -> Accelerator:
     checks = {name: _check(npu, name) for name in OPERATORS}
     cost = _cost(npu, objective)
-    view = pattern(VIEW)
+    view, pad = pattern(VIEW), pattern(PAD)
     return Accelerator(
         name=npu.name,
         description=f"{npu.rows}x{npu.columns} int8 array with scratchpads, DMA and three engines; whole regions",
@@ -33,6 +34,10 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
             *(
                 Operation(f"{name}_of_view", pattern(name, view), check=check, cost=cost)
                 for name, check in checks.items()
+            ),
+            *(
+                Operation(f"{name}_of_pad", pattern(name, pad), check=_padded(checks[name]), cost=cost)
+                for name in ("conv2d", "depthwise_conv2d")
             ),
         ],
         stream=lambda region: lower_region(region, npu, objective),
@@ -55,8 +60,9 @@ def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:
     return cost
 
 
-def _check(npu: Npu, operator: str) -> Callable[[Region], str | None]:
-    first = {"add": _why_not_added, "average_pool2d": _why_not_pooled, "max_pool2d": _why_not_pooled}
+def _check(npu: Npu, operator: str) -> Check:
+    first = {"add": _why_not_added, "mean": _why_not_mean}
+    first |= dict.fromkeys(("average_pool2d", "max_pool2d"), _why_not_pooled)
     reason_of = first.get(operator, _why_not_convolved)
     found: dict[object, str | None] = {}
 
@@ -73,6 +79,21 @@ def _check(npu: Npu, operator: str) -> Callable[[Region], str | None]:
     return check
 
 
+def _padded(check: Check) -> Check:
+    """A convolution of padding, if it is padding such as the machine does."""
+
+    def checked(region: Region) -> str | None:
+        pad, attrs = region.calls[0], region.calls[0].attrs
+        if attrs.pad_mode != "constant" or not padding_of(pad)[1]:
+            return "its input is padded in another way than with a border of rows and columns"
+        value, wanted = float(attrs.pad_value), region.root.attrs.input_zero_point
+        if value != wanted:
+            return f"its input is padded with {value:g}, wanted its zero point, {wanted}"
+        return check(region)
+
+    return checked
+
+
 def _key(call: OpCall) -> object:
     """What the size and time of a layer depend on."""
     return call.op, call.attrs, tuple(operand.info for operand in call.operands), call.output
@@ -85,6 +106,13 @@ def _why_not_convolved(region: Region) -> str | None:
     if weights.constant is None:
         return "its weights are computed at run time, and they have to be packed ahead of time"
     return sums.int8_only(region)
+
+
+def _why_not_mean(region: Region) -> str | None:
+    (data,), attrs = region.root.operands, region.root.attrs
+    if len(data.info.shape) != 4 or attrs.axes != (1, 2):
+        return f"it is the mean along axes {attrs.axes} of {data.info}, wanted rows and columns of NHWC"
+    return _why_not_pooled(region)
 
 
 def _why_not_pooled(region: Region) -> str | None:

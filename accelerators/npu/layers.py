@@ -298,7 +298,7 @@ class Depthwise(Weighted):
 
 @dataclass(frozen=True)
 class Addition(Layer):
-    """Two tensors of as many elements, seen as one row."""
+    """Two tensors of as many elements, seen as rows of them."""
 
     npu: Npu
     addition: tuple[int, ...]
@@ -316,10 +316,18 @@ class Addition(Layer):
         return np.array(self.addition, "<i4").tobytes()
 
     def cycles(self, part: Part) -> int:
-        return int(self.npu.compute_start + -(-part.pixels // self.npu.columns))
+        rows, columns = self._rows(part)
+        return int(self.npu.compute_start + rows * -(-columns // self.npu.columns))
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
-        (first, second), output = places.inputs, places.output
-        fields = {"first": first.address, "second": second.address, "output": output.address}
-        fields |= {"bytes": part.pixels, "rows": 1, "addition": places.weights}
+        rows, columns = self._rows(part)
+        fields = {"bytes": columns, "rows": rows, "addition": places.weights}
+        for name, placed in zip(("first", "second", "output"), (*places.inputs, places.output), strict=True):
+            fields |= {name: placed.address, f"{name}_row": placed.row_pitch}
         return [Compute("add", fields, self.cycles(part), FORMATS["add"].bytes)]
+
+    def _rows(self, part: Part) -> tuple[int, int]:
+        """Whole rows lie one behind the other and are one."""
+        if len(part.columns) == self.shape.columns:
+            return 1, part.pixels
+        return len(part.rows), len(part.columns)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from uaccel.accelerator import OpCall, Region
+from uaccel.ops.reduce import ReduceMean
 from uaccel.streams import Layer, Network, Shape, Window
 
 from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Weighted
@@ -19,6 +21,8 @@ VIEW: Final = "relax.reshape"
 ADD: Final = "uaccel.add"
 DEPTHWISE: Final = "uaccel.depthwise_conv2d"
 FULLY_CONNECTED: Final = "uaccel.fully_connected"
+MEAN: Final = "uaccel.mean"
+PAD: Final = "relax.nn.pad"
 MAX_POOL: Final = "uaccel.max_pool2d"
 AVERAGE_POOL: Final = "uaccel.average_pool2d"
 
@@ -27,16 +31,21 @@ def network_of(region: Region, npu: Npu) -> Network:
     """Its layers in an order in which they can run."""
     known: dict[str, bytes] = {}
     views = {call.results[0]: str(call.sources[0]) for call in region.calls if call.op == VIEW}
-    layers = [_resolved(layer_of(call, npu, known), views) for call in region.calls if call.op != VIEW]
+    pads = {call.results[0]: call for call in region.calls if call.op == PAD}
+    calls = [call for call in region.calls if call.op not in (VIEW, PAD)]
+    layers = [_resolved(layer_of(call, npu, known, pads.get(call.sources[0] or "")), views) for call in calls]
     outputs = tuple(tensor.name for tensor in region.outputs)
     fused = _fuse(layers, {_root(name, views) for name in outputs})
     return Network(tuple(fused), tuple(tensor.name for tensor in region.inputs), outputs, known)
 
 
-def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
-    """One call; constants that it adds go to ``known``."""
+def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None = None) -> Layer:
+    """One call; constants that it adds go to ``known``. The zero points that ``pad`` puts around its input are the
+    layer's own padding."""
     if call.op == ADD:
         return _addition(call, npu, known)
+    if call.op == MEAN:
+        return _mean(call, npu)
     source, result = str(call.sources[0]), call.results[0]
     if call.op in (MAX_POOL, AVERAGE_POOL):
         attrs = call.attrs
@@ -46,11 +55,20 @@ def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
         blocks = -(-channels // npu.columns)
         tensors = (call.name, (source,), (_shape(call.operands[0].info.shape),), result, shape, blocks, 1)
         return Pool(*tensors, npu, window, clamp, channels, average=call.op == AVERAGE_POOL)
-    return _weighted(call, npu, source, result)
+    if pad is None:
+        return _weighted(call, npu, source, call.operands[0].info.shape, (0, 0))
+    return _weighted(call, npu, str(pad.sources[0]), pad.operands[0].info.shape, padding_of(pad)[0])
 
 
-def _weighted(call: OpCall, npu: Npu, source: str, result: str) -> Layer:
-    attrs, weights, data = call.attrs, call.operands[1].value, call.operands[0].info.shape
+def padding_of(pad: OpCall) -> tuple[tuple[int, int], bool]:
+    """Rows above and columns to the left; and whether there is padding in rows and columns alone."""
+    widths = [int(width) for width in pad.attrs.pad_width]
+    return (widths[2], widths[4]), len(widths) == 8 and not any((*widths[:2], *widths[6:])) and min(widths) >= 0
+
+
+def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: tuple[int, int]) -> Layer:
+    """``more``: padding before what its attributes say."""
+    attrs, weights, result = call.attrs, call.operands[1].value, call.results[0]
     clamp = Clamp(attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
     if call.op == FULLY_CONNECTED:
         inputs, output = Shape(1, 1, data[0], data[1]), Shape(1, 1, data[0], call.output.shape[1])
@@ -58,7 +76,8 @@ def _weighted(call: OpCall, npu: Npu, source: str, result: str) -> Layer:
     else:
         inputs, output = _shape(data), _shape(call.output.shape)
         kernel = weights.shape[:2] if call.op == DEPTHWISE else weights.shape[1:3]
-        window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), _pair(attrs.padding))
+        padding = (attrs.padding[0] + more[0], attrs.padding[1] + more[1])
+        window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), padding)
     if call.op == DEPTHWISE:
         multiplier = output.channels // inputs.channels
         if npu.columns % multiplier == 0:
@@ -72,6 +91,23 @@ def _weighted(call: OpCall, npu: Npu, source: str, result: str) -> Layer:
     steps = -(-window.taps * weights.shape[3] // npu.rows)
     tensors = (call.name, (source,), (inputs,), result, output, blocks, steps)
     return Convolution(*tensors, npu, window, clamp, group_channels, _parameters(call, weights), (), weights)
+
+
+def _mean(call: OpCall, npu: Npu) -> Layer:
+    """A depthwise convolution with a window as large as the input and weights of 1."""
+    inputs, attrs = _shape(call.operands[0].info.shape), call.attrs
+    output = Shape(inputs.images, 1, 1, inputs.channels)
+    count = inputs.rows * inputs.columns
+    numbers = (-attrs.input_zero_point * count, *ReduceMean().factor(attrs, count))
+    tensors = (call.name, (str(call.sources[0]),), (inputs,), call.results[0], output)
+    filters = np.ones((inputs.rows, inputs.columns, inputs.channels), np.int8)
+    return Depthwise(
+        *(*tensors, -(-inputs.channels // npu.columns), 1, npu, Window((inputs.rows, inputs.columns))),
+        Clamp(attrs.input_zero_point, attrs.output_zero_point),
+        inputs.channels,
+        np.tile(np.array(numbers, "<i4"), (inputs.channels, 1)),
+        filters=filters,
+    )
 
 
 def _parameters(call: OpCall, filters: Any) -> Any:
@@ -92,7 +128,8 @@ def _addition(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
             name = f"{call.name} constant {index}"
             known[name] = np.broadcast_to(operand.value, call.output.shape).astype(np.int8).tobytes()
         names.append(name)
-    shape = Shape(1, 1, call.output.elements, 1)
+    columns = prod(call.output.shape[-2:])
+    shape = Shape(1, call.output.elements // columns, columns, 1)
     return Addition(call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1, npu, astuple(call.attrs))
 
 

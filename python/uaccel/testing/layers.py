@@ -5,6 +5,7 @@ Multipliers and shifts are mostly such that results spread over 8 bits, and now 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
+from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
 from uaccel.tvm_api import relax
 
 Array = NDArray[Any]
@@ -34,8 +36,10 @@ class Layers:
     def int8(self, *shape: int) -> Array:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
-    def conv2d(self, x: Any, *, groups: int = 1, channels: int = 0) -> Any:
+    def conv2d(self, x: Any, *, groups: int = 1, channels: int = 0, zero_point: int | None = None) -> Any:
+        """``zero_point``: of the input, where it must be a certain one."""
         attrs, depth = self._conv_attrs(x, groups), shape_of(x)[3] // groups
+        attrs = attrs if zero_point is None else replace(attrs, input_zero_point=zero_point)
         count = channels or groups * self.integer(1, 5)
         kernel = self._kernel(x, attrs)
         return get(Conv2d)(
@@ -77,6 +81,17 @@ class Layers:
         padding = tuple(self.integer(0, window[i % 2] - 1) for i in range(4))
         attrs = PoolAttrs(window, strides, padding, *self._range())
         return get(AveragePool2d if average else MaxPool2d)(x, attrs=attrs)
+
+    def mean(self, x: Any) -> Any:
+        """Of rows and columns."""
+        (multiplier,), (shift,) = self._scales(1, 1)
+        scale = (self._zero_point(), self._zero_point(), int(multiplier), min(30, int(shift) + 7))
+        return get(ReduceMean)(x, attrs=ReduceSumAttrs((1, 2), bool(self.integer(0, 1)), *scale))
+
+    def pad(self, x: Any, value: int) -> Any:
+        """A border of rows and columns."""
+        widths = [self.integer(0, 3) for _ in range(4)]
+        return relax.op.nn.pad(x, pad_width=[0, 0, *widths, 0, 0], pad_value=value)
 
     def flat(self, x: Any) -> Any:
         shape = shape_of(x)

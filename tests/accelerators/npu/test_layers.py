@@ -10,10 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from support.npu import ODD, SMALL, TINY, Family, check
+from support.npu import ODD, SMALL, TINY, Family, check, npu
 from uaccel.accelerator import OBJECTIVES
 from uaccel.testing.layers import Layers
 from uaccel.testing.regions import Example, example
+from uaccel.tvm_api import relax
 
 Build = Callable[..., Any]
 MACHINES: dict[str, dict[str, Any]] = {"npu": {}, "small": SMALL, "tiny": TINY, "odd": ODD}
@@ -80,6 +81,47 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
         layer(family, "add", [shape], seed, lambda layers, x: layers.add(layers.int8(shape[-1]), x))
     else:
         layer(family, "add", [shape, shape], seed, lambda layers, x, y: layers.add(x, y))
+
+
+@EXAMPLES
+@given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
+def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
+    layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
+
+
+@EXAMPLES
+@given(st.tuples(st.just(1), EXTENT, EXTENT, st.integers(1, 20)), SEEDS)
+def test_padding_is_part_of_the_convolution_behind_it(family: Family, shape: tuple[int, ...], seed: int) -> None:
+    layers = Layers(seed)
+    zero_point = layers.integer(-128, 127)
+
+    def build(block: Any, x: Any) -> list[Any]:
+        padded = block.emit(layers.pad(x, zero_point), "padded")
+        return [block.emit(layers.conv2d(padded, zero_point=zero_point), "layer")]
+
+    made = example([shape], build)
+    assume(accepts(family, made, "conv2d_of_pad"))
+    check(family, made, [layers.int8(*shape)])
+
+
+REFUSED_PADS = [
+    ([0, 0, 1, 1, 1, 1, 0, 0], 4, "its input is padded with 4, wanted its zero point, 5"),
+    ([0, 0, 1, 1, 1, 1, 0, 1], 5, "its input is padded in another way than with a border of rows and columns"),
+    ([0, 1, 1, 1, 1, 1, 0, 0], 5, "its input is padded in another way than with a border of rows and columns"),
+]
+
+
+@pytest.mark.parametrize(("widths", "value", "reason"), REFUSED_PADS)
+def test_other_padding_stays_with_the_cpu(widths: list[int], value: int, reason: str) -> None:
+    layers = Layers(1)
+
+    def build(block: Any, x: Any) -> list[Any]:
+        padded = block.emit(relax.op.nn.pad(x, pad_width=widths, pad_value=value), "padded")
+        return [block.emit(layers.conv2d(padded, zero_point=5), "layer")]
+
+    made = example([(1, 6, 6, 4)], build)
+    described = {operation.name: operation for operation in npu().operations}["conv2d_of_pad"]
+    assert described.check(made.region) == reason
 
 
 @settings(EXAMPLES, max_examples=3 if QUICK else 30)
