@@ -63,6 +63,7 @@ format: setup ## Put the Python sources into the project's style
 bench: setup ## Measure, and compare with the stored results
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/npu.py
 
 clean: ## Remove what was built; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -303,6 +304,16 @@ def test_progress_on_a_terminal_leaves_a_line_with_the_time_of_each_step() -> No
         assert line.rstrip().removesuffix("\x1b[0m").endswith(" s")
 
 
+def interrupted(child: subprocess.Popen[str]) -> tuple[str, str]:
+    """As a user does it: once more where nothing happens, since Python loses an interrupt inside of a destructor."""
+    for _ in range(5):
+        child.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.communicate(timeout=6)
+    child.kill()
+    raise AssertionError("nothing interrupts it")
+
+
 def test_an_interrupt_ends_quietly(tmp_path: Path) -> None:
     body = """
         print("ready", file=sys.stderr, flush=True)
@@ -315,8 +326,7 @@ def test_an_interrupt_ends_quietly(tmp_path: Path) -> None:
     assert child.stderr is not None
     assert child.stderr.readline() == "ready\n"
     time.sleep(0.1)  # into the sleep itself
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
+    out, err = interrupted(child)
     assert child.returncode == 130
     assert err == "uaccel: interrupted\n"
     assert json.loads(out)["error"]["status"] == 130
