@@ -4,8 +4,8 @@
     python benchmarks/npu.py --write    measure and store
 
 Counted on an emulated Cortex-M4, so that every figure is exact: instructions of the CPU, cycles of the accelerator,
-bytes that it moves. Time is one cycle for an instruction, and the accelerator's. What TVM's own lowering takes is measured
-by scripts/stock_tvm.py.
+bytes that it moves. Time is one cycle for an instruction, and the accelerator's. scripts/stock_tvm.py measures what
+TVM's own lowering takes.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ static int32_t check_stream(const uint8_t *stream, uint32_t bytes)
     }
     for (uint32_t i = 0; i < MACHINE_WORDS; ++i) {
         if (uaccel_hal_read32(npu, NPU_CONFIG_AT + 4u * i) != word(stream + MACHINE_AT + 4u * i)) {
-            return damaged("the command stream is for a machine of another size; compile the model for this one");
+            return damaged("the command stream is for a machine of another size");
         }
     }
     return UACCEL_ACCELERATOR_OK;

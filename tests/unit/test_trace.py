@@ -1,0 +1,100 @@
+"""Traces: what device models tell, put beside what the CPU counted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from uaccel.session.timeline import VARIABLE, Job, Recorder, Span, read_jobs
+from uaccel.trace import UNCOUNTED, trace_of
+
+
+@dataclass(frozen=True)
+class Taken:
+    instructions: int | None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    cycles: int
+    calls: int = 1
+    fallbacks: int = 0
+
+
+def layer(index: int, engine: str = "cpu", **more: Any) -> dict[str, Any]:
+    return {"index": index, "name": f"layer_{index}", "op": "op", "engine": engine, **more}
+
+
+def spans(document: dict[str, Any], track: str) -> list[tuple[str, int, int]]:
+    names = {e["args"]["name"]: e["tid"] for e in document["traceEvents"] if e["name"] == "thread_name"}
+    return [
+        (event["name"], event["ts"], event["ts"] + event["dur"])
+        for event in document["traceEvents"]
+        if event["ph"] == "X" and event["tid"] == names[track]
+    ]
+
+
+def test_jobs_come_with_their_spans() -> None:
+    lines = ["a span load 0 5 9", "b job 0 7", "a span compute 1 9 12", "a job 0 12", "a job 12 20"]
+    assert read_jobs(lines) == [
+        Job("b", 0, 7, ()),
+        Job("a", 0, 12, (Span("load", 0, 5, 9), Span("compute", 1, 9, 12))),
+        Job("a", 12, 20, ()),
+    ]
+
+
+def test_cpu_and_engines_follow_each_other() -> None:
+    jobs = [Job("npu", 100, 130, (Span("load", 0, 103, 110), Span("compute", 1, 105, 130)))]
+    layers = [layer(0), layer(1, "npu", commands=["first: load", "first: compute"]), layer(2)]
+    document = trace_of("t", layers, {0: Taken(50), 1: Taken(7), 2: Taken(20)}, {1: Account(30)}, jobs)
+    assert spans(document, "cpu") == [("layer_0", 0, 50), ("layer_1: driver of npu", 50, 57), ("layer_2", 87, 107)]
+    assert spans(document, "npu load") == [("first: load", 60, 67)]
+    assert spans(document, "npu compute") == [("first: compute", 62, 87)]
+
+
+def test_a_layer_has_as_many_jobs_as_it_took_cycles() -> None:
+    """Two jobs of the first layer, one of the second; those of further inferences are left out."""
+    jobs = [Job("x", begin, end, ()) for begin, end in ((0, 10), (10, 25), (25, 30), (30, 40), (40, 55))]
+    layers = [layer(0, "x"), layer(1, "x")]
+    document = trace_of("t", layers, {}, {0: Account(25), 1: Account(5)}, jobs)
+    assert spans(document, "x work") == [("layer_0", 0, 10), ("layer_0", 10, 25), ("layer_1", 25, 30)]
+
+
+def test_without_a_device_model_a_layer_is_one_span() -> None:
+    document = trace_of("t", [layer(0, "x")], {0: Taken(5)}, {0: Account(40)}, [])
+    assert spans(document, "x work") == [("layer_0", 5, 45)]
+
+
+def test_a_layer_that_the_cpu_stood_in_for_has_no_span() -> None:
+    document = trace_of("t", [layer(0, "x")], {0: Taken(500)}, {}, [])
+    assert [event["name"] for event in document["traceEvents"] if event["ph"] == "X"] == ["layer_0: driver of x"]
+
+
+def test_a_command_without_a_label_has_its_number() -> None:
+    document = trace_of("t", [layer(0, "x")], {}, {0: Account(4)}, [Job("x", 0, 4, (Span("belt", 3, 0, 4),))])
+    assert spans(document, "x belt") == [("layer_0: command 3", 0, 4)]
+
+
+@pytest.mark.parametrize(("instructions", "told"), [(None, True), (5, False)])
+def test_a_board_that_does_not_count_is_told_of(instructions: int | None, told: bool) -> None:
+    document = trace_of("t", [layer(0)], {0: Taken(instructions)}, {}, [])
+    assert (UNCOUNTED in document["otherData"]["note"]) == told
+
+
+@pytest.mark.parametrize("before", [None, "somebody's"])
+def test_a_recorder_leaves_the_environment_as_it_was(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if before is None:
+        monkeypatch.delenv(VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(VARIABLE, before)
+    with Recorder() as recorder:
+        path = os.environ[VARIABLE]
+        with open(path, "a") as file:  # noqa: PTH123 - as a device model does
+            file.write("a job 0 5\n")
+    assert recorder.jobs == [Job("a", 0, 5, ())]
+    assert os.environ.get(VARIABLE) == before
+    assert not os.path.exists(path)  # noqa: PTH110
