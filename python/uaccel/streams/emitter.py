@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from uaccel.errors import InternalError
 from uaccel.streams.command import Access, Command, place_name
 from uaccel.streams.cost import Cost
 from uaccel.streams.geometry import Box, Placed, Shape, dense, inside, move_of, span
@@ -25,9 +26,10 @@ class Home:
 
 @dataclass(frozen=True)
 class Slots:
-    """Memory on chip for pieces of a tensor, which take turns."""
+    """Memory on chip for pieces of a tensor, which take turns; each has room for so many bytes."""
 
     addresses: tuple[int, ...]
+    room: int
 
 
 Where = int | Slots
@@ -139,7 +141,7 @@ class Emitter:
                 return dense(address, box)
         address = self._turn(where)
         self.held[address] = (name, box)
-        placed = dense(address, box)
+        placed = _fitting(where, address, box)
         self._transfer("load", layer, part, name, shape, placed)
         return placed
 
@@ -149,7 +151,7 @@ class Emitter:
             return inside(decided.output, layer.shape, box)
         first = part.steps.start == 0
         address = self._turn(decided.output) if first else self._current(decided.output)
-        return dense(address, box)
+        return _fitting(decided.output, address, box)
 
     def _turn(self, slots: Slots) -> int:
         number = self.turns.get(slots.addresses, -1) + 1
@@ -220,6 +222,12 @@ class Emitter:
         zeros = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
         size, moved = self.machine.transfer_size, fields["run"] if moved is None else moved
         self.commands.append(Command(kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved))
+
+
+def _fitting(slots: Slots, address: int, box: Box) -> Placed:
+    if box.bytes > slots.room:
+        raise InternalError(f"{box} has {box.bytes} bytes, and {slots.room} were planned for it")
+    return dense(address, box)
 
 
 def relay(machine: Machine, command: Command) -> Command:

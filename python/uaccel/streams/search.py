@@ -111,7 +111,7 @@ def decide(machine: Machine, question: Question, tiling: Tiling) -> Decided | No
         addresses = [_take(free, size, machine.activations.alignment) for _ in range(banks)]
         if None in addresses:
             return None
-        taken[index] = Slots(tuple(address for address in addresses if address is not None))
+        taken[index] = Slots(tuple(address for address in addresses if address is not None), size)
     places: list[Where] = []
     for index, address in enumerate((*question.inputs, question.output)):
         places.append(taken[index] if address is None else address)
