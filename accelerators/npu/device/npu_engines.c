@@ -5,8 +5,7 @@
 
 #define NEVER UINT64_MAX
 
-/* Times at which tokens were pushed. There are never more of them than commands that pushed and are not waited for, and
- * only the oldest ones matter, so that a bounded number is kept: further pushes come later than all of these. */
+/* A FIFO holds the times at which its tokens were pushed. */
 enum { TOKENS_KEPT = 4096 };
 
 struct fifo {
