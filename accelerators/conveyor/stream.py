@@ -38,7 +38,8 @@ def lower_region(region: Region) -> Lowered:
     files: dict[str, str | bytes] = {"stream.bin": packed, "stream.json": to_json(stream, constants)}
     if constants:
         files["constants.bin"] = constants
-    return Lowered(tuple(calls), layout.scratch, artefacts=files)
+    labels = tuple(command.layer for command in stream.commands)
+    return Lowered(tuple(calls), layout.scratch, artefacts=files, labels=labels)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ int32_t uaccel_hal_wait(void *device, uint32_t offset, uint32_t mask, uint32_t v
  * ones; else `code`. What was found is told to the host. */
 int32_t uaccel_hal_check(void *device, uint32_t offset, uint32_t wanted, int32_t code);
 
+/* Tell the host of a failure, "<before><number><after>" in 79 bytes at most, and return `code`. */
+int32_t uaccel_hal_failed(int32_t code, const char *before, uint32_t number, const char *after);
+
 /* Data caches. Before a job, clean all that the device reads and all that it will write: what the CPU has stored is then
  * in memory, and no line of the cache is left that would be stored over the results later. After it, invalidate what it
  * wrote: the CPU reads it from memory. Nothing happens where there is no data cache or where it is off. */

@@ -112,7 +112,7 @@ def test_a_base_that_is_no_folder(mine: Path, call: Call) -> None:
     done = call("explain", GESTURE, "-a", mine)
     assert done.status == 1
     assert done.complaint.endswith(
-        "base is PosixPath('/nowhere'); wanted the folder of an accelerator whose C files it shares"
+        "base is PosixPath('/nowhere'); wanted the absolute path of the folder whose C files it shares"
     )
 
 
@@ -126,7 +126,7 @@ def test_an_objective_that_nobody_can_plan_for(call: Call) -> None:
     done = call("explain", GESTURE, "-a", "conveyor", "--objective", "energy")
     assert (done.status, done.out) == (1, "")
     assert done.complaint == (
-        "--objective energy: conveyor cannot plan for it; 'uaccel accelerators --json' tells which can"
+        "objective energy: conveyor cannot plan for it; 'uaccel accelerators --json' tells which can"
     )
 
 
@@ -190,6 +190,15 @@ def test_a_project_is_traced_as_well(call: Call, tmp_path: Path) -> None:
     report, tracks = traced(call, tmp_path / "trace.json", project)
     assert tracks["npu compute"][0]["name"] == "conv_2d_0: convolve"
     assert max(e["ts"] + e["dur"] for e in tracks["npu store"]) == report["accelerator_cycles"]
+
+
+def test_each_layer_of_a_command_stream_has_its_span(call: Call, tmp_path: Path) -> None:
+    report, tracks = traced(call, tmp_path / "trace.json", GESTURE, "-a", "conveyor")
+    belt = tracks["conveyor belt"]
+    assert [event["name"] for event in belt] == [
+        layer["name"] for layer in report["layers"] if layer["engine"] == "conveyor" and layer["calls"]
+    ]
+    assert sum(event["dur"] for event in belt) == report["accelerator_cycles"]
 
 
 def test_a_device_that_tells_of_no_engines_has_one_track(call: Call, tmp_path: Path) -> None:

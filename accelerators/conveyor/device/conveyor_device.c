@@ -124,7 +124,11 @@ static enum conveyor_error play(struct conveyor *c)
     uint32_t count = 0;
     enum conveyor_error error = open_stream(c, &count);
     while (error == CONVEYOR_GOOD && c->command < count) {
+        const uint64_t begin = c->cycles;
         error = run_command(c);
+        if (c->bus->span != NULL) {
+            c->bus->span(c->bus->context, "belt", c->command, begin, c->cycles);
+        }
         c->command += error == CONVEYOR_GOOD ? 1u : 0u;
     }
     return error;

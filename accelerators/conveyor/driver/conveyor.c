@@ -32,44 +32,6 @@ enum { ERROR_STREAM = 1, ERROR_BUS = 6 };
 static void *conveyor;
 static const void *places[CONVEYOR_PLACES];
 
-struct line {
-    char text[80];
-    uint32_t used;
-};
-
-static void add(struct line *line, const char *more)
-{
-    while (*more != '\0' && line->used < sizeof line->text - 1u) {
-        line->text[line->used] = *more++;
-        line->used++;
-    }
-    line->text[line->used] = '\0';
-}
-
-static void add_number(struct line *line, uint32_t value)
-{
-    char digits[11];
-    uint32_t at = sizeof digits - 1u;
-    digits[at] = '\0';
-    do {
-        at--;
-        digits[at] = "0123456789"[value % 10u];
-        value /= 10u;
-    } while (value != 0);
-    add(line, digits + at);
-}
-
-/* Tell the host of what was seen, and the caller of the code. */
-static int32_t wrong(int32_t code, const char *before, uint32_t number, const char *after)
-{
-    struct line line = {"", 0};
-    add(&line, before);
-    add_number(&line, number);
-    add(&line, after);
-    UACCEL_ACCOUNT_FAILURE(line.text);
-    return code;
-}
-
 static void forget_places(void)
 {
     for (uint32_t i = 0; i < CONVEYOR_PLACES; ++i) {
@@ -110,7 +72,7 @@ int32_t TVMDeviceConveyorDeactivate(void *device)
 int32_t conveyor_place(uint32_t number, const void *memory)
 {
     if (number >= CONVEYOR_PLACES) {
-        return wrong(UACCEL_ACCELERATOR_ARGUMENT, "the device has no place ", number, "");
+        return uaccel_hal_failed(UACCEL_ACCELERATOR_ARGUMENT, "the device has no place ", number, "");
     }
     places[number] = memory;
     return UACCEL_ACCELERATOR_OK;
@@ -122,10 +84,10 @@ static int32_t tell_places(const struct conveyor_stream *stream)
     for (uint32_t i = 0; i < stream->places; ++i) {
         const uint32_t base = uaccel_hal_address(places[i]);
         if (places[i] == NULL) {
-            return wrong(UACCEL_ACCELERATOR_ARGUMENT, "place ", i, " of the stream was not told");
+            return uaccel_hal_failed(UACCEL_ACCELERATOR_ARGUMENT, "place ", i, " of the stream was not told");
         }
         if (base == 0) {
-            return wrong(UACCEL_ACCELERATOR_BUS, "place ", i, " lies where the device does not reach");
+            return uaccel_hal_failed(UACCEL_ACCELERATOR_BUS, "place ", i, " lies where the device does not reach");
         }
         uaccel_hal_clean(places[i], conveyor_stream_place(stream, i).bytes);
         uaccel_hal_write32(conveyor, PLACE_AT, i);
@@ -160,9 +122,10 @@ static int32_t failed(void)
     const uint32_t command = uaccel_hal_read32(conveyor, COMMAND_AT);
     const char *const text = errors[error < sizeof errors / sizeof errors[0] ? error : 0];
     if (error == ERROR_BUS) {
-        return wrong(UACCEL_ACCELERATOR_BUS, "command ", command, text);
+        return uaccel_hal_failed(UACCEL_ACCELERATOR_BUS, "command ", command, text);
     }
-    return wrong(error == ERROR_STREAM ? UACCEL_ACCELERATOR_STREAM : UACCEL_ACCELERATOR_ERROR, "command ", command, text);
+    const int32_t code = error == ERROR_STREAM ? UACCEL_ACCELERATOR_STREAM : UACCEL_ACCELERATOR_ERROR;
+    return uaccel_hal_failed(code, "command ", command, text);
 }
 
 static uint64_t cycles(void)

@@ -28,7 +28,8 @@ static void feed(const struct npu_memories *memories, const struct npu_window *w
     while (done < part->bytes && part->begin + done < depth) {
         const uint64_t at = part->begin + done;
         const uint32_t tap = (uint32_t)(at / w->run), channel = (uint32_t)(at % w->run);
-        const int64_t y = w->first_row + (int64_t)row * w->stride_y + (int64_t)(tap / w->kernel_columns) * w->dilation_y;
+        const int64_t y =
+            w->first_row + (int64_t)row * w->stride_y + (int64_t)(tap / w->kernel_columns) * w->dilation_y;
         const int64_t x =
             w->first_column + (int64_t)column * w->stride_x + (int64_t)(tap % w->kernel_columns) * w->dilation_x;
         const uint8_t *const from = tap_at(memories, w, y, x);

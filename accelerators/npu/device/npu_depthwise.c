@@ -8,7 +8,8 @@ static uint32_t sum_of(const struct npu_memories *memories, const struct npu_win
     const uint32_t weights = f->weights + channel / NPU_COLUMNS * taps * NPU_COLUMNS + channel % NPU_COLUMNS;
     uint32_t sum = 0;
     for (uint32_t tap = 0; tap < taps; ++tap) {
-        const int64_t y = w->first_row + (int64_t)row * w->stride_y + (int64_t)(tap / w->kernel_columns) * w->dilation_y;
+        const int64_t y =
+            w->first_row + (int64_t)row * w->stride_y + (int64_t)(tap / w->kernel_columns) * w->dilation_y;
         const int64_t x =
             w->first_column + (int64_t)column * w->stride_x + (int64_t)(tap % w->kernel_columns) * w->dilation_x;
         int32_t value = f->input_zero_point;

@@ -18,7 +18,8 @@ enum {
 };
 
 /* A header with other numbers shall not compile if they make no machine. */
-typedef char npu_machine_has_an_array[NPU_ROWS >= 1 && NPU_ROWS <= 64 && NPU_COLUMNS >= 1 && NPU_COLUMNS <= 64 ? 1 : -1];
+typedef char npu_machine_has_rows[NPU_ROWS >= 1 && NPU_ROWS <= 64 ? 1 : -1];
+typedef char npu_machine_has_columns[NPU_COLUMNS >= 1 && NPU_COLUMNS <= 64 ? 1 : -1];
 typedef char npu_machine_moves[NPU_LOAD_BYTES >= 1 && NPU_STORE_BYTES >= 1 && NPU_FETCH_BYTES >= 1 ? 1 : -1];
 typedef char npu_machine_feeds[NPU_PORTS >= 1 && NPU_PORTS <= 255 && NPU_QUEUE >= 1 && NPU_QUEUE <= 255 ? 1 : -1];
 typedef char npu_machine_holds[NPU_ACTIVATION_BYTES >= 1 && NPU_ACTIVATION_BYTES <= 1048576 && NPU_WEIGHT_BYTES >= 1 &&

@@ -1,6 +1,7 @@
-/* Commands on their way: fetched in order, each into the queue of its engine, executed when engine and tokens are there.
+/* Commands on their way: fetched in order, each into the queue of its engine, executed when engine and tokens are
+ * there.
  *
- * Commands take effect in the order in which they start; of two at the same time the one of the earlier engine first. */
+ * Commands take effect in the order in which they start; of two at the same time that of the earlier engine first. */
 #include "npu_device.h"
 
 #define NEVER UINT64_MAX

@@ -1,4 +1,4 @@
-/* The machine's numbers. A machine of another size is this file with other ones; the compiler reads them from here too. */
+/* The machine's numbers. A machine of another size is this file with other ones; the compiler reads it too. */
 #ifndef NPU_MACHINE_H
 #define NPU_MACHINE_H
 

@@ -96,7 +96,8 @@ int8_t NPU_SYMBOL(added)(const struct npu_addition *addition, int8_t first, int8
     const struct npu_addition *const a = addition;
     const uint32_t one = (uint32_t)(first - a->zero_point1) << (uint32_t)a->left_shift;
     const uint32_t two = (uint32_t)(second - a->zero_point2) << (uint32_t)a->left_shift;
-    const uint32_t sum = (uint32_t)scaled(one, a->multiplier1, a->shift1) + (uint32_t)scaled(two, a->multiplier2, a->shift2);
+    const int32_t left = scaled(one, a->multiplier1, a->shift1), right = scaled(two, a->multiplier2, a->shift2);
+    const uint32_t sum = (uint32_t)left + (uint32_t)right;
     const int32_t result = scaled(sum, a->output_multiplier, a->output_shift);
     return (int8_t)clamped(result, a->output_zero_point, a->clamp_min, a->clamp_max);
 }

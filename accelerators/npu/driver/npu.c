@@ -25,44 +25,6 @@ static void *npu;
 static struct memory written[WRITTEN];
 static uint32_t written_count;
 
-struct line {
-    char text[80];
-    uint32_t used;
-};
-
-static void add(struct line *line, const char *more)
-{
-    while (*more != '\0' && line->used < sizeof line->text - 1u) {
-        line->text[line->used] = *more++;
-        line->used++;
-    }
-    line->text[line->used] = '\0';
-}
-
-static void add_number(struct line *line, uint32_t value)
-{
-    char digits[11];
-    uint32_t at = sizeof digits - 1u;
-    digits[at] = '\0';
-    do {
-        at--;
-        digits[at] = "0123456789"[value % 10u];
-        value /= 10u;
-    } while (value != 0);
-    add(line, digits + at);
-}
-
-/* Tell the host of what was seen, and the caller of the code. */
-static int32_t wrong(int32_t code, const char *before, uint32_t number, const char *after)
-{
-    struct line line = {"", 0};
-    add(&line, before);
-    add_number(&line, number);
-    add(&line, after);
-    UACCEL_ACCOUNT_FAILURE(line.text);
-    return code;
-}
-
 static int32_t damaged(const char *text)
 {
     UACCEL_ACCOUNT_FAILURE(text);
@@ -107,10 +69,10 @@ int32_t NPU_CALL(place)(uint32_t number, const void *memory, uint32_t bytes, uin
 {
     const uint32_t base = uaccel_hal_address(memory);
     if (number >= PLACES || (is_written != 0 && written_count == WRITTEN)) {
-        return wrong(UACCEL_ACCELERATOR_ARGUMENT, "place ", number, " is one more than the driver can do");
+        return uaccel_hal_failed(UACCEL_ACCELERATOR_ARGUMENT, "place ", number, " is one more than the driver can do");
     }
     if (base == 0) {
-        return wrong(UACCEL_ACCELERATOR_BUS, "place ", number, " lies where the device does not reach");
+        return uaccel_hal_failed(UACCEL_ACCELERATOR_BUS, "place ", number, " lies where the device does not reach");
     }
     if (is_written != 0) {
         written[written_count].at = memory;
@@ -172,10 +134,10 @@ static int32_t failed(void)
     const uint32_t command = uaccel_hal_read32(npu, NPU_ERROR_COMMAND_AT);
     const char *const text = errors[error < sizeof errors / sizeof errors[0] ? error : 0];
     if (error == NPU_ERROR_BUS) {
-        return wrong(UACCEL_ACCELERATOR_BUS, "command ", command, text);
+        return uaccel_hal_failed(UACCEL_ACCELERATOR_BUS, "command ", command, text);
     }
-    return wrong(error == NPU_ERROR_STREAM ? UACCEL_ACCELERATOR_STREAM : UACCEL_ACCELERATOR_ERROR, "command ", command,
-                 text);
+    const int32_t code = error == NPU_ERROR_STREAM ? UACCEL_ACCELERATOR_STREAM : UACCEL_ACCELERATOR_ERROR;
+    return uaccel_hal_failed(code, "command ", command, text);
 }
 
 static uint64_t cycles(void)

@@ -232,7 +232,8 @@ static uint32_t run_one(void)
     npu->write(npu->state, CONTROL, 1);
     const uint32_t error = npu->read(npu->state, ERROR), failed = npu->read(npu->state, FAILED);
     const bool is_about_one = failed < stream_words || (error == BAD_STREAM && failed == UINT32_MAX);
-    const bool agrees = (error == 0 ? failed == UINT32_MAX : is_about_one) && npu->read(npu->state, STATUS) == (error ? 3u : 1u);
+    const bool is_done = npu->read(npu->state, STATUS) == (error != 0 ? 3u : 1u);
+    const bool agrees = is_done && (error == 0 ? failed == UINT32_MAX : is_about_one);
     if (error >= ERRORS || !agrees) {
         printf("error %u at %u\n", (unsigned)error, (unsigned)failed);
         exit(1);

@@ -9,8 +9,8 @@ int32_t TVMDeviceNpuSmallOpen(void *device);
 int32_t TVMDeviceNpuSmallClose(void *device);
 int32_t TVMDeviceNpuSmallDeactivate(void *device);
 
-/* Between Open and Close: the memory that the next stream knows by this number, below 64. `is_written`: the device writes
- * there; 16 of them at most. */
+/* Between Open and Close: the memory that the next stream knows by this number, below 64. `is_written`: the device
+ * writes there; 16 of them at most. */
 int32_t npu_small_place(uint32_t number, const void *memory, uint32_t bytes, uint32_t is_written);
 
 /* Play a stream, to its end; so many layers of the model are counted as computed. */

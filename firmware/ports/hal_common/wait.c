@@ -29,6 +29,19 @@ static void add_hex(struct line *line, uint32_t value)
     add(line, digits);
 }
 
+static void add_number(struct line *line, uint32_t value)
+{
+    char digits[11];
+    uint32_t at = sizeof digits - 1u;
+    digits[at] = '\0';
+    do {
+        at--;
+        digits[at] = "0123456789"[value % 10u];
+        value /= 10u;
+    } while (value != 0);
+    add(line, digits + at);
+}
+
 /* "<begin>register 0x00000004<middle>0x00020000" */
 static void tell(const char *begin, uint32_t offset, const char *middle, uint32_t seen, struct line *line)
 {
@@ -72,6 +85,16 @@ int32_t uaccel_hal_check(void *device, uint32_t offset, uint32_t wanted, int32_t
     tell(what, offset, " is ", seen, &line);
     add(&line, ", wanted ");
     add_hex(&line, wanted);
+    UACCEL_ACCOUNT_FAILURE(line.text);
+    return code;
+}
+
+int32_t uaccel_hal_failed(int32_t code, const char *before, uint32_t number, const char *after)
+{
+    struct line line = {0, ""};
+    add(&line, before);
+    add_number(&line, number);
+    add(&line, after);
     UACCEL_ACCOUNT_FAILURE(line.text);
     return code;
 }

@@ -5,6 +5,7 @@ from uaccel.accelerator.description import OBJECTIVES, Accelerator, Operation
 from uaccel.accelerator.expansion import Expansion, permuted
 from uaccel.accelerator.find import load_accelerator, load_accelerators, module_of
 from uaccel.accelerator.lowered import Lowered, library_call
+from uaccel.accelerator.objective import planning_for
 from uaccel.accelerator.patterns import ANY, pattern
 from uaccel.accelerator.region import OpCall, Region, Tensor
 from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
@@ -31,5 +32,6 @@ __all__ = [
     "module_of",
     "pattern",
     "permuted",
+    "planning_for",
     "sums",
 ]

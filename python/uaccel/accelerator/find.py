@@ -8,6 +8,7 @@ import re
 import sys
 import types
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -23,6 +24,8 @@ from uaccel.suggest import did_you_mean
 GROUP: Final = "uaccel.accelerators"
 FILE: Final = "accelerator.py"
 VARIABLE: Final = "ACCELERATOR"
+_importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
+"""Folders whose modules are being imported now, each for the one before it."""
 
 
 def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
@@ -101,8 +104,9 @@ def module_of(name: str) -> Any:
     """The module that describes an accelerator, for a variant of it to build on: by its name or its folder's path."""
     if is_path(name):
         return _module_in(_folder_of(Path(name)))
-    if name in bundled_folders():
-        return _module_in(bundled_folders()[name])
+    bundled = bundled_folders()
+    if name in bundled and name not in installed_entries():
+        return _module_in(bundled[name])
     load_accelerator(name)  # says what is wrong
     return sys.modules[installed_entries()[name][0].module]
 
@@ -119,10 +123,18 @@ def _module_in(folder: Path) -> Any:
         parent = types.ModuleType(package)
         parent.__path__ = [str(folder)]
         sys.modules[package] = parent
+    importing = _importing.get()
+    if folder in importing:
+        raise AcceleratorError(f"{folder / FILE} builds on itself; build on an accelerator that does not need this one")
+    token = _importing.set((*importing, folder))
     try:
         return importlib.import_module(f"{package}.{Path(FILE).stem}")
+    except AcceleratorError as error:  # of another one that this one builds on
+        raise AcceleratorError(f"{folder / FILE}: {error}") from error
     except FAILURES as error:
         raise AcceleratorError(f"{folder / FILE} cannot be imported: {described(error, folder)}") from error
+    finally:
+        _importing.reset(token)
 
 
 def _from_entry_point(entry: EntryPoint) -> Accelerator:

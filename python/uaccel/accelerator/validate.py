@@ -44,6 +44,8 @@ def _validate_words(accelerator: Any, wrong: Wrong) -> None:
         raise wrong(f"folder is {accelerator.folder!r}; wanted a pathlib.Path, or nothing: the file's own folder")
     if accelerator.stream is not None and not callable(accelerator.stream):
         raise wrong(f"stream is {accelerator.stream!r}; wanted a function that takes a Region and returns Lowered")
+    if accelerator.objective is not None and not callable(accelerator.objective):
+        raise wrong(f"objective is {accelerator.objective!r}; wanted a function that takes 'latency' or 'energy'")
 
 
 def _validate_numbers(accelerator: Any, wrong: Wrong) -> None:
@@ -91,12 +93,16 @@ def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) 
 
 
 def _validate_files(accelerator: Any, wrong: Wrong) -> None:
-    if not isinstance(accelerator.base, Path) or (accelerator.base != Path() and not accelerator.base.is_dir()):
-        raise wrong(f"base is {accelerator.base!r}; wanted the folder of an accelerator whose C files it shares")
-    if not any(path.suffix == ".c" for path in accelerator.drivers):
-        raise wrong(f"its driver is missing: no C file in {accelerator.folder / 'driver'}")
-    if not any(path.suffix == ".c" for path in accelerator.devices):
-        raise wrong(f"its device model is missing: no C file in {accelerator.folder / 'device'}")
+    base = accelerator.base
+    if not isinstance(base, Path) or (base != Path() and not (base.is_absolute() and base.is_dir())):
+        raise wrong(f"base is {base!r}; wanted the absolute path of the folder whose C files it shares")
+    for part, what, files in (
+        ("driver", "driver", accelerator.drivers),
+        ("device", "device model", accelerator.devices),
+    ):
+        if not any(path.suffix == ".c" for path in files):
+            shared = f" or {base / part}" if base != Path() else ""
+            raise wrong(f"its {what} is missing: no C file in {accelerator.folder / part}{shared}")
     headers = _list("headers", accelerator.headers, "names of files", wrong)
     if not headers:
         raise wrong("headers is empty; name the driver's headers that declare what 'lower' calls")

@@ -113,24 +113,12 @@ def engine_options(
         if words:
             raise AcceleratorError(f"{words[0]} is about accelerators, and none is given; add --accelerator NAME|PATH")
         return EngineOptions([], Wishes(), False, allow_none, ())
-    from uaccel.accelerator import load_accelerators
+    from uaccel.accelerator import load_accelerators, planning_for
 
     base = read_wishes(engines) if engines is not None else Wishes()
     wishes = base.and_also(choose.value if choose else "", pins or (), forbidden or ())
-    found = _planning_for(objective.value, load_accelerators(accelerators))
+    found = planning_for(objective.value, load_accelerators(accelerators))
     return EngineOptions(found, wishes, fallback is Fallback.cpu, allow_none, tuple(words))
-
-
-def _planning_for(objective: str, accelerators: list[Accelerator]) -> list[Accelerator]:
-    """Those that can plan for something else than what they plan for anyway do."""
-    if objective == Objective.latency.value:
-        return accelerators
-    if all(accelerator.objective is None for accelerator in accelerators):
-        names = ", ".join(accelerator.name for accelerator in accelerators)
-        raise AcceleratorError(
-            f"--objective {objective}: {names} cannot plan for it; 'uaccel accelerators --json' tells which can"
-        )
-    return [a if a.objective is None else a.objective(objective) for a in accelerators]
 
 
 def _words(

@@ -71,16 +71,19 @@ class BoardUnderTest:
         expected: Values | None = None,
         *,
         accelerators: Sequence[str | Path] = (),
+        objective: str = "latency",
     ) -> Outcome:
         """Compile, build, flash and run a model, and compare what it computes.
 
         ``inputs``: without them the ramp. ``expected``: without it the exact meaning of the model. Where a byte
         differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went wrong.
         ``accelerators``: names, or :class:`~pathlib.Path` of their folders, the preferred one first.
+        ``objective``: what those that can plan for it save, ``latency`` or ``energy``.
         """
         __tracebackhide__ = True
         try:
-            return self._check(self._path(model), inputs, expected, accelerators)
+            product = self._workshop.product(self._path(model), self.board, accelerators, objective)
+            return self._check(product, self._path(model).name, inputs, expected)
         except UaccelError as error:
             if os.environ.get("UACCEL_DEBUG") == "1":
                 raise
@@ -88,21 +91,23 @@ class BoardUnderTest:
 
     @contextmanager
     def session(
-        self, model: str | Path, *, observe: bool = False, accelerators: Sequence[str | Path] = ()
+        self,
+        model: str | Path,
+        *,
+        observe: bool = False,
+        accelerators: Sequence[str | Path] = (),
+        objective: str = "latency",
     ) -> Iterator[Session]:
         """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
-        product = self._workshop.product(self._path(model), self.board, accelerators)
+        product = self._workshop.product(self._path(model), self.board, accelerators, objective)
         with self._session(product, observe=observe) as session:
             yield session
 
-    def _check(
-        self, path: Path, inputs: Values | None, expected: Values | None, accelerators: Sequence[str | Path]
-    ) -> Outcome:
+    def _check(self, product: Product, name: str, inputs: Values | None, expected: Values | None) -> Outcome:
         from uaccel.testing.check import check_product
 
-        product = self._workshop.product(path, self.board, accelerators)
         outcome = check_product(
-            product, path.name, self.name, inputs, expected, lambda observe: self._session(product, observe=observe)
+            product, name, self.name, inputs, expected, lambda observe: self._session(product, observe=observe)
         )
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:

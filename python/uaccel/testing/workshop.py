@@ -58,28 +58,30 @@ class Workshop:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._products: dict[tuple[bytes, str, Path, tuple[str, ...]], Product] = {}
+        self._products: dict[tuple[object, ...], Product] = {}
         self._meanings: dict[bytes, Meaning] = {}
 
-    def product(self, model: Path, board: Board, accelerators: Sequence[str | Path] = ()) -> Product:
+    def product(
+        self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
+    ) -> Product:
         """The same as long as the file's content is. ``accelerators`` by name, or by the path of their folders."""
         try:
             digest = hashlib.sha256(model.read_bytes()).digest()
         except OSError as error:
             raise ModelError(f"cannot read {model}: {error.strerror}") from error
         names = tuple(str(name.resolve()) if isinstance(name, Path) else name for name in accelerators)
-        key = digest, model.name, board.file, names
+        key = digest, model.name, board.file, names, objective
         if key not in self._products:
-            self._products[key] = self._make(model, board, digest, names)
+            self._products[key] = self._make(model, board, digest, names, objective)
         return self._products[key]
 
-    def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str]) -> Product:
-        from uaccel.accelerator import load_accelerators
+    def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> Product:
+        from uaccel.accelerator import load_accelerators, planning_for
         from uaccel.execute import archive_of
         from uaccel.pipeline import compile_model
         from uaccel.project.create import create_project
 
-        accelerators = load_accelerators(names)
+        accelerators = planning_for(objective, load_accelerators(names))
         compiled = compile_model(model, board=board.name, board_file=board.file.name, accelerators=accelerators)
         _require_offload(compiled, accelerators)
         project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
