@@ -210,6 +210,8 @@ FIELDS = [
     ("before_partition", "run", "before_partition is <function run at "),
     ("on_region", "[5]", "on_region holds 5; wanted passes, which take a module and return one"),
     ("after_lowering", "'x'", "after_lowering is 'x'; wanted a list of passes"),
+    ("objective", "'energy'", "objective is 'energy'; wanted a function that takes 'latency' or 'energy'"),
+    ("base", "'/'", "base is '/'; wanted the absolute path of the folder whose C files it shares"),
     ("folder", "'x'", "folder is 'x'; wanted a pathlib.Path, or nothing: the file's own folder"),
 ]  # fmt: skip
 
