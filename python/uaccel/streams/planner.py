@@ -13,14 +13,18 @@ from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.residency import Life, Residents, choose_residents, lives
 from uaccel.streams.search import Question, best
-from uaccel.streams.tiling import Tiling, input_bytes, output_bytes, typical_part
+from uaccel.streams.tiling import Tiling, count, input_bytes, output_bytes, typical_part
 from uaccel.streams.timeline import Timeline, timeline
 from uaccel.streams.tokens import Synchronised
 
 ALIGNMENT = 16
 """Of tensors in scratch memory."""
+FEW = 40
+"""Layers of a region in which all are neighbours of each other."""
+BEFORE, BEHIND = 2, 3
+"""In larger ones so many are, before and behind."""
 LONGEST = 400
-"""Commands of a region whose layers' tilings are still tried against each other."""
+"""Parts of all of them that are still tried."""
 
 
 @dataclass(frozen=True)
@@ -121,19 +125,29 @@ def emitted(
 def refined(
     machine: Machine, choices: Sequence[Sequence[Decided]], homes: Mapping[str, Home], objective: str
 ) -> list[Decided]:
-    """What is best alone need not be best among others, since what comes next loads already: try the next best ones."""
-    decided = [some[0] for some in choices]
-    emitter = emitted(machine, decided, homes)
-    least = emitter.cost().key(objective)
-    if len(emitter.commands) > LONGEST:
-        return decided
+    """What is best alone need not be best among others, since what comes next loads already: try the next best ones,
+    each among its neighbours. Large regions are planned in time by their number of layers."""
+    first = [some[0] for some in choices]
+    decided = list(first)
     for number, some in enumerate(choices):
-        for other in some[1:]:
-            tried = [*decided[:number], other, *decided[number + 1 :]]
-            cost = emitted(machine, tried, homes).cost().key(objective)
-            if cost < least:
-                decided, least = tried, cost
-    return decided
+        begin, end = (0, len(choices)) if len(choices) <= FEW else (max(0, number - BEFORE), number + BEHIND + 1)
+        around = (decided[begin:number], decided[number + 1 : end])
+        if sum(count(other.layer, other.tiling) for other in decided[begin:end]) <= LONGEST:
+            decided[number] = _best_among(machine, some, around, homes, objective)
+    costs = [emitted(machine, found, homes).cost().key(objective) for found in (decided, first)]
+    return decided if costs[0] <= costs[1] else first
+
+
+def _best_among(
+    machine: Machine,
+    choices: Sequence[Decided],
+    around: tuple[Sequence[Decided], Sequence[Decided]],
+    homes: Mapping[str, Home],
+    objective: str,
+) -> Decided:
+    before, behind = around
+    costs = [emitted(machine, [*before, some, *behind], homes).cost().key(objective) for some in choices]
+    return choices[costs.index(min(costs))]
 
 
 def _homes(

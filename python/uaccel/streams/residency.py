@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from uaccel.memory import Block, plan
 from uaccel.streams.layer import Layer
@@ -53,31 +54,44 @@ def choose_residents(machine: Machine, layers: Sequence[Layer], alive: Sequence[
     """Small ones first, as long as ``reserve`` bytes are left for layers some tensor of which passes through in pieces,
     or as many as their smallest pieces need."""
     size, alignment = machine.activations.bytes, machine.activations.alignment
-    chosen: list[Life] = []
-    placed: Mapping[str, int] = {}
-    for life in sorted(alive, key=lambda life: (life.bytes, life.first)):
-        names = {other.name for other in (*chosen, life)}
-        blocks = [Block(other.name, other.bytes, other.first, other.last, alignment) for other in (*chosen, life)]
-        for number, layer in enumerate(layers):
-            pieces = _pieces(machine, layer, names, reserve)
+    smallest = [_smallest(machine, layer) for layer in layers]
+    ordered = sorted(alive, key=lambda life: (life.bytes, life.first))
+
+    def placed(lives: Sequence[Life]) -> Mapping[str, int] | None:
+        """Addresses, where they fit with all pieces of what does not stay."""
+        names = {life.name for life in lives}
+        blocks = [Block(life.name, life.bytes, life.first, life.last, alignment) for life in lives]
+        for number, sizes in enumerate(smallest):
+            streaming = [size for name, size in sizes if name not in names]
+            pieces = max(reserve, sum(streaming)) if streaming else 0
             blocks += [Block(f"pieces {number}", pieces, number, number, alignment)] if pieces else []
         if _peak(blocks, len(layers)) > size:
-            continue
-        offsets = plan(blocks)
-        if offsets.size <= size:
-            chosen.append(life)
-            placed = offsets.offsets
-    return Residents({life.name: placed[life.name] for life in chosen}, {life.name: life for life in chosen}, size)
+            return None
+        planned = plan(blocks)
+        return planned.offsets if planned.size <= size else None
+
+    chosen, addresses = ordered, placed(ordered)
+    if addresses is None:
+        chosen, addresses = [], {}
+        for life in ordered:
+            more = placed([*chosen, life])
+            if more is not None:
+                chosen, addresses = [*chosen, life], more
+    return Residents({life.name: addresses[life.name] for life in chosen}, {life.name: life for life in chosen}, size)
 
 
-def _pieces(machine: Machine, layer: Layer, residents: set[str], reserve: int) -> int:
-    """What to leave for pieces of what does not stay: enough for the smallest ones."""
+def _smallest(machine: Machine, layer: Layer) -> list[tuple[str, int]]:
+    """Each tensor of a layer, and what the smallest piece of it takes."""
     tiling = Tiling(1, 1, 1, layer.steps, False, False)
     alignment = machine.activations.alignment
-    sizes = [input_bytes(layer, i, tiling) for i, name in enumerate(layer.inputs) if name not in residents]
-    sizes += [output_bytes(layer, tiling)] if layer.output not in residents else []
-    return max(reserve, sum(size + -size % alignment for size in sizes)) if sizes else 0
+    sizes = [(name, input_bytes(layer, index, tiling)) for index, name in enumerate(layer.inputs)]
+    sizes.append((layer.output, output_bytes(layer, tiling)))
+    return [(name, size + -size % alignment) for name, size in sizes]
 
 
 def _peak(blocks: Sequence[Block], steps: int) -> int:
-    return max(sum(b.size for b in blocks if b.first <= step <= b.last) for step in range(steps))
+    changes = [0] * (steps + 1)
+    for block in blocks:
+        changes[block.first] += block.size
+        changes[block.last + 1] -= block.size
+    return max(accumulate(changes))
