@@ -154,8 +154,10 @@ static int32_t run(const uint8_t *stream, uint32_t bytes, uint32_t layers)
     uaccel_hal_clean(stream, bytes);
     uaccel_hal_write32(npu, NPU_COMMANDS_AT, uaccel_hal_address(stream) + HEADER_BYTES);
     uaccel_hal_write32(npu, NPU_LENGTH_AT, bytes - HEADER_BYTES);
+    uaccel_hal_write32(npu, NPU_INTERRUPT_AT, NPU_INTERRUPT_ENABLE | NPU_INTERRUPT_PENDING); /* it may end a sleep */
     uaccel_hal_write32(npu, NPU_CONTROL_AT, NPU_START);
     const int32_t waited = uaccel_hal_wait(npu, NPU_STATUS_AT, NPU_DONE, NPU_DONE, polls);
+    uaccel_hal_write32(npu, NPU_INTERRUPT_AT, NPU_INTERRUPT_PENDING);
     see_results();
     if (waited != UACCEL_ACCELERATOR_OK) {
         return waited;

@@ -17,6 +17,7 @@ enum {
     NPU_LENGTH_AT = 0x2C,
     NPU_CYCLES_AT = 0x30, /* this read holds the upper half, behind it, until it is read */
     NPU_CYCLES_HIGH_AT = 0x34,
+    NPU_INTERRUPT_AT = 0x44,
     NPU_PLACE_AT = 0x48, /* which place the next two are about */
     NPU_BASE_AT = 0x4C,
     NPU_LIMIT_AT = 0x50
@@ -24,6 +25,8 @@ enum {
 
 enum { NPU_START = 1 };
 enum { NPU_DONE = 1, NPU_FAILED = 2 }; /* done however a stream ends */
+
+enum { NPU_INTERRUPT_ENABLE = 1, NPU_INTERRUPT_PENDING = 2 }; /* a write of pending takes it back */
 
 enum { NPU_ERROR_STREAM = 1, NPU_ERROR_BUS = 6 };
 
