@@ -33,14 +33,14 @@ class Figures:
 
 
 FIGURES = {
-    "gesture": Figures(696, 1068),
-    "ad": Figures(36833, 747),
-    "kws": Figures(12973, 1350, 0.35),
-    "ic": Figures(49791, 1251, 0.60),
-    "vww": Figures(46690, 956, 0.35),
-    "sww": Figures(7962, 1012, 0.35),
+    "gesture": Figures(696, 1132),
+    "ad": Figures(36833, 775),
+    "kws": Figures(12973, 1379, 0.35),
+    "ic": Figures(49791, 1280, 0.60),
+    "vww": Figures(46690, 985, 0.35),
+    "sww": Figures(7962, 1041, 0.35),
 }
-CPU_ONLY = {"ad": 1_376_660, "kws": 18_961_361, "ic": 71_055_762, "vww": 52_937_553}
+CPU_ONLY = {"ad": 1_376_660, "kws": 18_961_361, "ic": 71_055_762, "vww": 52_899_464, "sww": 4_702_230}
 """Instructions on mps2_an386 without an accelerator."""
 QUICK = ("gesture", "kws")
 
