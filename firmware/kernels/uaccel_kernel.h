@@ -1,7 +1,8 @@
 /* What every kernel header needs: fixed-width types and how a kernel is declared.
  *
- * A kernel is a function over a constant parameter structure. It is always inlined into the layer that
- * calls it, so that the compiler sees shapes, strides and zero points as constants, folds them and unrolls.
+ * A kernel is a function over a constant parameter structure. It is inlined into the layer that calls it, so that
+ * the compiler sees shapes, strides and zero points as constants, folds them and unrolls; or it is compiled once and
+ * shared, where its inner loops are written by hand.
  * A layer is never inlined: many loop nests in one function cost it registers, and so each layer takes the same
  * instructions whatever stands beside it, observed or not. */
 #ifndef UACCEL_KERNEL_H
@@ -27,7 +28,10 @@
 #define UACCEL_LAYER static __attribute__((noinline))
 #endif
 #define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
+/* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
+#define UACCEL_SHARED static __attribute__((noinline, unused))
 #else
+#define UACCEL_SHARED static
 #define UACCEL_KERNEL static inline
 #define UACCEL_LAYER static
 #define UACCEL_ALIGNED(bytes)

@@ -18,6 +18,7 @@ from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, c_identifier
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.simplify import simplify
+from uaccel.variants import PORTABLE, Target
 
 Progress = Callable[[str], None]
 
@@ -53,6 +54,7 @@ def compile_model(
     *,
     board: str,
     board_file: str = "",
+    target: Target = PORTABLE,
     name: str = "",
     options: EmitOptions | None = None,
     accelerators: Sequence[Accelerator] = (),
@@ -63,6 +65,7 @@ def compile_model(
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
 
+    ``target`` is the board's CPU: its kernels may use what that has.
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
     accelerators: it takes them to generate the same again.
@@ -78,7 +81,7 @@ def compile_model(
     partitioned = partition(model, accelerators, wishes or Wishes())
     stages |= partitioned.stages
     progress("lower")
-    program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback)
+    program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, target=target)
     progress("plan memory")
     placement = place(program)
     progress("emit C")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.board import Board, load_board
+from uaccel.board.target import target_of
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -81,6 +82,7 @@ def compile_command(
             model,
             board=target.name,
             board_file=Path(board).name,
+            target=target_of(target),
             name=name,
             options=options,
             progress=step,

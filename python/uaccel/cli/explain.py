@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from uaccel.board import load_board
+from uaccel.board.target import target_of
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -56,7 +57,12 @@ def explain_command(
         from uaccel.pipeline import compile_model
 
         compiled = compile_model(
-            model, board=target.name, board_file=Path(board).name, progress=step, **engine.arguments()
+            model,
+            board=target.name,
+            board_file=Path(board).name,
+            target=target_of(target),
+            progress=step,
+            **engine.arguments(),
         )
     report = explain(compiled)
     emit(report, as_json, lambda console: _show(console, report))

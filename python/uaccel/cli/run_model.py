@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
+from uaccel.board.target import target_of
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
@@ -48,6 +49,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             job.model,
             board=job.board.name,
             board_file=job.board_file,
+            target=target_of(job.board),
             name=job.name,
             progress=step,
             **job.engines.arguments(),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
+from uaccel.board.target import target_of
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_trace import OPTION, recorded, write_trace
 from uaccel.cli.verdict import judged, show_verified
@@ -100,7 +101,14 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
     from uaccel.project.create import create_from_archive
     from uaccel.project.flash import flash_any
 
-    compiled = compile_model(job.model, board=job.board.name, board_file=job.board_file, name=job.name, progress=step)
+    compiled = compile_model(
+        job.model,
+        board=job.board.name,
+        board_file=job.board_file,
+        target=target_of(job.board),
+        name=job.name,
+        progress=step,
+    )
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         archive = Path(temporary) / "model.tar"
         write_archive(archive, archive_of(compiled))

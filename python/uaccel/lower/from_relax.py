@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,14 @@ from uaccel.tvm_api import (
     main_result,
     relax,
 )
+from uaccel.variants import PORTABLE, Target, candidates
 
 Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
 
 
-def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False) -> Program:
-    """The program; with ``cpu_fallback`` the CPU computes what an accelerator fails at."""
-    return after_lowering(_Lowering(partitioned, name, cpu_fallback).program(), partitioned.accelerators)
+def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False, target: Target = PORTABLE) -> Program:
+    """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at."""
+    return after_lowering(_Lowering(partitioned, name, cpu_fallback, target).program(), partitioned.accelerators)
 
 
 @dataclass
@@ -50,12 +52,13 @@ class _Step:
 
 
 class _Lowering:
-    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool) -> None:
+    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool, target: Target) -> None:
         self.partitioned = partitioned
         self.model = partitioned.model
         self.reasons = {decision.layer: decision.reason for decision in partitioned.decisions}
         self.name = name
         self.cpu_fallback = cpu_fallback
+        self.target = target
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
@@ -116,7 +119,7 @@ class _Lowering:
         if is_region_call(expr):
             self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
-            step = choose(expr, operands, infos, f"{self.name}_{layer_name}")
+            step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.target)
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
             self._append(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
@@ -128,7 +131,8 @@ class _Lowering:
         step = engine_step(call, self.partitioned.origins, self.reasons)
         otherwise: tuple[Kernel | None, Definition | None] = (None, None)
         if self.cpu_fallback:
-            otherwise = on_cpu(self.model.module[function], _kernel_of, f"{self.name}_{name}_on_cpu")
+            kernel_of = partial(_kernel_of, self.target)
+            otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
         self.layers.append(
             Layer(
                 index=len(self.layers),
@@ -245,11 +249,13 @@ def as_operand(argument: Any) -> Operand:
     return Operand(TensorInfo(tuple(argument.shape), str(argument.dtype)), argument)
 
 
-def choose(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...], symbol: str) -> _Step:
+def choose(
+    call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...], symbol: str, target: Target = PORTABLE
+) -> _Step:
     """The first kernel that fits; where none does, C from TVM's own lowering."""
     operator = operator_of(call)
     if operator is not None:
-        return _integer_step(operator, call, operands, outputs, symbol)
+        return _integer_step(operator, call, operands, outputs, symbol, target)
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
@@ -257,10 +263,12 @@ def choose(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, 
     return _fallback_step(op, call, operands, symbol)
 
 
-def _kernel_of(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition | None]:
+def _kernel_of(
+    target: Target, call: Any, operands: tuple[Operand, ...], symbol: str
+) -> tuple[Kernel, Definition | None]:
     fields = getattr(call.ty, "fields", None)
     outputs = (type_info(call.ty),) if fields is None else tuple(type_info(field) for field in fields)
-    step = choose(call, operands, outputs, symbol)
+    step = choose(call, operands, outputs, symbol, target)
     return step.kernel, step.definition
 
 
@@ -270,9 +278,10 @@ def _integer_step(
     operands: tuple[Operand, ...],
     outputs: tuple[TensorInfo, ...],
     symbol: str,
+    target: Target,
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
-    macs, kernels = operator.macs(site), operator.kernels(site)
+    macs, kernels = operator.macs(site), candidates(operator, site, target)
     if not kernels:
         return _fallback_step(operator.name, call, operands, symbol, macs)
     return _Step(operator.name, kernels[0], _describe(kernels[0]), macs)

@@ -72,8 +72,9 @@ class KernelCall:
 class Kernel:
     """One way to compute a layer.
 
-    ``variant`` names the family of the kernels ("portable", later "arm_dsp", ...). ``inplace`` lists the inputs
-    whose bytes output 0 may overwrite. ``view`` says that output 0 is input 0 under another shape.
+    ``variant`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
+    CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite. ``view`` says that output 0 is input 0 under
+    another shape.
     """
 
     variant: str
@@ -82,6 +83,7 @@ class Kernel:
     inplace: tuple[int, ...] = ()
     view: bool = False
     notes: tuple[str, ...] = field(default=())
+    requires: tuple[str, ...] = field(default=())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
+from uaccel.board.target import target_of
 from uaccel.errors import AcceleratorError, ModelError
 
 if TYPE_CHECKING:
@@ -82,7 +83,13 @@ class Workshop:
         from uaccel.project.create import create_project
 
         accelerators = planning_for(objective, load_accelerators(names))
-        compiled = compile_model(model, board=board.name, board_file=board.file.name, accelerators=accelerators)
+        compiled = compile_model(
+            model,
+            board=board.name,
+            board_file=board.file.name,
+            target=target_of(board),
+            accelerators=accelerators,
+        )
         _require_offload(compiled, accelerators)
         project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
         create_project(archive_of(compiled), board, project)

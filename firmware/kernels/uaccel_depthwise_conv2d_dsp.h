@@ -1,0 +1,69 @@
+/* Depthwise convolution for Arm's DSP extension: int8, one output channel an input channel, a multiple of four.
+ *
+ * Of each output pixel the addresses of the pixels under its window are listed, and then four channels at a time run
+ * over the list. What lies outside is a pixel of zero points. */
+#ifndef UACCEL_DEPTHWISE_CONV2D_DSP_H
+#define UACCEL_DEPTHWISE_CONV2D_DSP_H
+
+#include "uaccel_dsp.h"
+
+struct uaccel_depthwise_conv2d_dsp {
+    uaccel_index batch, in_height, in_width, channels;
+    uaccel_index out_height, out_width;
+    uaccel_index kernel_height, kernel_width;
+    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
+    uaccel_index pad_top, pad_left;
+    int32_t input_zero_point;
+    uaccel_index taps;       /* those of the window, filled up to a multiple of three */
+    uaccel_index quad_words; /* words of the stream for four channels */
+    struct uaccel_dsp_finish finish;
+};
+
+/* The addresses of the pixels under a window; `outside` for those that there are not. */
+UACCEL_KERNEL void uaccel_depthwise_dsp_list(const struct uaccel_depthwise_conv2d_dsp *p, const int8_t *input,
+                                             uaccel_index top, uaccel_index left, const int8_t *outside,
+                                             const int8_t **taps)
+{
+    const uaccel_index row = p->in_width * p->channels, step = p->dilation_width * p->channels;
+    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->dilation_height;
+        const bool inside = y >= 0 && y < p->in_height;
+        const int8_t *pixel = input + y * row + left * p->channels;
+        uaccel_index x = left;
+        for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
+            *taps++ = inside && (uint32_t)x < (uint32_t)p->in_width ? pixel : outside;
+            pixel += step;
+            x += p->dilation_width;
+        }
+    }
+}
+
+/* scratch: an address a tap, and a pixel. */
+UACCEL_SHARED void uaccel_depthwise_conv2d_dsp_s8(const struct uaccel_depthwise_conv2d_dsp *p, const int8_t *input,
+                                                  const int32_t *stream, int8_t *output, void *scratch)
+{
+    const int8_t **taps = scratch;
+    int8_t *outside = (int8_t *)(taps + p->taps);
+    memset(outside, p->input_zero_point, (size_t)p->channels);
+    for (uaccel_index tap = 0; tap < p->taps; ++tap) {
+        taps[tap] = outside;
+    }
+    for (uaccel_index n = 0; n < p->batch; ++n) {
+        for (uaccel_index y = 0; y < p->out_height; ++y) {
+            for (uaccel_index x = 0; x < p->out_width; ++x) {
+                uaccel_depthwise_dsp_list(p, input, y * p->stride_height - p->pad_top,
+                                          x * p->stride_width - p->pad_left, outside, taps);
+                const int32_t *quad = stream;
+                for (uaccel_index channel = 0; channel < p->channels; channel += 4) {
+                    const uint32_t word = uaccel_dsp_depthwise(taps, taps + p->taps, quad, channel, &p->finish);
+                    memcpy(output, &word, 4);
+                    output += 4;
+                    quad += p->quad_words;
+                }
+            }
+        }
+        input += p->in_height * p->in_width * p->channels;
+    }
+}
+
+#endif

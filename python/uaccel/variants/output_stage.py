@@ -1,0 +1,79 @@
+"""The output stage of hand-written kernels: what it can compute exactly, and its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import folded_constants
+
+LARGEST_SHIFT: Final = 22
+"""The zero point, times 2^shift, stays within 30 bits."""
+SUM_LIMIT: Final = 1 << 30
+"""Sums are doubled in 32 bits."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputStage:
+    """Of each channel ``((sum * multiplier >> 31, rounded) + sign + offset) >> shift``, then clamped.
+
+    ``sign``: whether minus one is added to what is negative. Where the lower bound is the zero point or above it may be
+    left out, as it decides between two values of which neither survives.
+    """
+
+    bias: Ints
+    multiplier: Ints
+    offset: Ints
+    shift: Ints
+    sign: bool
+    clamp_min: int
+    clamp_max: int
+
+    @property
+    def clamps(self) -> bool:
+        """Whether the bounds are narrower than the type."""
+        return (self.clamp_min, self.clamp_max) != (-128, 127)
+
+    def parameters(self) -> dict[str, int]:
+        """The fields of ``struct uaccel_dsp_finish``."""
+        low, high = ((bound & 0xFF) * 0x01010101 for bound in (self.clamp_min, self.clamp_max))
+        return {
+            "finish.sign": int(self.sign),
+            "finish.clamp": int(self.clamps),
+            "finish.lowest": low,
+            "finish.highest": high,
+        }
+
+    def filled(self, channels: int) -> OutputStage:
+        """With channels of zeros behind the last one, ``channels`` in all."""
+        more = channels - len(self.bias)
+        arrays = [np.pad(a, (0, more)) for a in (self.bias, self.multiplier, self.offset, self.shift)]
+        return OutputStage(*arrays, self.sign, self.clamp_min, self.clamp_max)
+
+
+def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
+    """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+    if site.output.dtype != "int8" or weights.dtype != np.int8:
+        return None
+    attrs = site.attrs
+    bias = folded_constants(site, weights)[1].data.astype(np.int64)
+    multiplier, shift = (operand.value.astype(np.int64) for operand in site.operands[3:5])
+    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
+    sign = bool(attrs.clamp_min < attrs.output_zero_point)
+    right = -shift
+    exact = (
+        reach.max(initial=0) < SUM_LIMIT
+        and right.min(initial=1) >= (1 if sign else 0)
+        and right.max(initial=0) <= LARGEST_SHIFT
+    )
+    if not exact:
+        return None
+    half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
+    offset = half + (attrs.output_zero_point << right)
+    return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
