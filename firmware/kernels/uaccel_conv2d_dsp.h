@@ -37,38 +37,78 @@ UACCEL_SHARED void uaccel_conv2d_dsp_stage(const struct uaccel_conv2d_dsp *p, co
     }
 }
 
-/* The windows of output pixels `first` and `second`, widened; where they end. */
-UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp *p, const int8_t *input,
-                                                 uaccel_index first, uaccel_index second, int16_t *patches)
+/* The row and the column at which the window of an output pixel begins, and the pixel's column. */
+struct uaccel_conv2d_dsp_window {
+    uaccel_index top, left, x;
+};
+
+UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, struct uaccel_conv2d_dsp_window *w)
 {
-    const uaccel_index top1 = first / p->out_width * p->stride_height - p->pad_top;
-    const uaccel_index left1 = first % p->out_width * p->stride_width - p->pad_left;
-    const uaccel_index top2 = second / p->out_width * p->stride_height - p->pad_top;
-    const uaccel_index left2 = second % p->out_width * p->stride_width - p->pad_left;
-    const uaccel_index words = (p->kernel_width * p->in_channels + 3) >> 2;
-    const uaccel_index reach = (p->kernel_height - 1) * p->dilation_height;
-    const uaccel_index lowest = top1 < top2 ? top1 : top2;
-    const uaccel_index leftmost = left1 < left2 ? left1 : left2;
-    const uaccel_index rightmost = left1 < left2 ? left2 : left1;
-    const uaccel_index size = p->in_height * p->in_width * p->in_channels;
+    w->left += p->stride_width;
+    if (++w->x == p->out_width) {
+        w->x = 0;
+        w->left = -p->pad_left;
+        w->top += p->stride_height;
+    }
+}
+
+/* Where a window's pixels lie; NULL where some lie outside, or its words reach beyond the input. */
+UACCEL_KERNEL const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_dsp *p, const int8_t *input,
+                                                    const struct uaccel_conv2d_dsp_window *w)
+{
     const uaccel_index row = p->in_width * p->in_channels;
-    const uaccel_index end = (top2 + reach) * row + rightmost * p->in_channels + words * 4;
-    if (lowest >= 0 && top2 + reach < p->in_height && leftmost >= 0 && rightmost + p->kernel_width <= p->in_width &&
-        end <= size) {
-        const int8_t *a = input + top1 * row + left1 * p->in_channels;
-        const int8_t *b = input + top2 * row + left2 * p->in_channels;
+    const uaccel_index bottom = w->top + (p->kernel_height - 1) * p->dilation_height;
+    const uaccel_index run = (p->kernel_width * p->in_channels + 3) & ~3;
+    const bool inside =
+        w->top >= 0 && w->left >= 0 && bottom < p->in_height && w->left + p->kernel_width <= p->in_width;
+    if (!inside || bottom * row + w->left * p->in_channels + run > p->in_height * row) {
+        return NULL;
+    }
+    return input + w->top * row + w->left * p->in_channels;
+}
+
+/* Both windows, widened; where they end. */
+UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp *p, const int8_t *input,
+                                                 const struct uaccel_conv2d_dsp_window *first,
+                                                 const struct uaccel_conv2d_dsp_window *second, int16_t *patches)
+{
+    const uaccel_index words = (p->kernel_width * p->in_channels + 3) >> 2;
+    const int8_t *a = uaccel_conv2d_dsp_place(p, input, first);
+    const int8_t *b = uaccel_conv2d_dsp_place(p, input, second);
+    if (a != NULL && b != NULL) {
+        const uaccel_index step = p->dilation_height * p->in_width * p->in_channels;
         for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-            patches = uaccel_dsp_widen(patches, a, b, words);
-            a += p->dilation_height * row;
-            b += p->dilation_height * row;
+            patches = uaccel_dsp_widen(patches, a + ky * step, b + ky * step, words);
         }
         return patches;
     }
     const uaccel_index bytes = words * 4 * p->kernel_height;
-    int8_t *stage = (int8_t *)(patches + 4 * p->kernel_height * words * 2);
-    uaccel_conv2d_dsp_stage(p, input, top1, left1, stage);
-    uaccel_conv2d_dsp_stage(p, input, top2, left2, stage + bytes);
+    int8_t *stage = (int8_t *)(patches + bytes * 2);
+    uaccel_conv2d_dsp_stage(p, input, first->top, first->left, stage);
+    uaccel_conv2d_dsp_stage(p, input, second->top, second->left, stage + bytes);
     return uaccel_dsp_widen(patches, stage, stage + bytes, bytes >> 2);
+}
+
+/* All output channels of two pixels; the second may be the first again. */
+UACCEL_KERNEL void uaccel_conv2d_dsp_channels(const struct uaccel_conv2d_dsp *p, const int32_t *stream,
+                                              struct uaccel_dsp_job *job)
+{
+    const uaccel_index rest = p->out_channels & 3;
+    if (p->out_channels >= 4) {
+        job->quads = p->out_channels >> 2;
+        uaccel_dsp_2x4(job, stream);
+    }
+    if (rest > 0) {
+        int8_t last[8], *first = job->first, *second = job->second;
+        job->first = last;
+        job->second = last + 4;
+        job->quads = 1;
+        uaccel_dsp_2x4(job, stream + (p->out_channels >> 2) * p->quad_words);
+        for (uaccel_index i = 0; i < rest; ++i) {
+            first[i] = last[i];
+            second[i] = last[4 + i];
+        }
+    }
 }
 
 /* scratch: for each byte of a window, filled up, four bytes; and two where there are borders or runs that end amid a
@@ -78,20 +118,20 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s8(const struct uaccel_conv2d_dsp *p, const
 {
     const uaccel_index pixels = p->out_height * p->out_width;
     for (uaccel_index n = 0; n < p->batch; ++n) {
+        struct uaccel_conv2d_dsp_window first = {-p->pad_top, -p->pad_left, 0}, second = first;
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             const bool both = pixel + 1 < pixels;
-            const int16_t *end = uaccel_conv2d_dsp_patches(p, input, pixel, both ? pixel + 1 : pixel, scratch);
-            const int32_t *quad = stream;
-            for (uaccel_index channel = 0; channel < p->out_channels; channel += 4) {
-                const uint64_t result = uaccel_dsp_2x4(scratch, end, quad, &p->finish);
-                uaccel_dsp_store(output, (uint32_t)result, p->out_channels - channel);
-                if (both) {
-                    uaccel_dsp_store(output + p->out_channels, (uint32_t)(result >> 32), p->out_channels - channel);
-                }
-                output += 4;
-                quad += p->quad_words;
+            if (both) {
+                uaccel_conv2d_dsp_next(p, &second);
             }
-            output += (both ? 2 : 1) * p->out_channels - ((p->out_channels + 3) & ~3);
+            const int16_t *end = uaccel_conv2d_dsp_patches(p, input, &first, &second, scratch);
+            struct uaccel_dsp_job job = {
+                scratch, end, &p->finish, output, both ? output + p->out_channels : output, 0,
+            };
+            uaccel_conv2d_dsp_channels(p, stream, &job);
+            output += (both ? 2 : 1) * p->out_channels;
+            uaccel_conv2d_dsp_next(p, &second);
+            first = second;
         }
         input += p->in_height * p->in_width * p->in_channels;
     }

@@ -23,19 +23,22 @@ struct uaccel_dsp_finish {
     uint32_t lowest, highest; /* the bounds, in each byte */
 };
 
-/* Rounds sums that come doubled, in \a and \b, with the constants of one channel. Uses r2, r3, r12. */
+/* uaccel_round: sums that come doubled, with the constants of one channel. Uses r2, r3, r12. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
     ".macro uaccel_round2 a, b, sign\n"                                                                              \
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
+    ".if \\sign\n"                                                                                                   \
     "smmulr \\a, \\a, r2\n"                                                                                          \
     "smmulr \\b, \\b, r2\n"                                                                                          \
-    ".if \\sign\n"                                                                                                   \
     "add \\a, \\a, \\a, asr #31\n"                                                                                   \
     "add \\b, \\b, \\b, asr #31\n"                                                                                   \
-    ".endif\n"                                                                                                       \
     "add \\a, \\a, r3\n"                                                                                             \
     "add \\b, \\b, r3\n"                                                                                             \
+    ".else\n"                                                                                                        \
+    "smmlar \\a, \\a, r2, r3\n"                                                                                      \
+    "smmlar \\b, \\b, r2, r3\n"                                                                                      \
+    ".endif\n"                                                                                                       \
     "asr \\a, \\a, r12\n"                                                                                            \
     "asr \\b, \\b, r12\n"                                                                                            \
     "ssat \\a, #8, \\a\n"                                                                                            \
@@ -43,11 +46,13 @@ struct uaccel_dsp_finish {
     ".endm\n"                                                                                                        \
     ".macro uaccel_round1 a, sign\n"                                                                                 \
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
-    "smmulr \\a, \\a, r2\n"                                                                                          \
     ".if \\sign\n"                                                                                                   \
+    "smmulr \\a, \\a, r2\n"                                                                                          \
     "add \\a, \\a, \\a, asr #31\n"                                                                                   \
-    ".endif\n"                                                                                                       \
     "add \\a, \\a, r3\n"                                                                                             \
+    ".else\n"                                                                                                        \
+    "smmlar \\a, \\a, r2, r3\n"                                                                                      \
+    ".endif\n"                                                                                                       \
     "asr \\a, \\a, r12\n"                                                                                            \
     "ssat \\a, #8, \\a\n"                                                                                            \
     ".endm\n"                                                                                                        \
@@ -101,12 +106,18 @@ UACCEL_DSP_ASSEMBLY int16_t *uaccel_dsp_widen(int16_t *target, const int8_t *a, 
             "bx lr\n");
 }
 
-/* Four output channels of two pixels: of the first in the lower word of the result, of the second in the upper one.
- *
- * patches..end: both pixels' inputs as uaccel_dsp_widen leaves them. stream: of two channel pairs S and B at the
- * start, for each two inputs a word of each pair, and of each channel the constants of its output stage. */
-UACCEL_DSP_ASSEMBLY uint64_t uaccel_dsp_2x4(const int16_t *patches, const int16_t *end, const int32_t *stream,
-                                            const struct uaccel_dsp_finish *finish)
+/* What uaccel_dsp_2x4 works on; it counts in the last three. */
+struct uaccel_dsp_job {
+    const int16_t *patches; /* both pixels' inputs as uaccel_dsp_widen leaves them */
+    const int16_t *end;
+    const struct uaccel_dsp_finish *finish;
+    int8_t *first, *second; /* the pixels' results */
+    uaccel_index quads;     /* how many times four channels: one at least */
+};
+
+/* Two pixels' output channels, by fours. stream, of each four: S and B of two pairs at the start, for each two inputs
+ * a word of each pair, and of each channel the constants of its output stage. */
+UACCEL_DSP_ASSEMBLY void uaccel_dsp_2x4(struct uaccel_dsp_job *job, const int32_t *stream)
 {
     __asm__(UACCEL_DSP_MACROS
             ".macro uaccel_step\n"
@@ -123,58 +134,67 @@ UACCEL_DSP_ASSEMBLY uint64_t uaccel_dsp_2x4(const int16_t *patches, const int16_
             "smlad r10, r2, lr, r10\n"
             "smlad r11, r3, lr, r11\n"
             ".endm\n"
-            "push {r1, r3, r4-r11, lr}\n"
-            "sub r12, r1, r0\n"
-            "and r12, r12, #63\n"
-            "sub r12, r1, r12\n" /* where whole rounds of eight steps end */
-            "mov r1, r2\n"
+            "push {r4-r11, lr}\n"
+            "ldmia r0, {r2, r3, r12}\n"
+            "sub lr, r3, r2\n"
+            "and lr, lr, #63\n"
+            "sub lr, r3, lr\n" /* where whole rounds of eight steps end */
+            "push {r0, r2, r3, r12, lr}\n"
+            "1: ldr r0, [sp, #4]\n"
             "ldmia r1!, {r4, r6, r8, r10}\n"
             "mov r5, r4\n"
             "mov r7, r6\n"
             "mov r9, r8\n"
             "mov r11, r10\n"
-            "push {r12}\n"
-            "b 2f\n"
-            "1: .rept 8\n"
+            "ldr r12, [sp, #16]\n"
+            "b 3f\n"
+            "2: .rept 8\n"
             "uaccel_step\n"
             ".endr\n"
-            "ldr r12, [sp]\n"
-            "2: cmp r0, r12\n"
-            "bne 1b\n"
-            "ldr r12, [sp, #4]\n"
-            "b 4f\n"
-            "3: uaccel_step\n"
-            "ldr r12, [sp, #4]\n"
-            "4: cmp r0, r12\n"
-            "bne 3b\n"
-            "ldr r0, [sp, #8]\n"
+            "ldr r12, [sp, #16]\n"
+            "3: cmp r0, r12\n"
+            "bne 2b\n"
+            "ldr r12, [sp, #8]\n"
+            "b 5f\n"
+            "4: uaccel_step\n"
+            "ldr r12, [sp, #8]\n"
+            "5: cmp r0, r12\n"
+            "bne 4b\n"
+            "ldr r0, [sp, #12]\n"
             "uaccel_part r4, r6\n"
             "uaccel_part r5, r7\n"
             "uaccel_part r8, r10\n"
             "uaccel_part r9, r11\n"
             "ldr r2, [r0]\n"
             "cmp r2, #0\n"
-            "beq 5f\n"
+            "beq 6f\n"
             "uaccel_round2 r4, r5, 1\n"
             "uaccel_round2 r6, r7, 1\n"
             "uaccel_round2 r8, r9, 1\n"
             "uaccel_round2 r10, r11, 1\n"
-            "b 6f\n"
-            "5: uaccel_round2 r4, r5, 0\n"
+            "b 7f\n"
+            "6: uaccel_round2 r4, r5, 0\n"
             "uaccel_round2 r6, r7, 0\n"
             "uaccel_round2 r8, r9, 0\n"
             "uaccel_round2 r10, r11, 0\n"
-            "6: uaccel_pack r4, r6, r8, r10\n"
+            "7: uaccel_pack r4, r6, r8, r10\n"
             "uaccel_pack r5, r7, r9, r11\n"
             "ldr r2, [r0, #4]\n"
             "cmp r2, #0\n"
-            "beq 7f\n"
+            "beq 8f\n"
             "ldrd r2, r3, [r0, #8]\n"
             "uaccel_clamp4 r4\n"
             "uaccel_clamp4 r5\n"
-            "7: mov r0, r4\n"
-            "mov r1, r5\n"
-            "add sp, #12\n"
+            "8: ldr r0, [sp]\n"
+            "ldrd r2, r3, [r0, #12]\n"
+            "str r4, [r2], #4\n"
+            "str r5, [r3], #4\n"
+            "strd r2, r3, [r0, #12]\n"
+            "ldr r2, [r0, #20]\n"
+            "subs r2, #1\n"
+            "str r2, [r0, #20]\n"
+            "bne 1b\n"
+            "add sp, #20\n"
             "pop {r4-r11, pc}\n"
             ".purgem uaccel_step\n" UACCEL_DSP_END_MACROS);
 }

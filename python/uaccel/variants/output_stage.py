@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import folded_constants
 
@@ -62,11 +63,14 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     if site.output.dtype != "int8" or weights.dtype != np.int8:
         return None
     attrs = site.attrs
+    multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
+    multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
     bias = folded_constants(site, weights)[1].data.astype(np.int64)
-    multiplier, shift = (operand.value.astype(np.int64) for operand in site.operands[3:5])
     reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
-    right = -shift
+    known = ~weights.any(axis=1) | (multiplier == 0)
+    values = _known_values(attrs, bias, multiplier, shift)
+    bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
     exact = (
         reach.max(initial=0) < SUM_LIMIT
         and right.min(initial=1) >= (1 if sign else 0)
@@ -75,5 +79,10 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     if not exact:
         return None
     half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
-    offset = half + (attrs.output_zero_point << right)
+    offset = np.where(known, 2 * values, half + (attrs.output_zero_point << right))
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
+
+
+def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
+    """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
+    return np.clip(multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
