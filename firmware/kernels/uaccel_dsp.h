@@ -14,6 +14,7 @@
 #if !defined(__ARM_FEATURE_DSP)
 #error "this model was compiled for a CPU with Arm's DSP extension; compile it again with --board and your board"
 #endif
+#include <arm_acle.h>
 
 /* The output stage. Of a channel the stream holds {multiplier, offset, shift}: offset is the rounding's half and the
  * zero point, both times 2^shift. */

@@ -18,15 +18,19 @@ from uaccel.variants.registry import offers
 
 REQUIRES: Final = ("dsp",)
 ADDRESS: Final = 4
-LARGEST_UNSHARED: Final = 16
-"""Units of a fully connected layer of few rows."""
+SMALL: Final = 1024
+"""Bytes of scratch that hardly ever matter."""
 
 
 def _kernel(
-    name: str, parameters: dict[str, ParameterValue], arguments: tuple[Argument, ...], scratch: int = 0
+    name: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
 ) -> Kernel:
     call = KernelCall(f"uaccel_{name}_dsp_s8", f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
-    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES)
+    return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
 
 
 @offers(Conv2d, REQUIRES)
@@ -108,6 +112,61 @@ def _many_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: Ou
 
 
 @offers(DepthwiseConv2d, REQUIRES)
+def depthwise_rows(site: Site[Any]) -> Kernel | None:
+    """3x3 windows: four channels at a time as planes of rows."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    channels, stride = weights.shape[2], attrs.strides[0]
+    stage = output_stage_of(site, weights.reshape(-1, channels).T)
+    regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
+    if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels % 4:
+        return None
+    out_height, out_width = site.output.shape[1:3]
+    pitch = (out_width + 1) // 2 * stride + 1
+    whole = ((out_height - 1) * stride + 3) * pitch
+    inplace = data.shape == site.output.shape and 16 * whole <= site.output.size
+    band = out_height if inplace else _band(out_height, stride, pitch, max(SMALL, data.size // 16))
+    plane = ((band - 1) * stride + 3) * pitch
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        "in_height": data.shape[1],
+        "in_width": data.shape[2],
+        "channels": channels,
+        "out_height": out_height,
+        "out_width": out_width,
+        "stride": stride,
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "band": band,
+        "pitch": pitch,
+        "plane": plane,
+        "sign": int(stage.sign),
+    }
+    arguments = (Input(0), Constant("stream", _row_stream(weights, stage)), Output(0), Scratch())
+    return _kernel("depthwise_rows", parameters, arguments, 16 * plane, (0,) if inplace else ())
+
+
+def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
+    """Output rows of which four planes' input takes ``limit`` bytes or a little less, one at least."""
+    band = (limit // (16 * pitch) - 3) // stride + 1
+    return min(rows, max(1, band))
+
+
+def _row_stream(weights: NDArray[Any], stage: OutputStage) -> NDArray[np.int32]:
+    """Of each channel: its sum at the start, twice; the output stage; of each row the weights (0, 1) and (1, 2)."""
+    rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
+    pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)
+    bias = 2 * stage.bias
+    start = np.stack([bias, bias, stage.multiplier, stage.offset, stage.shift], axis=1)
+    return joined(start, pairs.reshape(len(bias), -1))
+
+
+def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Words of two halves."""
+    return (low & 0xFFFF) | (high << 16)
+
+
+@offers(DepthwiseConv2d, REQUIRES)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     """Pixel by pixel, four channels at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -145,6 +204,5 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
 def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Of each four channels and each tap the weights of channels 0 and 2, and those of 1 and 3."""
     quads = taps.reshape(-1, 4, taps.shape[1])
-    even = (quads[:, 0] & 0xFFFF) | (quads[:, 2] << 16)
-    odd = (quads[:, 1] & 0xFFFF) | (quads[:, 3] << 16)
+    even, odd = _halves(quads[:, 0], quads[:, 2]), _halves(quads[:, 1], quads[:, 3])
     return np.stack([even, odd], axis=2).reshape(len(quads), -1)

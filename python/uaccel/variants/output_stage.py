@@ -66,11 +66,11 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
     multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
     bias = folded_constants(site, weights)[1].data.astype(np.int64)
-    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
     known = ~weights.any(axis=1) | (multiplier == 0)
     values = _known_values(attrs, bias, multiplier, shift)
     bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
+    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
     exact = (
         reach.max(initial=0) < SUM_LIMIT
         and right.min(initial=1) >= (1 if sign else 0)
@@ -85,4 +85,8 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
 
 def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
     """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
-    return np.clip(multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
+    return np.clip(
+        multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point,
+        attrs.clamp_min,
+        attrs.clamp_max,
+    )
