@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -53,9 +53,11 @@ class OutputStage:
 
     def filled(self, channels: int) -> OutputStage:
         """With channels of zeros behind the last one, ``channels`` in all."""
-        more = channels - len(self.bias)
-        arrays = [np.pad(a, (0, more)) for a in (self.bias, self.multiplier, self.offset, self.shift)]
-        return OutputStage(*arrays, self.sign, self.clamp_min, self.clamp_max)
+        more = (0, channels - len(self.bias))
+        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
+        return replace(
+            self, bias=bias, multiplier=multiplier, offset=np.pad(self.offset, more), shift=np.pad(self.shift, more)
+        )
 
 
 def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
@@ -85,8 +87,5 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
 
 def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
     """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
-    return np.clip(
-        multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point,
-        attrs.clamp_min,
-        attrs.clamp_max,
-    )
+    values: Ints = multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point
+    return values.clip(attrs.clamp_min, attrs.clamp_max)

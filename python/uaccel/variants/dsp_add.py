@@ -1,0 +1,69 @@
+"""Addition and subtraction for Arm's DSP extension."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uaccel.ops.add import Add, AddAttrs, Sub
+from uaccel.ops.base import Site
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue
+from uaccel.variants.output_stage import LARGEST_SHIFT
+from uaccel.variants.registry import offers
+
+REQUIRES: Final = ("dsp",)
+HALF: Final = 1 << 30
+LARGEST_RAISE: Final = 20
+"""A difference of two bytes, raised and doubled, stays within 30 bits."""
+
+
+@offers(Add, REQUIRES)
+def add(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, subtract=0)
+
+
+@offers(Sub, REQUIRES)
+def subtract(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, subtract=1)
+
+
+def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
+    attrs, output = site.attrs, site.output
+    one_shape = all(operand.info.elements == output.elements for operand in site.operands)
+    shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
+    exact = (
+        all(-LARGEST_SHIFT <= shift <= 0 for shift in shifts)
+        and attrs.output_shift < 0
+        and 1 <= attrs.left_shift <= LARGEST_RAISE
+    )
+    if output.dtype != "int8" or not one_shape or not exact:
+        return None
+    shift = -attrs.output_shift
+    parameters: dict[str, ParameterValue] = {
+        "elements": output.elements,
+        **_side("first", attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
+        **_side("second", attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
+        "multiplier": attrs.output_multiplier,
+        "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
+        "shift": shift,
+        "clamp_min": attrs.clamp_min,
+        "clamp_max": attrs.clamp_max,
+        "subtract": subtract,
+    }
+    arguments: list[Argument] = []
+    for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
+        arguments.append(Constant(role, operand.value) if index is None else Input(index))
+    call = KernelCall("uaccel_add_dsp_s8", "uaccel_add_dsp.h", "uaccel_add_dsp", parameters, (*arguments, Output(0)))
+    inplace = tuple(index for index in site.input_indices() if index is not None)
+    return Kernel("arm_dsp", (call,), inplace=inplace, requires=REQUIRES)
+
+
+def _side(name: str, left_shift: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
+    """The fields of ``struct uaccel_add_dsp_side``; the coarser input, whose multiplier is one half, is raised alone."""
+    halved = multiplier == HALF and shift == 0
+    raise_by = left_shift if halved else left_shift + 1
+    return {
+        f"{name}.shift": raise_by,
+        f"{name}.offset": -(zero_point << raise_by),
+        f"{name}.multiplier": 0 if halved else multiplier,
+        f"{name}.exponent": -shift,
+    }
