@@ -13,12 +13,12 @@ from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
+from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, c_identifier
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.simplify import simplify
-from uaccel.variants import PORTABLE, Target
 
 Progress = Callable[[str], None]
 
@@ -54,7 +54,7 @@ def compile_model(
     *,
     board: str,
     board_file: str = "",
-    target: Target = PORTABLE,
+    how: How = ANYHOW,
     name: str = "",
     options: EmitOptions | None = None,
     accelerators: Sequence[Accelerator] = (),
@@ -65,7 +65,7 @@ def compile_model(
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
 
-    ``target`` is the board's CPU: its kernels may use what that has.
+    ``how``: the board's CPU, whose features kernels may use, and who picks among kernels.
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
     accelerators: it takes them to generate the same again.
@@ -81,7 +81,7 @@ def compile_model(
     partitioned = partition(model, accelerators, wishes or Wishes())
     stages |= partitioned.stages
     progress("lower")
-    program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, target=target)
+    program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, how=how)
     progress("plan memory")
     placement = place(program)
     progress("emit C")

@@ -110,13 +110,20 @@ class Accelerator:
         return [path for name, path in self.files.items() if name.startswith("device/")]
 
     def lower(self, operation: Operation | None, region: Region) -> Lowered:
-        """What a region becomes; ``operation`` is None for one that the stream takes."""
+        """What a region becomes, the first way where there are several."""
+        return self.lowerings(operation, region)[0]
+
+    def lowerings(self, operation: Operation | None, region: Region) -> tuple[Lowered, ...]:
+        """Every way that the vendor offers; ``operation`` is None for a region that the stream takes."""
         maker = self.stream if operation is None or operation.lower is None else operation.lower
         assert maker is not None  # validate() holds it
         made = maker(region)
         if isinstance(made, Lowered):
-            return made
-        return Lowered((made,) if isinstance(made, KernelCall) else tuple(made))
+            return (made,)
+        entries: tuple[Any, ...] = (made,) if isinstance(made, KernelCall) else tuple(made)
+        if entries and all(isinstance(entry, Lowered) for entry in entries):
+            return entries
+        return (Lowered(entries),)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -18,6 +18,7 @@ class Lowered:
     ``scratch``: bytes of memory that the calls share while they run. ``source``: C that goes into the model's source
     beside them. ``artefacts``: files by name for a reader (JSON, disassembly), which ``compile --dump`` writes.
     ``labels``: of the commands of a stream, in their order, for whoever looks at when they ran (``run --trace``).
+    ``name``: among several ways to compute one region, of which ``uaccel tune`` measures each.
     """
 
     calls: tuple[KernelCall, ...]
@@ -25,6 +26,7 @@ class Lowered:
     source: Definition | None = None
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    name: str = ""
 
 
 def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsFloat) -> KernelCall:

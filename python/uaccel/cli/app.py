@@ -18,7 +18,7 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
-from uaccel.cli import accelerators, boards, build, compile, create, doctor, explain, flash, new, output, run
+from uaccel.cli import accelerators, boards, build, compile, create, doctor, explain, flash, new, output, run, tune
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
@@ -32,6 +32,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     build.register,
     flash.register,
     run.register,
+    tune.register,
     new.register,
 )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.board import Board, load_board
-from uaccel.board.target import target_of
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -22,7 +21,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, ModelArgument, NameOption
+from uaccel.cli.model_options import BoardOption, ModelArgument, NameOption, RecordsOption
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
 from uaccel.files import require_writable
@@ -63,6 +62,7 @@ def compile_command(
     objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     dump: DumpOption = None,
+    records: RecordsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
@@ -71,6 +71,7 @@ def compile_command(
     archive = output or Path(f"{model.stem}.tar")
     require_writable(archive, "-o")
     with progress() as step:
+        from uaccel.choosing import how_for
         from uaccel.cli.model_options import emit_options
         from uaccel.emit.archive import write_archive
         from uaccel.execute import archive_of
@@ -82,7 +83,7 @@ def compile_command(
             model,
             board=target.name,
             board_file=Path(board).name,
-            target=target_of(target),
+            how=how_for(target, records),
             name=name,
             options=options,
             progress=step,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from uaccel.board import load_board
-from uaccel.board.target import target_of
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -21,7 +20,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, ModelArgument
+from uaccel.cli.model_options import BoardOption, ModelArgument, RecordsOption
 from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
@@ -47,12 +46,14 @@ def explain_command(
     engines: EnginesOption = None,
     objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
+    records: RecordsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, objective=objective, allow_none=allow_none)
     with progress() as step:
+        from uaccel.choosing import how_for
         from uaccel.explanation import explain
         from uaccel.pipeline import compile_model
 
@@ -60,7 +61,7 @@ def explain_command(
             model,
             board=target.name,
             board_file=Path(board).name,
-            target=target_of(target),
+            how=how_for(target, records),
             progress=step,
             **engine.arguments(),
         )

@@ -24,6 +24,14 @@ NameOption = Annotated[
 ]
 
 
+RecordsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--records", metavar="RECORDS.json", help="Choose kernels by what 'uaccel tune' measured.", readable=False
+    ),
+]
+
+
 def emit_options(workspace_pool: str) -> EmitOptions:
     """Checked: the pool's name becomes a member of a C structure."""
     from uaccel.emit.options import EmitOptions, is_reserved

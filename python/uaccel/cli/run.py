@@ -22,7 +22,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, NameOption
+from uaccel.cli.model_options import BoardOption, NameOption, RecordsOption
 from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.run_model import ModelJob, run_model
@@ -88,14 +88,26 @@ def run_command(
     objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     verify_layers: VerifyLayersFlag = False,
+    records: RecordsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
     wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option))
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
-        given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
-        given |= {"fallback": fallback is not Fallback.none, "objective": objective is not Objective.latency}
+        given |= {
+            "choose": choose,
+            "pin": pin,
+            "forbid": forbid,
+            "engines": engines,
+            "allow-none": allow_none,
+            "records": records,
+        }
+        given |= {
+            "records": records,
+            "fallback": fallback is not Fallback.none,
+            "objective": objective is not Objective.latency,
+        }
         _refuse([option for option, value in given.items() if value])
         if verify_layers:
             raise UaccelError("'--verify layers' is for a model file, and MODEL is a folder; say --verify alone")
@@ -104,7 +116,7 @@ def run_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     _require_places(outputs, trace, project)
-    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers)
+    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers, records)
     if template is not None:
         _run_through(template, job, as_json)
     elif option:
@@ -119,7 +131,7 @@ def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
         raise UaccelError("--template takes no --accelerator and no '--verify layers' yet; leave one of them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
-        made = TemplateJob(job.model, job.board, job.board_file, job.name, template, folder)
+        made = TemplateJob(job.model, job.board, job.board_file, job.name, template, folder, job.records)
         run_on_template(made, job.wishes, as_json)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
-from uaccel.board.target import target_of
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
@@ -37,19 +36,21 @@ class ModelJob:
     wishes: Wishes
     engines: EngineOptions
     verify_layers: bool
+    records: Path | None = None
 
 
 def run_model(job: ModelJob, as_json: bool) -> None:
     wishes = job.wishes
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
+        from uaccel.choosing import how_for
         from uaccel.pipeline import compile_model
 
         compiled = compile_model(
             job.model,
             board=job.board.name,
             board_file=job.board_file,
-            target=target_of(job.board),
+            how=how_for(job.board, job.records),
             name=job.name,
             progress=step,
             **job.engines.arguments(),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
-from uaccel.board.target import target_of
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_trace import OPTION, recorded, write_trace
 from uaccel.cli.verdict import judged, show_verified
@@ -54,6 +53,7 @@ class TemplateJob:
     name: str
     template: Path
     project: Path
+    records: Path | None = None
 
 
 def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
@@ -94,6 +94,7 @@ def _conclude(report: dict[str, Any], verified: tuple[dict[str, Any], str] | Non
 
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
+    from uaccel.choosing import how_for
     from uaccel.emit.archive import write_archive
     from uaccel.execute import archive_of
     from uaccel.pipeline import compile_model
@@ -105,7 +106,7 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
         job.model,
         board=job.board.name,
         board_file=job.board_file,
-        target=target_of(job.board),
+        how=how_for(job.board, job.records),
         name=job.name,
         progress=step,
     )

@@ -71,6 +71,7 @@ def _own(program: Program, placement: Placement, board: str) -> dict[str, Any]:
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound},
+        "requires": sorted({need for layer in program.layers for v in layer.variants for need in v.kernel.requires}),
         "accelerators": [_engine(engine) for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],
     }

@@ -18,6 +18,7 @@ from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, Ker
 from uaccel.partition import EngineCall
 from uaccel.partition.passes import pass_name
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_tuple, is_tuple_get_item, is_var
+from uaccel.variants import Choice, Option, Selector, Work, pick
 
 SCRATCH_ALIGNMENT = 16
 OWN_FILES = ("region.json", "constants.npz", "source.c")
@@ -33,17 +34,26 @@ class EngineStep:
     kernel: Kernel
     reason: str
     covers: tuple[Covered, ...]
+    choice: Choice
 
 
-def engine_step(call: EngineCall, origins: Mapping[str, Origin], reasons: Mapping[str, str]) -> EngineStep:
-    """Ask the accelerator's description for the calls; ``origins`` and ``reasons`` by layer of the model."""
+def engine_step(
+    call: EngineCall, origins: Mapping[str, Origin], reasons: Mapping[str, str], selector: Selector
+) -> EngineStep:
+    """Ask the accelerator's description for the calls; ``origins`` and ``reasons`` by layer of the model.
+
+    Where the description offers several lowerings of one region, ``selector`` picks.
+    """
     accelerator = call.accelerator
     what = f"lower of operation '{call.operation.name}'" if call.operation and call.operation.lower else "stream"
     with vendors(accelerator.folder, f"{what}, given {call.layer},"):
-        lowered = accelerator.lower(call.operation, call.region)
-    complaint = complaint_about(lowered, call.region)
-    if complaint:
-        raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
+        lowerings = accelerator.lowerings(call.operation, call.region)
+    for made in lowerings:
+        complaint = complaint_about(made, call.region)
+        if complaint:
+            raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
+    choice = _choice(call, lowerings, selector)
+    lowered = lowerings[choice.picked]
     covers = tuple(
         Covered(
             c.name,
@@ -63,7 +73,18 @@ def engine_step(call: EngineCall, origins: Mapping[str, Origin], reasons: Mappin
         Kernel(accelerator.name, lowered.calls, scratch=lowered.scratch),
         "; ".join([*why, f"driver function{'s' if ', ' in functions else ''} {functions}"]),
         covers,
+        choice,
     )
+
+
+def _choice(call: EngineCall, lowerings: Sequence[Lowered], selector: Selector) -> Choice:
+    """Among a vendor's lowerings of a region, by their names or numbers."""
+    labels = [made.name or f"lowering {number}" for number, made in enumerate(lowerings, 1)]
+    covered = "; ".join(f"{short_name(c.op)} {c.output}" for c in call.covers)
+    operation = call.operation.name if call.operation else "stream"
+    site = f"{call.accelerator.name}.{operation}: {covered}"
+    work = Work(sum(c.macs for c in call.covers), sum(c.output.elements for c in call.covers))
+    return pick(selector, site, [Option(label) for label in labels], work)
 
 
 def complaint_about(lowered: Any, region: Region) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from uaccel.errors import InternalError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
+from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
@@ -30,14 +31,14 @@ from uaccel.tvm_api import (
     main_result,
     relax,
 )
-from uaccel.variants import PORTABLE, Target, candidates
+from uaccel.variants import Choice, Work, candidates, kernel_options, pick, site_words
 
 Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
 
 
-def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False, target: Target = PORTABLE) -> Program:
+def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False, how: How = ANYHOW) -> Program:
     """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at."""
-    return after_lowering(_Lowering(partitioned, name, cpu_fallback, target).program(), partitioned.accelerators)
+    return after_lowering(_Lowering(partitioned, name, cpu_fallback, how).program(), partitioned.accelerators)
 
 
 @dataclass
@@ -49,16 +50,17 @@ class _Step:
     reason: str
     macs: int = 0
     definition: Definition | None = None
+    choice: Choice | None = None
 
 
 class _Lowering:
-    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool, target: Target) -> None:
+    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool, how: How) -> None:
         self.partitioned = partitioned
         self.model = partitioned.model
         self.reasons = {decision.layer: decision.reason for decision in partitioned.decisions}
         self.name = name
         self.cpu_fallback = cpu_fallback
-        self.target = target
+        self.how = how
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
@@ -119,7 +121,7 @@ class _Lowering:
         if is_region_call(expr):
             self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
-            step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.target)
+            step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.how)
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
             self._append(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
@@ -128,10 +130,10 @@ class _Lowering:
         self, name: str, origin: Origin | None, function: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> None:
         call = self.partitioned.calls[function.name_hint]
-        step = engine_step(call, self.partitioned.origins, self.reasons)
+        step = engine_step(call, self.partitioned.origins, self.reasons, self.how.selector)
         otherwise: tuple[Kernel | None, Definition | None] = (None, None)
         if self.cpu_fallback:
-            kernel_of = partial(_kernel_of, self.target)
+            kernel_of = partial(_kernel_of, self.how)
             otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
         self.layers.append(
             Layer(
@@ -151,6 +153,7 @@ class _Lowering:
                 otherwise_definition=otherwise[1],
                 artefacts=step.lowered.artefacts,
                 labels=step.lowered.labels,
+                choice=step.choice,
             )
         )
 
@@ -179,6 +182,7 @@ class _Lowering:
                 macs=step.macs,
                 definition=step.definition,
                 refused=refused,
+                choice=step.choice,
             )
         )
 
@@ -250,12 +254,12 @@ def as_operand(argument: Any) -> Operand:
 
 
 def choose(
-    call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...], symbol: str, target: Target = PORTABLE
+    call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...], symbol: str, how: How = ANYHOW
 ) -> _Step:
-    """The first kernel that fits; where none does, C from TVM's own lowering."""
+    """The kernel that is picked; where none does, C from TVM's own lowering."""
     operator = operator_of(call)
     if operator is not None:
-        return _integer_step(operator, call, operands, outputs, symbol, target)
+        return _integer_step(operator, call, operands, outputs, symbol, how)
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
@@ -263,12 +267,10 @@ def choose(
     return _fallback_step(op, call, operands, symbol)
 
 
-def _kernel_of(
-    target: Target, call: Any, operands: tuple[Operand, ...], symbol: str
-) -> tuple[Kernel, Definition | None]:
+def _kernel_of(how: How, call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition | None]:
     fields = getattr(call.ty, "fields", None)
     outputs = (type_info(call.ty),) if fields is None else tuple(type_info(field) for field in fields)
-    step = choose(call, operands, outputs, symbol, target)
+    step = choose(call, operands, outputs, symbol, how)
     return step.kernel, step.definition
 
 
@@ -278,13 +280,17 @@ def _integer_step(
     operands: tuple[Operand, ...],
     outputs: tuple[TensorInfo, ...],
     symbol: str,
-    target: Target,
+    how: How,
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
-    macs, kernels = operator.macs(site), candidates(operator, site, target)
+    macs, kernels = operator.macs(site), candidates(operator, site, how.target)
     if not kernels:
         return _fallback_step(operator.name, call, operands, symbol, macs)
-    return _Step(operator.name, kernels[0], _describe(kernels[0]), macs)
+    work = Work(macs, site.output.elements)
+    choice = pick(how.selector, site_words(operator, site), kernel_options(kernels), work)
+    kernel = kernels[choice.picked]
+    why = f"; {choice.why}" if choice.why else ""
+    return _Step(operator.name, kernel, _describe(kernel) + why, macs, choice=choice)
 
 
 def _fallback_step(op: str, call: Any, operands: tuple[Operand, ...], symbol: str, macs: int = 0) -> _Step:

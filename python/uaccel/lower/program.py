@@ -9,6 +9,7 @@ from typing import Final
 
 from uaccel.model import ImportedModel, Origin, Signature, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Definition, Kernel
+from uaccel.variants import Choice
 
 CPU: Final = "cpu"
 
@@ -80,6 +81,8 @@ class Layer:
     labels: tuple[str, ...] = ()
     """Of the commands that the accelerator plays."""
     refused: str = ""
+    choice: Choice | None = None
+    """Between several kernels, or several lowerings of a vendor's."""
 
     @property
     def is_view(self) -> bool:

@@ -41,6 +41,13 @@ class Metadata:
         own = self.data.get("uaccel")
         return own.get("board") if isinstance(own, dict) else None
 
+    @property
+    def requires(self) -> list[str]:
+        """What its kernels need of the CPU beyond its base architecture."""
+        own = self.data.get("uaccel")
+        needs = own.get("requires") if isinstance(own, dict) else None
+        return [str(need) for need in needs] if isinstance(needs, list) else []
+
     def at(self, *keys: str | int) -> Any:
         """What stands there; an archive that lacks it is not uaccel's."""
         value: Any = self.data

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from uaccel.board import Board
+from uaccel.errors import BoardError
 from uaccel.mlf import write_tar
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
@@ -35,6 +36,8 @@ def create_from_archive(
 ) -> Metadata:
     """The archive's metadata. Without a board the project is for the one that the model was compiled for."""
     metadata = read_metadata(archive)
+    if board is not None:
+        _require_features(metadata, board)
     with (
         tempfile.TemporaryDirectory(prefix="uaccel-") as temporary,
         ProjectServer(template or data_dir("project_template"), options) as server,
@@ -47,6 +50,16 @@ def create_from_archive(
             server.offer("board_files", temporary)
         server.generate_project(archive, folder, data_dir("firmware"))
     return metadata
+
+
+def _require_features(metadata: Metadata, board: Board) -> None:
+    """Kernels were chosen for a CPU when the model was compiled."""
+    missing = [need for need in metadata.requires if need not in board.cpu.features and need != board.cpu.arch]
+    if missing:
+        raise BoardError(
+            f"the model was compiled for board {metadata.board}, and its kernels need a CPU with {', '.join(missing)}; "
+            f"{board.cpu.name} of board {board.name} has none: compile it again with --board {board.name}"
+        )
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
-from uaccel.board.target import target_of
+from uaccel.choosing import how_for
 from uaccel.errors import AcceleratorError, ModelError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Workshop:
             model,
             board=board.name,
             board_file=board.file.name,
-            target=target_of(board),
+            how=how_for(board),
             accelerators=accelerators,
         )
         _require_offload(compiled, accelerators)

@@ -58,7 +58,7 @@ def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
 
 
 def _side(name: str, left_shift: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
-    """The fields of ``struct uaccel_add_dsp_side``; the coarser input, whose multiplier is one half, is raised alone."""
+    """The fields of ``struct uaccel_add_dsp_side``; one with a multiplier of one half needs no product."""
     halved = multiplier == HALF and shift == 0
     raise_by = left_shift if halved else left_shift + 1
     return {

@@ -1,0 +1,135 @@
+"""``uaccel tune``: measure every kernel that could compute a layer, and keep the figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uaccel.board import load_board
+from uaccel.cli.engine_options import (
+    AcceleratorOption,
+    AllowNoneFlag,
+    ChooseOption,
+    ForbidOption,
+    Objective,
+    ObjectiveOption,
+    PinOption,
+    engine_options,
+)
+from uaccel.cli.model_options import BoardOption, ModelArgument
+from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.files import require_writable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uaccel.lower.program import Layer
+    from uaccel.tune import Tuned
+
+RecordsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="RECORDS.json", help="Where the figures go (MODEL.BOARD.json); a file is added to."
+    ),
+]
+AgainFlag = Annotated[bool, typer.Option("--again", help="Measure also what the file knows already.")]
+PortOption = Annotated[
+    str, typer.Option("--port", "-p", metavar="PORT", help="The serial port of a real board, which is flashed anew.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tune", short_help="Measure the kernels of each layer, and keep the fastest.")(tune_command)
+
+
+def tune_command(
+    model: ModelArgument,
+    board: BoardOption = "host",
+    accelerator: AcceleratorOption = None,
+    output: RecordsFile = None,
+    again: AgainFlag = False,
+    port: PortOption = "",
+    choose: ChooseOption = None,
+    pin: PinOption = None,
+    forbid: ForbidOption = None,
+    objective: ObjectiveOption = Objective.latency,
+    allow_none: AllowNoneFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Measure every way to compute each layer on the board, and write what 'compile --records' chooses by."""
+    target = load_board(board)
+    engine = engine_options(accelerator, choose, pin, forbid, objective=objective, allow_none=allow_none)
+    path = output or Path(f"{model.stem}.{target.name}.json")
+    require_writable(path, "-o")
+    with progress() as step:
+        from uaccel.lower.how import How
+        from uaccel.pipeline import Compiled, compile_model
+        from uaccel.tune import tune
+        from uaccel.variants import Records, read_records, write_records
+
+        def compile_with(how: How) -> Compiled:
+            return compile_model(
+                model, board=target.name, board_file=Path(board).name, how=how, progress=step, **engine.arguments()
+            )
+
+        known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
+        tuned = tune(compile_with, target, Records(known.cpu, unit=known.unit) if again else known, step, port)
+        merged = known.merged(tuned.records)
+        write_records(path, merged)
+    report = _report(model, target.name, path, tuned)
+    emit(report, as_json, lambda console: _show(console, report))
+
+
+def _report(model: Path, board: str, path: Path, tuned: Tuned) -> dict[str, Any]:
+    return {
+        "model": str(model),
+        "board": board,
+        "records": str(path),
+        "unit": tuned.after.unit,
+        "before": tuned.before.total,
+        "after": tuned.after.total,
+        "layers": [_layer(layer, tuned) for layer in tuned.layers],
+    }
+
+
+def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
+    choice = layer.choice
+    assert choice is not None  # tune() leaves out the others
+    costs = tuned.records.sites[choice.site]
+    return {
+        "name": layer.name,
+        "op": layer.op,
+        "engine": layer.engine,
+        "site": choice.site,
+        "picked": choice.options[choice.picked],
+        "before": tuned.before.costs[layer.index],
+        "after": tuned.after.costs[layer.index],
+        "candidates": [{"kernel": option, "cost": costs[option]} for option in choice.options],
+    }
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from uaccel.cli.tables import show_lines
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("Layer", no_wrap=True)
+    table.add_column("Kernel", overflow="fold")
+    table.add_column(report["unit"].capitalize(), justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for layer in report["layers"]:
+        for number, candidate in enumerate(layer["candidates"]):
+            picked = "picked" if candidate["kernel"] == layer["picked"] else ""
+            name = layer["name"] if number == 0 else ""
+            table.add_row(name, candidate["kernel"].replace("uaccel_", ""), f"{candidate['cost']:,}", picked)
+    if report["layers"]:
+        console.print(table)
+    gained = 100 * (1 - report["after"] / max(1, report["before"]))
+    unit, before, after = report["unit"], report["before"], report["after"]
+    lines = [("Before", f"{before:,} {unit}, as estimated"), ("After", f"{after:,} {unit}: {gained:.1f} % less")]
+    show_lines(console, [*lines, ("Records", f"{report['records']}; use them with --records")])
