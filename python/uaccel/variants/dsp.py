@@ -12,8 +12,8 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
-from uaccel.variants.dsp_pack import finish_words, joined, padded_to, paired_stream
-from uaccel.variants.output_stage import OutputStage, output_stage_of
+from uaccel.variants.dsp_pack import finish_words, joined, paired_stream
+from uaccel.variants.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.variants.registry import offers
 
 REQUIRES: Final = ("dsp",)

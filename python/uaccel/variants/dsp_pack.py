@@ -7,19 +7,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.variants.output_stage import OutputStage
+from uaccel.variants.output_stage import OutputStage, padded_to
 
 PAIR_LIMIT: Final = 1 << 23
 """The first channel of a pair keeps 24 bits of its sum."""
 IN_HALVES: Final = (0, 2, 1, 3)
 """In which order SXTB16 takes four bytes."""
-
-
-def padded_to(array: NDArray[Any], axis: int, multiple: int) -> NDArray[Any]:
-    """With zeros at the end of an axis."""
-    widths = [(0, 0)] * array.ndim
-    widths[axis] = (0, -array.shape[axis] % multiple)
-    return np.pad(array, widths)
 
 
 def paired_stream(weights: NDArray[np.int8], stage: OutputStage, block: int) -> NDArray[np.int32] | None:

@@ -89,3 +89,10 @@ def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints
     """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
     values: Ints = multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point
     return values.clip(attrs.clamp_min, attrs.clamp_max)
+
+
+def padded_to(array: NDArray[Any], axis: int, multiple: int) -> NDArray[Any]:
+    """With zeros at the end of an axis."""
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, -array.shape[axis] % multiple)
+    return np.pad(array, widths)
