@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from uaccel.simplify.drop_channels import DropChannels
 from uaccel.simplify.fold_constants import FoldConstants
 from uaccel.simplify.remove_dead_code import RemoveDeadCode
 
-__all__ = ["PASSES", "FoldConstants", "Pass", "RemoveDeadCode", "simplify"]
+__all__ = ["PASSES", "DropChannels", "FoldConstants", "Pass", "RemoveDeadCode", "simplify"]
 
 
 class Pass(Protocol):
@@ -19,7 +20,7 @@ class Pass(Protocol):
     def __call__(self, module: Any) -> Any: ...
 
 
-PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants())
+PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants(), DropChannels())
 
 
 def simplify(module: Any) -> Any:

@@ -26,7 +26,7 @@ class FoldConstants:
 
         def fold(var: Any, expr: Any) -> Any:
             if _is_foldable(var, expr):
-                folded[var] = constant(_evaluate(expr))
+                folded[var] = constant(evaluate(expr))
                 return folded[var]
             return expr
 
@@ -41,7 +41,8 @@ def _is_foldable(var: Any, expr: Any) -> bool:
     return any(is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)
 
 
-def _evaluate(call: Any) -> Any:
+def evaluate(call: Any) -> Any:
+    """The value of a call whose arguments are constants."""
     builder = relax.BlockBuilder()
     with builder.function("main", []):
         with builder.dataflow():

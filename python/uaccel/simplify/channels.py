@@ -1,0 +1,137 @@
+"""What the operators of ``main`` do with channels, the last axis of their tensors: mix them, or keep them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.ops.base import IntegerOperator, info_of, operator_of, short_name
+from uaccel.tvm_api import is_call, is_constant, is_operator_call, is_tuple, is_tuple_get_item, is_var, main_bindings
+
+Mask: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+
+MIXING = ("conv2d", "fully_connected")
+WINDOWS = (*MIXING, "depthwise_conv2d")
+ELEMENTWISE = ("add", "lookup", "maximum", "minimum", "mul", "requantize", "squared_difference", "sub", "two_slopes")
+POOLS = ("average_pool2d", "max_pool2d")
+RESHAPE = "reshape"
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """A convolution or fully connected layer of known weights: it alone can make fewer channels than it reads."""
+
+    var: Any
+    source: Any
+    operator: IntegerOperator[Any]
+    attrs: Any
+    weights: NDArray[Any]
+    bias: NDArray[Any]
+    multiplier: NDArray[Any]
+    shift: NDArray[Any]
+
+    @property
+    def mixes(self) -> bool:
+        """Whether every output channel reads every input channel; else each reads its own."""
+        return self.operator.name in MIXING
+
+    @property
+    def bordered(self) -> bool:
+        """Whether some windows see zero points around the input."""
+        return any(getattr(self.attrs, "padding", ()))
+
+    @cached_property
+    def taps(self) -> Integers:
+        """The weights as (output channel, tap, input channel); as (tap, channel) where channels do not mix."""
+        wide = self.weights.astype(np.int64)
+        outputs, inputs = self.weights.shape[0], self.weights.shape[-1]
+        return wide.reshape(outputs, -1, inputs) if self.mixes else wide.reshape(-1, inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """An operator whose output channel c depends on channel c of its sources and on no other."""
+
+    var: Any
+    sources: tuple[Any, ...]
+    call: Any
+
+    @property
+    def name(self) -> str:
+        return short_name(self.call.op.name)
+
+
+Step: TypeAlias = Weighted | Linked
+Steps: TypeAlias = dict[Any, Step]
+"""By variable, in order of execution."""
+
+
+def steps_of(module: Any) -> Steps:
+    """Those bindings of ``main`` that treat channels in a way that is known here."""
+    found = ((var, _step_of(var, expr)) for var, expr in main_bindings(module)[1])
+    return {var: step for var, step in found if step is not None}
+
+
+def _step_of(var: Any, expr: Any) -> Step | None:
+    """What a binding does with channels; None for what reads them in a way of its own."""
+    if not is_operator_call(expr):
+        return None
+    name = short_name(expr.op.name)
+    if name in WINDOWS:
+        return _weighted(var, expr)
+    alike = [is_var(arg) and channels_of(arg) == channels_of(var) for arg in expr.args]
+    if name == RESHAPE:
+        return Linked(var, (expr.args[0],), expr) if alike[0] else None
+    if name in POOLS:
+        return Linked(var, (expr.args[0],), expr) if is_var(expr.args[0]) else None
+    return _elementwise(var, expr) if name in ELEMENTWISE else None
+
+
+def _weighted(var: Any, call: Any) -> Weighted | None:
+    source, *constants = call.args
+    if not is_var(source) or not all(is_constant(arg) for arg in constants):
+        return None
+    operator = operator_of(call)
+    assert operator is not None
+    step = Weighted(var, source, operator, operator.attrs_of(call), *(arg.value.numpy() for arg in constants))
+    plain = getattr(step.attrs, "groups", 1) == 1 if step.mixes else step.weights.shape[-1] == channels_of(source)
+    return step if plain else None
+
+
+def _elementwise(var: Any, call: Any) -> Linked | None:
+    """One table, or two tensors of one shape: a broadcast one has other channels."""
+    sources = tuple(arg for arg in call.args if is_var(arg))
+    tables = [arg for arg in call.args[1:] if is_constant(arg)] if short_name(call.op.name) == "lookup" else []
+    complete = len(sources) + len(tables) == len(call.args)
+    shape = info_of(var).shape
+    return Linked(var, sources, call) if complete and shape and _all_of(shape, sources) else None
+
+
+def _all_of(shape: tuple[int, ...], sources: tuple[Any, ...]) -> bool:
+    return bool(sources) and all(info_of(source).shape == shape for source in sources)
+
+
+def channels_of(value: Any) -> int:
+    """The extent of the last axis; 1 for a tensor of no dimensions."""
+    return info_of(value).shape[-1] if info_of(value).shape else 1
+
+
+def sources_of(step: Step) -> tuple[Any, ...]:
+    return (step.source,) if isinstance(step, Weighted) else step.sources
+
+
+def variables_of(expr: Any) -> Iterator[Any]:
+    """Those that an expression reads."""
+    if is_var(expr):
+        yield expr
+    elif is_tuple_get_item(expr):
+        yield from variables_of(expr.tuple_value)
+    elif is_tuple(expr) or is_call(expr):
+        for entry in expr.fields if is_tuple(expr) else expr.args:
+            yield from variables_of(entry)
