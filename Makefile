@@ -64,6 +64,7 @@ bench: setup ## Measure, and compare with the stored results
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/npu.py
+	$(BIN)/python benchmarks/cpu.py
 
 clean: ## Remove what was built; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

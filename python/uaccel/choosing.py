@@ -6,13 +6,15 @@ from pathlib import Path
 
 from uaccel.board import Board
 from uaccel.lower.how import How
-from uaccel.variants import Measured, Target, read_records
+from uaccel.variants import Estimated, Measured, Target, read_records
 
 
 def how_for(board: Board, records: Path | None = None) -> How:
     """By what was measured where ``records`` are given, else by estimates."""
     target = target_of(board)
-    return How(target) if records is None else How(target, Measured(read_records(records, target.cpu)))
+    if records is None:
+        return How.on(target)
+    return How(target, Measured(read_records(records, target.cpu), Estimated.on(target)))
 
 
 def target_of(board: Board) -> Target:

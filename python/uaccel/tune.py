@@ -56,7 +56,7 @@ class Tuned:
 def tune(compile_with: Compile, board: Board, known: Records, progress: Progress, port: str = "") -> Tuned:
     """Measure what ``known`` does not tell yet."""
     target = target_of(board)
-    first = compile_with(How(target))
+    first = compile_with(How.on(target))
     before = _measure(first, board, port, _named(progress, "as estimated"))
     records = known
     missing = [choice for choice in _choices(first) if not _is_known(choice, records)]

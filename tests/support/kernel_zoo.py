@@ -21,6 +21,10 @@ Maker = Callable[["Zoo"], tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]
 class Zoo(Layers):
     """Shapes are mostly of the kinds that kernels are written for, and now and then of no kind."""
 
+    def __init__(self, seed: int, larger: bool = False) -> None:
+        super().__init__(seed)
+        self.larger = larger
+
     def int8(self, *shape: int) -> Array:
         """Symmetric mostly, as quantisers make weights."""
         return np.maximum(super().int8(*shape), np.int8(-127 if self.integer(0, 3) else -128))
@@ -39,6 +43,8 @@ class Zoo(Layers):
         return get(DepthwiseConv2d)(x, *self._weights(channels, (3, 3, channels), 9), attrs=attrs)
 
     def image(self) -> tuple[int, ...]:
+        if self.larger:
+            return (1, self.integer(4, 16), self.integer(4, 16), self.channels())
         return (self.integer(1, 2), self.integer(1, 9), self.integer(1, 9), self.channels())
 
 
@@ -91,9 +97,9 @@ MAKERS = (
 """One network has a layer of each."""
 
 
-def zoo_of(seed: int) -> tuple[list[tuple[int, ...]], Callable[..., Any]]:
+def zoo_of(seed: int, larger: bool = False) -> tuple[list[tuple[int, ...]], Callable[..., Any]]:
     """The inputs' shapes, and what builds the results of variables of these shapes."""
-    zoo = Zoo(seed)
+    zoo = Zoo(seed, larger)
     made = [maker(zoo) for maker in MAKERS]
     shapes = [shape for own, _ in made for shape in own]
 

@@ -15,6 +15,11 @@ class How:
     target: Target = PORTABLE
     selector: Selector = field(default_factory=Estimated)
 
+    @classmethod
+    def on(cls, target: Target) -> How:
+        """By what was measured of other layers, on this CPU or one like it."""
+        return cls(target, Estimated.on(target))
+
 
 ANYHOW: Final = How()
 """Kernels for any CPU."""

@@ -1,7 +1,7 @@
 """What a kernel is expected to take, from measurements of others of its shape: the choice without records.
 
-``costs.json`` beside this module holds, for each kernel function, what one multiply-accumulate, one output and one
-call take in instructions; ``scripts/fit_costs.py`` makes it from records.
+``costs.json`` beside this module holds, for each CPU that was measured and each kernel function, what one
+multiply-accumulate, one output and one call take in instructions; ``scripts/fit_costs.py`` makes it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from uaccel.variants.choice import Option, Work
+from uaccel.variants.target import Target
 
 Coefficients = Mapping[str, float]
 """``mac``, ``output``, ``call``."""
+MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rv32", "rv32imac"))
+"""Which CPU speaks for others with a feature; the last resort is one that has none of them."""
+PLAIN: Final = "cortex-m3"
 
 
 @lru_cache(maxsize=1)
-def shipped_costs() -> Mapping[str, Coefficients]:
+def shipped_costs() -> Mapping[str, Mapping[str, Coefficients]]:
+    """By CPU and function."""
     path = Path(__file__).with_name("costs.json")
-    costs: Mapping[str, Coefficients] = json.loads(path.read_text(encoding="utf-8"))["functions"]
+    costs: Mapping[str, Mapping[str, Coefficients]] = json.loads(path.read_text(encoding="utf-8"))["cpus"]
     return costs
 
 
 @dataclass(frozen=True)
 class Estimated:
-    """The cheapest by estimate; the first of those that there is no estimate for, before all others."""
+    """The cheapest by estimate, or the first option where there is one without."""
 
-    costs: Mapping[str, Coefficients] = field(default_factory=shipped_costs)
+    costs: Mapping[str, Coefficients] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, target: Target) -> Estimated:
+        costs = shipped_costs()
+        kin = next((cpu for feature, cpu in MEASURED if feature in target.features), PLAIN)
+        return cls(costs.get(target.cpu) or costs.get(kin, {}))
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         estimates = [self.of(option, work) for option in options]
-        best = min(range(len(options)), key=estimates.__getitem__)
-        return best, f"about {estimates[best]:.0f} instructions estimated" if estimates[best] else "the first that fits"
+        if any(estimate is None for estimate in estimates):
+            return 0, "the first that fits"
+        best = min(range(len(options)), key=lambda number: estimates[number] or 0)
+        return best, f"about {estimates[best]:,.0f} instructions"
 
-    def of(self, option: Option, work: Work) -> float:
-        known = [self.costs[function] for function in option.functions if function in self.costs]
+    def of(self, option: Option, work: Work) -> float | None:
+        """Instructions; None where a function was never measured."""
+        if not option.functions or any(function not in self.costs for function in option.functions):
+            return None
+        known = [self.costs[function] for function in option.functions]
         return sum(c["mac"] * work.macs + c["output"] * work.outputs + c["call"] for c in known)

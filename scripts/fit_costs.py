@@ -1,0 +1,91 @@
+"""Measure kernels over many random layers, and fit what they cost: python/uaccel/variants/costs.json.
+
+    python scripts/fit_costs.py [--seeds N] [BOARD ...]
+
+Of each kernel function a line is fitted through its instructions, by relative error: so much for a
+multiply-accumulate, for an output, and for a call. Boards that are not named keep their figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from support.kernel_zoo import samples_of, zoo_of
+from support.relax_modules import compiled_module
+from uaccel.board import load_board
+from uaccel.choosing import target_of
+from uaccel.execute import run_on_board
+from uaccel.lower.how import How
+from uaccel.testing.regions import example
+from uaccel.variants import Turn
+
+ROOT = Path(__file__).resolve().parents[1]
+COSTS = ROOT / "python/uaccel/variants/costs.json"
+BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32")
+MOST_TURNS = 4
+Points = dict[str, list[tuple[int, int, int]]]
+"""By function: (multiply-accumulates, outputs, instructions) of each layer."""
+
+
+def measure(name: str, seeds: int) -> Points:
+    board, points = load_board(name), defaultdict(list)
+    for seed in range(1000, 1000 + seeds):
+        shapes, build = zoo_of(seed, larger=True)
+
+        def bound(block: Any, *variables: Any, build: Any = build) -> list[Any]:
+            return [block.emit(call, f"layer{number}") for number, call in enumerate(build(*variables))]
+
+        module, sample = example(shapes, bound).module, samples_of(seed, shapes, 1)
+        for turn in range(MOST_TURNS):
+            compiled = compiled_module(module, how=How(target_of(board), Turn(turn)))
+            with tempfile.TemporaryDirectory() as folder:
+                run = run_on_board(compiled, board, sample, Path(folder) / "p", lambda _: None, profile=True)
+            taken = {time.layer: time.instructions or 0 for time in run.layers}
+            for layer in compiled.program.layers:
+                functions = {call.function for call in layer.kernel.calls}
+                if layer.choice and len(functions) == 1 and turn < len(layer.choice.options):
+                    outputs = layer.outputs[0].info.elements
+                    points[functions.pop()].append((layer.macs, outputs, taken[layer.index]))
+        print(f"{name}: {seed - 999} of {seeds}", file=sys.stderr)
+    return points
+
+
+def fit(points: list[tuple[int, int, int]]) -> dict[str, float]:
+    """Least squares of relative errors; what would be negative is left out."""
+    table = np.array(points, dtype=np.float64)
+    matrix, instructions = np.column_stack([table[:, :2], np.ones(len(table))]), table[:, 2]
+    weight = 1 / np.maximum(instructions, 1)
+    used = [column for column in range(3) if matrix[:, column].any()]
+    while True:
+        found, *_ = np.linalg.lstsq(matrix[:, used] * weight[:, None], instructions * weight, rcond=None)
+        if found.min() >= 0 or len(used) == 1:
+            break
+        used.pop(int(found.argmin()))
+    values = dict.fromkeys(range(3), 0.0) | dict(zip(used, found.tolist(), strict=True))
+    return {name: round(values[number], 3) for number, name in enumerate(("mac", "output", "call"))}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=10, help="so many networks of a dozen layers")
+    parser.add_argument("boards", nargs="*", default=BOARDS, metavar="BOARD")
+    given = parser.parse_args()
+    cpus = json.loads(COSTS.read_text())["cpus"] if COSTS.is_file() else {}
+    for name in given.boards:
+        points = measure(name, given.seeds)
+        cpus[load_board(name).cpu.name] = {function: fit(points[function]) for function in sorted(points)}
+    COSTS.write_text(json.dumps({"cpus": cpus}, indent=1, sort_keys=True) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
