@@ -22,6 +22,7 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "model": compiled.model.name,
         "name": program.name,
         "board": compiled.board,
+        "workspace_io": compiled.options.workspace_io,
         "accelerators": [accelerator.name for accelerator in compiled.accelerators],
         "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
@@ -161,7 +162,7 @@ def ram_report(
     compiled: Compiled, *, static: int | None, stack: int | None, session: int | None
 ) -> dict[str, int | None]:
     placement = compiled.placement
-    io = io_bytes(compiled.program)
+    io = io_bytes(compiled.program, compiled.options)
     return {
         "arena": placement.arena,
         "arena_lower_bound": placement.plan.lower_bound,

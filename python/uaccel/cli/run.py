@@ -22,7 +22,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, NameOption
+from uaccel.cli.model_options import BoardOption, NameOption, WorkspaceIoOption
 from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.run_model import ModelJob, run_model
@@ -77,6 +77,7 @@ def run_command(
     trace: TraceOption = None,
     port: PortOption = "",
     name: NameOption = "",
+    workspace_io: WorkspaceIoOption = None,
     project: KeepOption = None,
     template: TemplateOption = None,
     option: OptionOption = None,
@@ -94,6 +95,7 @@ def run_command(
     wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option))
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
+        given |= {"workspace-io": workspace_io is not None}
         given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
         given |= {"fallback": fallback is not Fallback.none, "objective": objective is not Objective.latency}
         _refuse([option for option, value in given.items() if value])
@@ -104,7 +106,7 @@ def run_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     _require_places(outputs, trace, project)
-    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers)
+    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers, workspace_io)
     if template is not None:
         _run_through(template, job, as_json)
     elif option:
@@ -119,7 +121,7 @@ def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
         raise UaccelError("--template takes no --accelerator and no '--verify layers' yet; leave one of them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
-        made = TemplateJob(job.model, job.board, job.board_file, job.name, template, folder)
+        made = TemplateJob(job.model, job.board, job.board_file, job.name, template, folder, bool(job.workspace_io))
         run_on_template(made, job.wishes, as_json)
 
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelJob:
-    """What the command line asks for. ``project``: a folder that keeps the firmware."""
+    """What the command line asks for. ``project``: a folder that keeps the firmware.
+
+    ``workspace_io``: None where nothing was said; the firmware is ours then, and takes as little RAM as can be.
+    """
 
     model: Path
     board: Board
@@ -36,12 +39,14 @@ class ModelJob:
     wishes: Wishes
     engines: EngineOptions
     verify_layers: bool
+    workspace_io: bool | None = None
 
 
 def run_model(job: ModelJob, as_json: bool) -> None:
     wishes = job.wishes
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
+        from uaccel.emit.options import EmitOptions
         from uaccel.pipeline import compile_model
 
         compiled = compile_model(
@@ -49,6 +54,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             board=job.board.name,
             board_file=job.board_file,
             name=job.name,
+            options=EmitOptions(workspace_io=job.workspace_io is not False),
             progress=step,
             **job.engines.arguments(),
         )

@@ -53,6 +53,8 @@ class TemplateJob:
     name: str
     template: Path
     project: Path
+    workspace_io: bool
+    """Only where it was asked for: whoever wrote the template may call the model with tensors of his own."""
 
 
 def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
@@ -94,13 +96,21 @@ def _conclude(report: dict[str, Any], verified: tuple[dict[str, Any], str] | Non
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
     from uaccel.emit.archive import write_archive
+    from uaccel.emit.options import EmitOptions
     from uaccel.execute import archive_of
     from uaccel.pipeline import compile_model
     from uaccel.project.build import build_any
     from uaccel.project.create import create_from_archive
     from uaccel.project.flash import flash_any
 
-    compiled = compile_model(job.model, board=job.board.name, board_file=job.board_file, name=job.name, progress=step)
+    compiled = compile_model(
+        job.model,
+        board=job.board.name,
+        board_file=job.board_file,
+        name=job.name,
+        options=EmitOptions(workspace_io=job.workspace_io),
+        progress=step,
+    )
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         archive = Path(temporary) / "model.tar"
         write_archive(archive, archive_of(compiled))
@@ -161,6 +171,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
         "board": done.board,
+        "workspace_io": metadata.at("uaccel", "workspace_io"),
         "accelerators": [engine["name"] for engine in metadata.at("uaccel", "accelerators")],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
