@@ -44,6 +44,9 @@ ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each lay
 PortOption = Annotated[
     str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board that is flashed already.")
 ]
+SymbolsFlag = Annotated[
+    bool, typer.Option("--symbols", help="List every symbol of flash and RAM in the JSON, the largest first.")
+]
 VerifyFlag = Annotated[
     bool,
     typer.Option(
@@ -74,6 +77,7 @@ def run_command(
     repeat: RepeatOption = 1,
     verify: VerifyFlag = False,
     profile: ProfileFlag = False,
+    symbols: SymbolsFlag = False,
     trace: TraceOption = None,
     port: PortOption = "",
     name: NameOption = "",
@@ -92,7 +96,9 @@ def run_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
-    wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option))
+    wishes = Wishes(
+        inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option), symbols
+    )
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
         given |= {"workspace-io": workspace_io is not None}

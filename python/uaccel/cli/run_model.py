@@ -68,6 +68,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             _write_trace(wishes.trace, compiled, measured, jobs)
     seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
+    wishes.add_symbols(report, measured.footprint)
     if wishes.verify:
         report["verify"] = verify
     emit(report, as_json, lambda console: _show(console, report))
@@ -148,6 +149,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         ram_report,
         stood_in,
         tensors_report,
+        with_code,
     )
 
     runs, taken = len(measured.samples), measured.footprint
@@ -160,9 +162,9 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         "runs": runs,
         "instructions": measured.run.instructions,
         "accelerator_cycles": measured.run.cycles,
-        "layers": rows,
-        "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
-        "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
+        "layers": with_code(rows, taken),
+        "ram": ram_report(compiled, taken, stack=measured.run.stack),
+        "flash": flash_report(compiled.generated.weight_bytes, taken),
     }
 
 
