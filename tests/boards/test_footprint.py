@@ -11,7 +11,7 @@ from support.boards import board_with_tools
 from support.command import Call, call_in
 from support.networks import OWN
 from uaccel.project.callgraph import INDIRECT, read_graph
-from uaccel.project.frames import library_frames
+from uaccel.project.frames import disassemble, library_frames
 from uaccel.project.linked import MODEL_LIBRARY
 from uaccel.project.linkmap import read_map
 
@@ -76,13 +76,14 @@ def check_flash(flash: dict[str, Any], layers: list[dict[str, Any]]) -> None:
 
 
 def check_stack(ram: dict[str, Any]) -> None:
-    assert 0 < ram["stack"] <= ram["stack_static"] <= ram["stack"] + 128
+    """An interrupt may come at the deepest point; it need not in a test."""
+    assert 0 < ram["stack"] <= ram["stack_static"] <= ram["stack"] + 256
 
 
 def check_frames(build: Path, objdump: str) -> None:
     """The bound for libraries' functions, held against functions of which the compiler knows better."""
     graph = read_graph(sorted(build.glob("CMakeFiles/*.dir/**/*.ci")))
-    frames = library_frames(build / "firmware.elf", objdump)
+    frames = library_frames(disassemble(build / "firmware.elf", objdump))
     names = [function.name for function in graph.values()]
     leaves = [f for f in graph.values() if not f.calls and INDIRECT not in f.calls and names.count(f.name) == 1]
     found = [(function.name, function.frame, frames(function.name)) for function in leaves]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uaccel.project.build import toolchain_of
 from uaccel.project.callgraph import SUFFIX, Graph, deepest, own_functions, read_graph
-from uaccel.project.frames import library_frames
+from uaccel.project.frames import disassemble, library_frames
 from uaccel.project.linked import Linked, read_linked
 from uaccel.project.sizes import Sizes, object_sizes, size_tool
 
@@ -52,14 +52,15 @@ def objects(build: Path, target: str) -> list[Path]:
 def _of_board(folder: Path, build: Path, model: str) -> Footprint:
     linked = read_linked(build)
     graph = read_graph(sorted(build.glob(f"CMakeFiles/*.dir/**/*{SUFFIX}")))
-    others = library_frames(build / "firmware.elf", f"{toolchain_of(folder)}-objdump")
+    code = disassemble(build / "firmware.elf", f"{toolchain_of(folder)}-objdump")
     inference = [title for title in graph if re.search(rf"tvmgen_{model}_describe\.c:run$", title)]
+    stack = deepest(graph, inference[0], library_frames(code)) if len(inference) == 1 else None
     return Footprint(
         code=linked.flash_of("code", "rodata"),
         static=linked.ram_of("static"),
         session=Sizes(linked.flash_of("session"), linked.ram_of("session")),
         startup=linked.flash_of("startup"),
-        stack=deepest(graph, inference[0], others) if len(inference) == 1 else None,
+        stack=None if stack is None else stack + code.interrupt,
         layers=_layers(graph, linked, model),
         linked=linked,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -19,30 +20,55 @@ _WORD: Final = 4
 _REGISTER: Final = re.compile(r"([a-z]+)(\d+)")
 
 
-def library_frames(elf: Path, objdump: str) -> Callable[[str], int | None]:
-    """What a call of a function of the firmware takes; None where its code does not tell."""
+@dataclass(frozen=True)
+class Code:
+    """The instructions of each function, as (operator, line); empty where there is no disassembler."""
+
+    functions: dict[str, list[tuple[str, str]]]
+    is_arm: bool
+
+    @property
+    def interrupt(self) -> int:
+        """What the processor pushes onto the stack that it interrupts, and what that may take to be aligned.
+
+        A Cortex-M pushes 8 words; and where floating point registers are in use, those and the status, 18 more.
+        RISC-V pushes nothing.
+        """
+        if not self.is_arm:
+            return 0
+        uses_floats = any(operator.startswith("v") for lines in self.functions.values() for operator, _ in lines)
+        return (27 if uses_floats else 9) * _WORD
+
+
+def disassemble(elf: Path, objdump: str) -> Code:
     try:
         done = subprocess.run(
             [objdump, "-d", "--no-show-raw-insn", str(elf)], capture_output=True, text=True, check=False
         )
     except OSError:
-        return lambda name: None
-    code: dict[str, list[tuple[str, str]]] = {}
+        return Code({}, is_arm=False)
+    functions: dict[str, list[tuple[str, str]]] = {}
     lines: list[tuple[str, str]] = []
     for line in done.stdout.splitlines():
         if match := _FUNCTION.match(line):
-            lines = code.setdefault(match[1], [])
+            lines = functions.setdefault(match[1], [])
         elif match := _INSTRUCTION.match(line):
             lines.append((match[1], line.partition(":")[2]))
+    return Code(functions, is_arm="elf32-littlearm" in done.stdout)
+
+
+def library_frames(code: Code) -> Callable[[str], int | None]:
+    """What a call of a function of the firmware takes; None where its code does not tell."""
+    functions = code.functions
     under_way: set[str] = set()
 
     @cache
     def frame(name: str) -> int | None:
-        if name not in code or name in under_way:
+        if name not in functions or name in under_way:
             return None
         under_way.add(name)
-        taken = [_taken(operator, text) for operator, text in code[name]]
-        callees = {target for _, text in code[name] if (target := _callee(text)) not in ("", name)}
+        taken = [_taken(operator, text) for operator, text in functions[name]]
+        callees = {target for _, text in functions[name] if (target := _callee(text)) not in ("", name)}
         below = [frame(callee) for callee in sorted(callees)]
         under_way.remove(name)
         known = [value for value in (*taken, *below) if value is not None]
