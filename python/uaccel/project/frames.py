@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 _FUNCTION: Final = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-_INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\s+(\S+)\s*(.*?)\s*(?:[@#;].*)?$")
+_INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\t([a-z][a-z0-9.]*)(?:\t.*)?$")
+"""Data among the code looks otherwise."""
 _TARGET: Final = re.compile(r"<([^>+]+)(\+0x[0-9a-f]+)?>")
 _WORD: Final = 4
 _REGISTER: Final = re.compile(r"([a-z]+)(\d+)")
