@@ -43,7 +43,7 @@ def uaccel(*arguments: str) -> dict[str, Any]:
 
 
 def measure(path: Path) -> dict[str, Any]:
-    report = uaccel("run", str(path), "--board", "host")
+    report = uaccel("run", str(path), "--board", "host", "--no-workspace-io")
     ram, flash = report["ram"], report["flash"]
     return {
         "arena": ram["arena"],

@@ -17,7 +17,7 @@ struct uaccel_account;
 struct uaccel_tensor {
     const char *name; /* as in the model file */
     uint32_t bytes;
-    void *data; /* aligned to 16 */
+    void *data; /* aligned to 16; in the workspace as its type, at least to 4 */
 };
 
 struct uaccel_model {
@@ -27,6 +27,7 @@ struct uaccel_model {
     uint16_t input_count;
     uint16_t output_count;
     uint16_t layer_count;
+    uint8_t workspace_io; /* 1: inputs and outputs lie in the workspace, and a run uses the inputs up */
     const struct uaccel_tensor *inputs;
     const struct uaccel_tensor *outputs;
     /* The description as JSON, for the host, in pieces; the last is followed by NULL. */

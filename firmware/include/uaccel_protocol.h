@@ -131,6 +131,7 @@
 
 /* Flags of `hello_reply`. */
 #define UACCEL_FLAG_OBSERVE 1u
+#define UACCEL_FLAG_WORKSPACE_IO 2u
 
 /* Errors, and what `detail` says. */
 #define UACCEL_ERROR_STALE 1u
@@ -143,6 +144,7 @@
 #define UACCEL_ERROR_OBSERVE 8u
 #define UACCEL_ERROR_MODEL 9u
 #define UACCEL_ERROR_FORGOTTEN 10u
+#define UACCEL_ERROR_SPENT 11u
 
 /* Log levels. */
 #define UACCEL_LOG_DEBUG 0u

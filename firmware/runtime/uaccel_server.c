@@ -44,6 +44,7 @@ static struct {
     bool told;            /* that something is missing before it */
     uint8_t verbosity;
     uint16_t log_lines;
+    uint32_t written;     /* of the inputs, from the first byte on, since a run used them up */
     bool has_run;         /* a request of this session has run the model: */
     uint16_t run_sequence;
     struct answer run_answer;
@@ -154,7 +155,8 @@ static void describe_model(uint8_t *to)
 {
     const struct uaccel_model *const model = &uaccel_model;
     uaccel_put16(to + UACCEL_HELLO_REPLY_VERSION_AT, UACCEL_PROTOCOL_VERSION);
-    uaccel_put16(to + UACCEL_HELLO_REPLY_FLAGS_AT, uaccel_watch_can() ? UACCEL_FLAG_OBSERVE : 0u);
+    uaccel_put16(to + UACCEL_HELLO_REPLY_FLAGS_AT, (uaccel_watch_can() ? UACCEL_FLAG_OBSERVE : 0u) |
+                                                       (model->workspace_io ? UACCEL_FLAG_WORKSPACE_IO : 0u));
     uaccel_put16(to + UACCEL_HELLO_REPLY_BODY_BYTES_AT, UACCEL_BODY_BYTES);
     uaccel_put32(to + UACCEL_HELLO_REPLY_RECEIVE_BYTES_AT, UACCEL_PORT_RECEIVE_BYTES);
     uaccel_put16(to + UACCEL_HELLO_REPLY_INPUTS_AT, model->input_count);
@@ -206,6 +208,24 @@ static void copy_to_inputs(uint32_t offset, const uint8_t *from, uint32_t bytes)
     }
 }
 
+/* Inputs in the workspace: they take the place of the last outputs, and the next run will use them up. */
+static void note_written(uint32_t offset, uint32_t bytes)
+{
+    if (uaccel_model.workspace_io) {
+        session.run = 0;
+    }
+    if (offset <= session.written && offset + bytes > session.written) {
+        session.written = offset + bytes;
+    }
+}
+
+/* Whether so many runs would compute with inputs that a run has used up. */
+static bool are_inputs_spent(uint32_t count)
+{
+    const uint32_t bytes = bytes_of(uaccel_model.inputs, uaccel_model.input_count);
+    return uaccel_model.workspace_io && (session.written < bytes || (bytes != 0 && count > 1));
+}
+
 static void write_inputs(const struct request *request)
 {
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
@@ -217,6 +237,7 @@ static void write_inputs(const struct request *request)
     }
     if (!request->again) {
         copy_to_inputs(offset, request->body + UACCEL_WRITE_BYTES, bytes);
+        note_written(offset, bytes);
     }
     acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
 }
@@ -228,6 +249,7 @@ static int32_t infer(uint32_t count, uint8_t *reply)
     uint64_t ticks = 0, least = UINT64_MAX, instructions = 0;
     int32_t status = 0;
     uint32_t done = 0;
+    session.written = 0;
     uaccel_port_stack_paint();
     do {
         uaccel_account_begin();
@@ -279,10 +301,13 @@ static void run(const struct request *request)
     }
     tell_started(request);
     session.run = 0;
+    const uint32_t count = uaccel_get32(request->body + UACCEL_RUN_COUNT_AT);
     const uint32_t input_crc = crc_of(uaccel_model.inputs, uaccel_model.input_count);
-    if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
+    if (are_inputs_spent(count)) {
+        result = error_answer(UACCEL_ERROR_SPENT, session.written);
+    } else if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
         result = error_answer(UACCEL_ERROR_INPUT, input_crc);
-    } else if (infer(uaccel_get32(request->body + UACCEL_RUN_COUNT_AT), result.body) == 0) {
+    } else if (infer(count, result.body) == 0) {
         deliver(request, result.body);
     } else {
         add_failure(&result);
@@ -317,6 +342,12 @@ static void read_layers(const struct request *request, struct uaccel_stream *str
     }
     tell_started(request);
     session.run = 0;
+    if (are_inputs_spent(1)) {
+        result = error_answer(UACCEL_ERROR_SPENT, session.written);
+        answer_run(request, &result);
+        return;
+    }
+    session.written = 0;
     const int32_t status = uaccel_watch_run(stream, request->body[UACCEL_READ_OBJECT_AT],
                                             uaccel_get16(request->body + UACCEL_READ_INDEX_AT));
     result = status == 0 ? read_answer(stream) : error_answer(UACCEL_ERROR_MODEL, (uint32_t)status);

@@ -9,6 +9,17 @@ foreach(NAME IN LISTS BOARD_PORTS)
   target_include_directories(firmware PRIVATE firmware/ports/${NAME})
 endforeach()
 
+# Who calls whom with how large a frame, beside each object (.ci): what bounds the stack without running anything.
+option(CALL_GRAPH "Have the compiler write the call graph with the functions' frames" ON)
+if(CALL_GRAPH)
+  include(CheckCCompilerFlag)
+  check_c_compiler_flag(-fcallgraph-info=su HAS_CALL_GRAPH)
+  if(HAS_CALL_GRAPH)
+    target_compile_options(model PRIVATE $<$<COMPILE_LANGUAGE:C>:-fcallgraph-info=su>)
+    target_compile_options(firmware PRIVATE $<$<COMPILE_LANGUAGE:C>:-fcallgraph-info=su>)
+  endif()
+endif()
+
 # What board/memory.ld puts in a memory of its own.
 target_compile_definitions(
   model

@@ -80,7 +80,9 @@ def identity(compiled: Compiled) -> Identity:
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
     """The files of the model's archive."""
     relax = compiled.model.module.script(show_meta=False)
-    return archive_files(compiled.program, compiled.placement, compiled.generated, compiled.board, relax)
+    return archive_files(
+        compiled.program, compiled.placement, compiled.generated, compiled.board, relax, compiled.options
+    )
 
 
 def run_on_board(
@@ -156,7 +158,7 @@ def connect(
 
 def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
     signature = compiled.model.signature
-    io = tensor_memory((*signature.inputs, *signature.outputs))
+    io = 0 if compiled.options.workspace_io else tensor_memory((*signature.inputs, *signature.outputs))
     return footprint(folder, build, compiled.program.name, arena=compiled.placement.arena, io=io)
 
 

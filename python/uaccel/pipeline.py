@@ -83,7 +83,7 @@ def compile_model(
     progress("lower")
     program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, how=how)
     progress("plan memory")
-    placement = place(program)
+    placement = place(program, workspace_io=options.workspace_io)
     progress("emit C")
     command = regenerate_command(path.name, board_file or board, program.name, options, engine_words)
     generated = generate(program, placement, options, command)

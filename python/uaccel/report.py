@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from uaccel.emit.metadata import io_bytes, layer_facts
 from uaccel.lower.program import CPU, Program
 from uaccel.pipeline import Compiled
+from uaccel.project.footprint import Footprint
 
 
 def compile_report(compiled: Compiled) -> dict[str, Any]:
@@ -22,12 +24,13 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "model": compiled.model.name,
         "name": program.name,
         "board": compiled.board,
+        "workspace_io": compiled.options.workspace_io,
         "accelerators": [accelerator.name for accelerator in compiled.accelerators],
         "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
-        "layers": layer_reports(layers, None, {}, {}),
-        "ram": ram_report(compiled, static=None, stack=None, session=None),
-        "flash": flash_report(compiled, code=None, session=None),
+        "layers": with_code(layer_reports(layers, None, {}, {}), None),
+        "ram": ram_report(compiled, None, stack=None),
+        "flash": flash_report(compiled.generated.weight_bytes, None),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
         "warnings": list(compiled.model.warnings),
@@ -157,25 +160,53 @@ def stood_in(rows: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
     return sentences
 
 
-def ram_report(
-    compiled: Compiled, *, static: int | None, stack: int | None, session: int | None
-) -> dict[str, int | None]:
+def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None) -> dict[str, int | None]:
     placement = compiled.placement
-    io = io_bytes(compiled.program)
+    io = io_bytes(compiled.program, compiled.options)
+    return memory_report(placement.arena, placement.plan.lower_bound, io, taken, stack=stack)
+
+
+def memory_report(
+    arena: int, lower_bound: int, io: int, taken: Footprint | None, *, stack: int | None
+) -> dict[str, int | None]:
+    """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells."""
+    static = taken.static if taken else None
     return {
-        "arena": placement.arena,
-        "arena_lower_bound": placement.plan.lower_bound,
+        "arena": arena,
+        "arena_lower_bound": lower_bound,
         "io": io,
         "static": static,
         "stack": stack,
-        "session": session,
-        "total": _sum(placement.arena, io, static, stack),
+        "stack_static": taken.stack if taken else None,
+        "session": taken.session.ram if taken else None,
+        "total": _sum(arena, io, static, stack),
     }
 
 
-def flash_report(compiled: Compiled, *, code: int | None, session: int | None) -> dict[str, int | None]:
-    weights = compiled.generated.weight_bytes
-    return {"weights": weights, "code": code, "session": session, "total": _sum(weights, code)}
+def flash_report(weights: int, taken: Footprint | None) -> dict[str, int | None]:
+    code = taken.code if taken else None
+    return {
+        "weights": weights,
+        "code": code,
+        "startup": taken.startup if taken else None,
+        "session": taken.session.flash if taken else None,
+        "total": _sum(weights, code),
+    }
+
+
+def symbols_report(taken: Footprint | None) -> dict[str, list[dict[str, Any]] | None]:
+    """Of flash and RAM, the largest first; None where no linker's map tells."""
+    linked = taken.linked if taken else None
+    return {
+        memory: None if linked is None else [asdict(row) for row in rows]
+        for memory, rows in (("flash", linked.flash if linked else ()), ("ram", linked.ram if linked else ()))
+    }
+
+
+def with_code(rows: list[dict[str, Any]], taken: Footprint | None) -> list[dict[str, Any]]:
+    """Each layer's own code; of a region with the first of its rows."""
+    sizes = dict(taken.layers) if taken else {}
+    return [row | {"code": sizes.pop(row["region"] or row["name"], None)} for row in rows]
 
 
 def _sum(*parts: int | None) -> int | None:

@@ -14,13 +14,14 @@ from support.networks import OWN
 BRANCHES = OWN / "branches.tflite"
 TENSOR = {"shape": list, "dtype": str, "scale": (float, type(None)), "zero_point": (int, type(None))}
 RAM = dict.fromkeys(("arena", "arena_lower_bound", "io"), int)
-UNKNOWN_RAM = ("static", "stack", "session", "total")
+UNKNOWN_RAM = ("static", "stack", "stack_static", "session", "total")
 LAYER = {
     "name": str,
     "op": str,
     "engine": str,
     "reason": str,
     "calls": type(None),
+    "code": type(None),
     "instructions": type(None),
     "cycles": type(None),
 }

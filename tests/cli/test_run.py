@@ -45,7 +45,7 @@ def test_the_report_holds_what_the_design_promises(tmp_path: Path) -> None:
     for layer in report["layers"]:
         assert {type(layer[key]) for key in ("name", "op", "engine", "reason")} == {str}
         assert layer["calls"] in (0, 3)
-        assert (layer["instructions"], layer["cycles"]) == (None, 0)
+        assert (layer["instructions"], layer["cycles"], layer["code"]) == (None, 0, None)
     assert sum(layer["calls"] for layer in report["layers"]) > 3 * 20
     check_sizes(report)
 
@@ -58,8 +58,11 @@ def test_the_report_holds_what_the_design_promises(tmp_path: Path) -> None:
 
 def check_sizes(report: dict[str, Any]) -> None:
     ram, flash = report["ram"], report["flash"]
-    assert set(ram) == {"arena", "arena_lower_bound", "io", "static", "stack", "session", "total"}
-    assert set(flash) == {"weights", "code", "session", "total"}
+    assert set(ram) == {"arena", "arena_lower_bound", "io", "static", "stack", "stack_static", "session", "total"}
+    assert set(flash) == {"weights", "code", "startup", "session", "total"}
+    assert (ram.pop("stack_static"), flash.pop("startup")) == (None, None), (
+        "a process has no call graph and no start-up"
+    )
     assert all(type(size) is int for size in (*ram.values(), *flash.values()))
     assert ram["total"] == ram["arena"] + ram["io"] + ram["static"] + ram["stack"]
     assert flash["total"] == flash["weights"] + flash["code"]

@@ -72,7 +72,7 @@ def test_several_engines_have_a_column_and_warnings_a_line() -> None:
 def test_memory_and_outputs_go_on_below_indented() -> None:
     console = screen(60)
     ram = {"arena": 12345, "arena_lower_bound": 12345, "io": 678, "static": 0, "stack": 2048, "total": 15071}
-    show_memory(console, {"ram": ram, "flash": {"weights": 1000, "code": None, "total": None}})
+    show_memory(console, {"workspace_io": False, "ram": ram, "flash": {"weights": 1000, "code": None, "total": None}})
     outputs = {
         "probabilities": {"shape": [1, 20], "dtype": "int8", "data": list(range(-20, 0))},
         "sum": {"shape": [], "dtype": "float32", "data": [1.2054740190505981]},

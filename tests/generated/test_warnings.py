@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,15 @@ COMPILERS = [
     for pair in pairs
 ]
 BOTH = pytest.mark.parametrize("compiler", ["gcc", "clang"])
+INTERFACES = pytest.mark.parametrize(
+    "interface",
+    [
+        {"workspace_pool": "sram"},
+        {"workspace_io": True},
+        {"workspace_pool": "sram", "workspace_io": True},
+    ],
+    ids=lambda interface: "+".join(interface),
+)
 DIALECTS = [("c", "c99"), ("c", "c11"), ("c", "c17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
 
 
@@ -34,10 +44,11 @@ def test_no_warnings(network: Network, compiler: str, level: str) -> None:
 
 @each_network
 @BOTH
+@INTERFACES
 def test_no_warnings_with_a_pool_with_hooks_and_in_the_description(
-    network: Network, compiler: str, tmp_path: Path
+    network: Network, compiler: str, interface: dict[str, Any], tmp_path: Path
 ) -> None:
-    tree = Unpacked(tmp_path, archive(network.path, workspace_pool="sram"))
+    tree = Unpacked(tmp_path, archive(network.path, **interface))
     for source in tree.sources:
         if not source.name.endswith("_weights.c"):
             cc(source, "-DUACCEL_OBSERVE", "-fsyntax-only", include=[tree.include], compiler=compiler)
@@ -47,8 +58,9 @@ def test_no_warnings_with_a_pool_with_hooks_and_in_the_description(
 
 
 @each_network
-def test_no_warning_that_clang_knows(network: Network, tmp_path: Path) -> None:
-    tree = Unpacked(tmp_path, archive(network.path))
+@pytest.mark.parametrize("workspace_io", [False, True])
+def test_no_warning_that_clang_knows(network: Network, workspace_io: bool, tmp_path: Path) -> None:
+    tree = Unpacked(tmp_path, archive(network.path, workspace_io=workspace_io))
     for source in tree.sources:
         cc(source, "-fsyntax-only", *EVERYTHING, include=[tree.include], compiler="clang")
 

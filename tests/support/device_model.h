@@ -4,6 +4,8 @@
  *   (layer 1 is a view of it)
  *   sums[k] = sum of wave[i] * weights[k] over i % SUMS == k    int32 [SUMS]   layer 2
  *
+ * With WORKSPACE_IO it uses its inputs up, as a model does whose inputs lie in the workspace.
+ *
  * It fails with FAILURE where wave[0] is POISON and wave[1] is POISON too. Layer 2 is an accelerator's, which takes a
  * cycle a weight's use and fails where all weights are POISON: with SAYS, and with STALLED. */
 #ifndef UACCEL_TESTS_DEVICE_MODEL_H
@@ -79,6 +81,10 @@ static int32_t device_run(void)
         return uaccel_layer_failed(2, code);
     }
     UACCEL_LAYER_END("known", 2, 0, device_sums, sizeof device_sums);
+#ifdef WORKSPACE_IO
+    memset(device_wave, 0x33, sizeof device_wave);
+    memset(device_weights, 0x33, sizeof device_weights);
+#endif
     return 0;
 }
 
@@ -115,6 +121,9 @@ const struct uaccel_model uaccel_model = {
     .input_count = 2,
     .output_count = 2,
     .layer_count = 3,
+#ifdef WORKSPACE_IO
+    .workspace_io = 1,
+#endif
     .inputs = device_inputs,
     .outputs = device_outputs,
     .description = device_description,

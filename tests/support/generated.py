@@ -22,15 +22,16 @@ WARNINGS = (*STRICT, *CAREFUL)
 
 
 @functools.cache
-def compiled(path: Path, *, name: str = "", workspace_pool: str = "") -> Compiled:
+def compiled(path: Path, *, name: str = "", workspace_pool: str = "", workspace_io: bool = False) -> Compiled:
     """A model, compiled once a process however many tests look at it."""
-    return compile_model(path, board="host", name=name, options=EmitOptions(workspace_pool=workspace_pool))
+    options = EmitOptions(workspace_pool=workspace_pool, workspace_io=workspace_io)
+    return compile_model(path, board="host", name=name, options=options)
 
 
 @functools.cache
-def archive(path: Path, *, name: str = "", workspace_pool: str = "") -> dict[str, bytes]:
+def archive(path: Path, *, name: str = "", workspace_pool: str = "", workspace_io: bool = False) -> dict[str, bytes]:
     """The archive's files by path."""
-    return archive_of(compiled(path, name=name, workspace_pool=workspace_pool))
+    return archive_of(compiled(path, name=name, workspace_pool=workspace_pool, workspace_io=workspace_io))
 
 
 class Unpacked:

@@ -21,7 +21,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, ModelArgument, NameOption, RecordsOption
+from uaccel.cli.model_options import BoardOption, ModelArgument, NameOption, RecordsOption, WorkspaceIoOption
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
 from uaccel.files import require_writable
@@ -54,6 +54,7 @@ def compile_command(
     output: OutputOption = None,
     name: NameOption = "",
     workspace_pool: PoolOption = "",
+    workspace_io: WorkspaceIoOption = None,
     choose: ChooseOption = None,
     pin: PinOption = None,
     forbid: ForbidOption = None,
@@ -78,7 +79,7 @@ def compile_command(
         from uaccel.pipeline import compile_model
         from uaccel.report import compile_report
 
-        options = emit_options(workspace_pool)
+        options = emit_options(workspace_pool, workspace_io=bool(workspace_io))
         compiled = compile_model(
             model,
             board=target.name,

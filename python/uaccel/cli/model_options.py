@@ -30,9 +30,18 @@ RecordsOption = Annotated[
         "--records", metavar="RECORDS.json", help="Choose kernels by what 'uaccel tune' measured.", readable=False
     ),
 ]
+WorkspaceIoOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--workspace-io/--no-workspace-io",
+        help="Inputs and outputs lie in the arena, where they may share bytes with other tensors. 'run' does so unless "
+        "told otherwise, since nobody else's code calls that firmware; 'compile' leaves them to the caller.",
+        show_default=False,
+    ),
+]
 
 
-def emit_options(workspace_pool: str) -> EmitOptions:
+def emit_options(workspace_pool: str, *, workspace_io: bool) -> EmitOptions:
     """Checked: the pool's name becomes a member of a C structure."""
     from uaccel.emit.options import EmitOptions, is_reserved
 
@@ -41,4 +50,4 @@ def emit_options(workspace_pool: str) -> EmitOptions:
             f"--workspace-pool {workspace_pool!r} cannot name a member of a C structure; "
             "wanted a letter, then letters, digits and underscores, and no word of C"
         )
-    return EmitOptions(workspace_pool=workspace_pool)
+    return EmitOptions(workspace_pool=workspace_pool, workspace_io=workspace_io)

@@ -22,7 +22,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, NameOption, RecordsOption
+from uaccel.cli.model_options import BoardOption, NameOption, RecordsOption, WorkspaceIoOption
 from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.run_model import ModelJob, run_model
@@ -43,6 +43,9 @@ RepeatOption = Annotated[int, typer.Option("--repeat", min=1, metavar="N", help=
 ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
 PortOption = Annotated[
     str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board that is flashed already.")
+]
+SymbolsFlag = Annotated[
+    bool, typer.Option("--symbols", help="List every symbol of flash and RAM in the JSON, the largest first.")
 ]
 VerifyFlag = Annotated[
     bool,
@@ -74,9 +77,11 @@ def run_command(
     repeat: RepeatOption = 1,
     verify: VerifyFlag = False,
     profile: ProfileFlag = False,
+    symbols: SymbolsFlag = False,
     trace: TraceOption = None,
     port: PortOption = "",
     name: NameOption = "",
+    workspace_io: WorkspaceIoOption = None,
     project: KeepOption = None,
     template: TemplateOption = None,
     option: OptionOption = None,
@@ -92,22 +97,14 @@ def run_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
-    wishes = Wishes(inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option))
+    wishes = Wishes(
+        inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option), symbols
+    )
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
-        given |= {
-            "choose": choose,
-            "pin": pin,
-            "forbid": forbid,
-            "engines": engines,
-            "allow-none": allow_none,
-            "records": records,
-        }
-        given |= {
-            "records": records,
-            "fallback": fallback is not Fallback.none,
-            "objective": objective is not Objective.latency,
-        }
+        given |= {"workspace-io": workspace_io is not None, "records": records}
+        given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
+        given |= {"fallback": fallback is not Fallback.none, "objective": objective is not Objective.latency}
         _refuse([option for option, value in given.items() if value])
         if verify_layers:
             raise UaccelError("'--verify layers' is for a model file, and MODEL is a folder; say --verify alone")
@@ -116,7 +113,7 @@ def run_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     _require_places(outputs, trace, project)
-    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers, records)
+    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers, workspace_io, records)
     if template is not None:
         _run_through(template, job, as_json)
     elif option:
@@ -131,7 +128,9 @@ def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
         raise UaccelError("--template takes no --accelerator and no '--verify layers' yet; leave one of them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
-        made = TemplateJob(job.model, job.board, job.board_file, job.name, template, folder, job.records)
+        made = TemplateJob(
+            job.model, job.board, job.board_file, job.name, template, folder, bool(job.workspace_io), job.records
+        )
         run_on_template(made, job.wishes, as_json)
 
 

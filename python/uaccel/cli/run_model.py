@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelJob:
-    """What the command line asks for. ``project``: a folder that keeps the firmware."""
+    """What the command line asks for. ``project``: a folder that keeps the firmware.
+
+    ``workspace_io``: None where nothing was said; the firmware is ours then, and takes as little RAM as can be.
+    """
 
     model: Path
     board: Board
@@ -36,6 +39,7 @@ class ModelJob:
     wishes: Wishes
     engines: EngineOptions
     verify_layers: bool
+    workspace_io: bool | None = None
     records: Path | None = None
 
 
@@ -44,6 +48,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
         from uaccel.choosing import how_for
+        from uaccel.emit.options import EmitOptions
         from uaccel.pipeline import compile_model
 
         compiled = compile_model(
@@ -52,6 +57,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             board_file=job.board_file,
             how=how_for(job.board, job.records),
             name=job.name,
+            options=EmitOptions(workspace_io=job.workspace_io is not False),
             progress=step,
             **job.engines.arguments(),
         )
@@ -65,6 +71,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             _write_trace(wishes.trace, compiled, measured, jobs)
     seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
+    wishes.add_symbols(report, measured.footprint)
     if wishes.verify:
         report["verify"] = verify
     emit(report, as_json, lambda console: _show(console, report))
@@ -145,6 +152,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         ram_report,
         stood_in,
         tensors_report,
+        with_code,
     )
 
     runs, taken = len(measured.samples), measured.footprint
@@ -157,9 +165,9 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         "runs": runs,
         "instructions": measured.run.instructions,
         "accelerator_cycles": measured.run.cycles,
-        "layers": rows,
-        "ram": ram_report(compiled, static=taken.static, stack=measured.run.stack, session=taken.session.ram),
-        "flash": flash_report(compiled, code=taken.code, session=taken.session.flash),
+        "layers": with_code(rows, taken),
+        "ram": ram_report(compiled, taken, stack=measured.run.stack),
+        "flash": flash_report(compiled.generated.weight_bytes, taken),
     }
 
 

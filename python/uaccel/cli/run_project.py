@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from uaccel.board import Board
     from uaccel.project.api_options import OptionValue
+    from uaccel.project.footprint import Footprint
     from uaccel.project_run import ProjectRun, Samples
     from uaccel.session.tensors import TensorType
 
@@ -35,6 +36,14 @@ class Wishes:
     port: str
     trace: Path | None
     options: dict[str, OptionValue]
+    symbols: bool = False
+
+    def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
+        """To the report's memory, where they were asked for."""
+        from uaccel.report import symbols_report
+
+        for memory, rows in symbols_report(taken).items() if self.symbols else ():
+            report[memory]["symbols"] = rows
 
     def samples(self, tensors: tuple[TensorType, ...]) -> Samples:
         from uaccel.session.inputs import load_inputs, ramp
@@ -53,6 +62,8 @@ class TemplateJob:
     name: str
     template: Path
     project: Path
+    workspace_io: bool
+    """Only where it was asked for: whoever wrote the template may call the model with tensors of his own."""
     records: Path | None = None
 
 
@@ -96,6 +107,7 @@ def _conclude(report: dict[str, Any], verified: tuple[dict[str, Any], str] | Non
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
     from uaccel.choosing import how_for
     from uaccel.emit.archive import write_archive
+    from uaccel.emit.options import EmitOptions
     from uaccel.execute import archive_of
     from uaccel.pipeline import compile_model
     from uaccel.project.build import build_any
@@ -108,6 +120,7 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
         board_file=job.board_file,
         how=how_for(job.board, job.records),
         name=job.name,
+        options=EmitOptions(workspace_io=job.workspace_io),
         progress=step,
     )
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
@@ -160,22 +173,34 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
-    from uaccel.report import fallback_report, layer_reports, offloaded_report, stood_in, tensors_report
+    from uaccel.report import (
+        fallback_report,
+        flash_report,
+        layer_reports,
+        memory_report,
+        offloaded_report,
+        stood_in,
+        tensors_report,
+        with_code,
+    )
 
     metadata, runs = done.metadata, len(done.samples)
     layers = metadata.at("uaccel", "layers")
     times = {time.layer: time for time in done.layers}
     rows = layer_reports(layers, runs, times, done.run.accounts)
-    return {
+    main, bound = _main(done), metadata.at("uaccel", "arena", "lower_bound")
+    arena, io = main["workspace_size_bytes"], main["io_size_bytes"]
+    report = {
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
         "board": done.board,
+        "workspace_io": metadata.at("uaccel", "workspace_io"),
         "accelerators": [engine["name"] for engine in metadata.at("uaccel", "accelerators")],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
-        "layers": rows,
-        "ram": _ram(done),
-        "flash": _flash(done),
+        "layers": with_code(rows, done.footprint),
+        "ram": memory_report(arena, bound, io, done.footprint, stack=done.run.stack),
+        "flash": flash_report(main["constants_size_bytes"], done.footprint),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
         "warnings": stood_in(rows, runs),
@@ -184,30 +209,8 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "seconds": done.run.seconds if wishes.profile or wishes.port else None,
         "accelerator_cycles": done.run.cycles,
     }
-
-
-def _ram(done: ProjectRun) -> dict[str, int | None]:
-    main, taken, stack = _main(done), done.footprint, done.run.stack
-    known = main["workspace_size_bytes"] + main["io_size_bytes"] + stack
-    return {
-        "arena": main["workspace_size_bytes"],
-        "arena_lower_bound": done.metadata.at("uaccel", "arena", "lower_bound"),
-        "io": main["io_size_bytes"],
-        "static": taken.static if taken else None,
-        "stack": stack,
-        "session": taken.session.ram if taken else None,
-        "total": known + taken.static if taken else None,
-    }
-
-
-def _flash(done: ProjectRun) -> dict[str, int | None]:
-    weights, taken = _main(done)["constants_size_bytes"], done.footprint
-    return {
-        "weights": weights,
-        "code": taken.code if taken else None,
-        "session": taken.session.flash if taken else None,
-        "total": weights + taken.code if taken else None,
-    }
+    wishes.add_symbols(report, done.footprint)
+    return report
 
 
 def _main(done: ProjectRun) -> dict[str, Any]:

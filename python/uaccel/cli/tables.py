@@ -107,11 +107,13 @@ def _how(reason: str) -> str:
 
 def show_memory(console: Console, report: dict[str, Any]) -> None:
     ram, flash = report["ram"], report["flash"]
-    arena = f"arena {ram['arena']:,} (lower bound {ram['arena_lower_bound']:,})"
+    holds = " with inputs and outputs" if report["workspace_io"] else ""
+    arena = f"arena {ram['arena']:,}{holds} (lower bound {ram['arena_lower_bound']:,})"
+    apart = ("static", "stack") if report["workspace_io"] else ("io", "static", "stack")
     show_lines(
         console,
         [
-            ("RAM", _parts(ram, ("io", "static", "stack"), [arena])),
+            ("RAM", _parts(ram, apart, [arena])),
             ("Flash", _parts(flash, ("weights", "code"), [])),
         ],
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import kernel_files
 from uaccel.emit.metadata import metadata
+from uaccel.emit.options import EmitOptions
 from uaccel.files import write_atomically
 from uaccel.lower.program import Engine, Program
 from uaccel.memory.placement import Placement
@@ -18,7 +19,7 @@ from uaccel.npz import write_npz
 
 
 def archive_files(
-    program: Program, placement: Placement, generated: Generated, board: str, relax: str
+    program: Program, placement: Placement, generated: Generated, board: str, relax: str, options: EmitOptions
 ) -> dict[str, bytes]:
     """Path in the archive -> content."""
     files: dict[str, str] = {f"{CODE}/src/{name}": text for name, text in generated.sources.items()}
@@ -27,7 +28,7 @@ def archive_files(
     files |= {f"{CODE}/include/{name}": text for name, text in kernel_files(generated.kernels).items()}
     files |= {f"templates/{name}": text for name, text in generated.description.items()}
     files[f"src/{program.name}.relax"] = relax
-    document = metadata(program, placement, board, generated)
+    document = metadata(program, placement, board, generated, options)
     document["uaccel"]["build"] = generated.build.hex()
     document["uaccel"]["model"]["file"] = next(iter(model_file(program)), None)
     files["metadata.json"] = json.dumps(document, indent=2) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from uaccel.emit.options import EmitOptions, Names
@@ -29,18 +29,15 @@ def build_id(texts: Iterable[str]) -> bytes:
 def describe(
     program: Program, placement: Placement, names: Names, options: EmitOptions, build: bytes, provenance: str
 ) -> str:
-    signature = program.signature
     parts = [
         provenance,
         _includes(program, names),
-        _memory((*signature.inputs, *signature.outputs)),
-        _tensors("inputs", signature.inputs, 0),
-        _tensors("outputs", signature.outputs, tensor_memory(signature.inputs)),
-        _description(program),
         _workspace(placement, names, options),
+        *_io(program, placement, names, options),
+        _description(program),
         _run(program, names, placement, options),
         _accounts(program),
-        _model(program, build),
+        _model(program, options, build),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -78,11 +75,30 @@ def _memory(specs: Iterable[TensorSpec]) -> str:
     )
 
 
-def _tensors(name: str, specs: tuple[TensorSpec, ...], offset: int) -> str:
-    rows = []
-    for spec in specs:
-        rows.append(f"    {{{c_string(spec.name)}, {spec.info.size}, tensors + {offset}}},\n")
-        offset += _rounded(spec.info.size)
+def _io(program: Program, placement: Placement, names: Names, options: EmitOptions) -> list[str]:
+    """Inputs and outputs: in memory of their own, or where they lie in the workspace."""
+    signature = program.signature
+    specs = (*signature.inputs, *signature.outputs)
+    if options.workspace_io:
+        array = "(uint8_t *)workspace" if options.workspace_pool else names.workspace
+        at = [placement.places[value.name].offset for value in (*program.inputs, *program.outputs)]
+        memory = []
+    else:
+        array, memory = "tensors", [_memory(specs)]
+        at = [tensor_memory(specs[:i]) for i in range(len(specs))]
+    count = len(signature.inputs)
+    return [
+        *memory,
+        _tensors("inputs", signature.inputs, array, at[:count]),
+        _tensors("outputs", signature.outputs, array, at[count:]),
+    ]
+
+
+def _tensors(name: str, specs: tuple[TensorSpec, ...], array: str, at: Sequence[int]) -> str:
+    rows = [
+        f"    {{{c_string(spec.name)}, {spec.info.size}, {array} + {offset}}},\n"
+        for spec, offset in zip(specs, at, strict=True)
+    ]
     return f"static const struct uaccel_tensor {name}[] = {{\n{''.join(rows) or '    {0, 0, 0},' + chr(10)}}};\n"
 
 
@@ -133,24 +149,26 @@ def _layer(layer: Layer) -> dict[str, Any]:
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.workspace_pool or not placement.arena:
         return ""
-    return f"static uint64_t workspace[({names.macro}_WORKSPACE_SIZE + 7) / 8];\n"
+    return f"static UACCEL_WORKSPACE uint64_t workspace[({names.macro}_WORKSPACE_SIZE + 7) / 8];\n"
 
 
 def _run(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
     lines = ["static int32_t run(void)", "{"]
-    lines.append(f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs))}}};")
-    lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
-    arguments = "&given, &wanted"
+    arguments = []
+    if not options.workspace_io:
+        lines.append(f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs))}}};")
+        lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
+        arguments += ["&given", "&wanted"]
     if options.workspace_pool:
         lines.append(
             f"    struct {names.prefix}_workspace_pools pools = {{{'workspace' if placement.arena else '0'}}};"
         )
-        arguments += ", &pools"
+        arguments.append("&pools")
     if program.engines:
         handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.engines)
         lines.append(f"    struct {names.prefix}_devices devices = {{{handles}}};")
-        arguments += ", &devices"
-    return "\n".join([*lines, f"    return {names.prefix}_run({arguments});", "}", ""])
+        arguments.append("&devices")
+    return "\n".join([*lines, f"    return {names.prefix}_run({', '.join(arguments)});", "}", ""])
 
 
 def _members(array: str, count: int) -> str:
@@ -161,7 +179,7 @@ def _accounts(program: Program) -> str:
     return f"static struct uaccel_account accounts[{len(program.layers)}];\n" if program.engines else ""
 
 
-def _model(program: Program, build: bytes) -> str:
+def _model(program: Program, options: EmitOptions, build: bytes) -> str:
     signature = program.signature
     return (
         "const struct uaccel_model uaccel_model = {\n"
@@ -171,6 +189,7 @@ def _model(program: Program, build: bytes) -> str:
         f"    .input_count = {len(signature.inputs)},\n"
         f"    .output_count = {len(signature.outputs)},\n"
         f"    .layer_count = {len(program.layers)},\n"
+        f"{'    .workspace_io = 1,' + chr(10) if options.workspace_io else ''}"
         "    .inputs = inputs,\n"
         "    .outputs = outputs,\n"
         "    .description = description,\n"

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from uaccel.emit.ctext import quoted
 from uaccel.emit.engines import HOOKS, hook
+from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
+
+CALLERS = (
+    "What goes in: memory of the caller, aligned as its type; it is not written.",
+    "What comes out: memory of the caller, aligned as its type, apart from the inputs; layers may read it too.",
+)
+IN_WORKSPACE = (
+    "What goes in: where it lies in the workspace, aligned as its type.",
+    "What comes out: where it lies in the workspace, aligned as its type.",
+)
 
 
 def header(program: Program, placement: Placement, names: Names, options: EmitOptions, provenance: str) -> str:
@@ -20,18 +30,19 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
         _sizes(program, placement, names, options),
         _struct(
             f"{names.prefix}_inputs",
-            "What goes in: memory of the caller, aligned as its type; it is not written.",
+            IN_WORKSPACE[0] if options.workspace_io else CALLERS[0],
             names.inputs,
             signature.inputs,
         ),
         _struct(
             f"{names.prefix}_outputs",
-            "What comes out: memory of the caller, aligned as its type, apart from the inputs; layers may read it too.",
+            IN_WORKSPACE[1] if options.workspace_io else CALLERS[1],
             names.outputs,
             signature.outputs,
         ),
         _pools(placement, names, options),
         _devices(program, names),
+        _maps(placement, names, options),
         _run(program, names, options),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
     ]
@@ -40,7 +51,8 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
 
 def _sizes(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
     workspace = f"{names.macro}_WORKSPACE_SIZE"
-    lines = ["/* Bytes of the workspace, in which intermediate tensors live. */"]
+    what = "inputs, outputs and intermediate tensors" if options.workspace_io else "intermediate tensors"
+    lines = [f"/* Bytes of the workspace, in which {what} live. */"]
     lines.append(f"#define {workspace} {placement.arena}")
     if options.workspace_pool:
         pool = f"{names.macro}_{options.workspace_pool.upper()}_WORKSPACE_POOL_SIZE"
@@ -73,9 +85,15 @@ def _struct(name: str, comment: str, members: tuple[str, ...], specs: tuple[Tens
 def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.workspace_pool:
         return ""
-    return (
-        "/* Memory for intermediate tensors, aligned to 8 bytes. What it holds before a run does not matter;\n"
+    comment = (
+        "/* Memory for inputs, outputs and intermediate tensors, aligned to 8 bytes; it may serve others when the\n"
+        " * outputs were read. */\n"
+        if options.workspace_io
+        else "/* Memory for intermediate tensors, aligned to 8 bytes. What it holds before a run does not matter;\n"
         " * after a run it may serve others. */\n"
+    )
+    return (
+        f"{comment}"
         f"struct {names.prefix}_workspace_pools {{\n"
         f"    void *{options.workspace_pool}; /* {placement.arena} bytes */\n}};\n"
     )
@@ -96,9 +114,28 @@ def _devices(program: Program, names: Names) -> str:
     )
 
 
+def _maps(placement: Placement, names: Names, options: EmitOptions) -> str:
+    if not options.workspace_io:
+        return ""
+    inputs, outputs = map_heads(names, options)
+    null = " Members are NULL where the pool is." if options.workspace_pool else ""
+    array = f"/* The workspace; two functions tell what lies where in it. */\nextern uint8_t {names.workspace}[];\n\n"
+    array = "" if options.workspace_pool or not placement.arena else array
+    return (
+        f"{array}"
+        "/* Where the inputs lie. Write all of them before every run: it uses their bytes for other tensors. And read\n"
+        f" * the outputs of the run before first: inputs may lie where those were.{null} */\n"
+        f"{inputs};\n\n"
+        "/* Where the outputs lie: after a run, until inputs are written for the next one. */\n"
+        f"{outputs};\n"
+    )
+
+
 def _run(program: Program, names: Names, options: EmitOptions) -> str:
-    pools = f",\n    struct {names.prefix}_workspace_pools *workspace_pools" if options.workspace_pool else ""
-    devices = f",\n    struct {names.prefix}_devices *devices" if program.engines else ""
+    structs = [] if options.workspace_io else ["inputs", "outputs"]
+    structs += ["workspace_pools"] if options.workspace_pool else []
+    structs += ["devices"] if program.engines else []
+    given = ",".join(f"\n    struct {names.prefix}_{struct} *{struct}" for struct in structs) or "void"
     where = "" if options.workspace_pool else "The workspace is static: not reentrant. "
     failed = (
         "\n * A number above 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h."
@@ -107,6 +144,5 @@ def _run(program: Program, names: Names, options: EmitOptions) -> str:
     )
     return (
         f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above.{failed} */\n"
-        f"int32_t {names.prefix}_run(\n    struct {names.prefix}_inputs *inputs,\n"
-        f"    struct {names.prefix}_outputs *outputs{pools}{devices});\n"
+        f"int32_t {names.prefix}_run({given});\n"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uaccel.emit.generate import Generated
+from uaccel.emit.options import EmitOptions
 from uaccel.lower.program import Covered, Engine, Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
@@ -16,12 +17,14 @@ CPU_DEVICE = 1
 NO_DATE = "1970-01-01 00:00:00Z"
 
 
-def metadata(program: Program, placement: Placement, board: str, generated: Generated) -> dict[str, Any]:
+def metadata(
+    program: Program, placement: Placement, board: str, generated: Generated, options: EmitOptions
+) -> dict[str, Any]:
     """The whole document."""
     module = {
         "model_name": program.name,
         "export_datetime": NO_DATE,
-        "memory": _memory(program, placement, generated),
+        "memory": _memory(program, placement, generated, options),
         "target": ["c -keys=cpu"],
         "executors": ["aot"],
         "style": "full-model",
@@ -29,21 +32,24 @@ def metadata(program: Program, placement: Placement, board: str, generated: Gene
     return {
         "version": FORMAT_VERSION,
         "modules": {program.name: module},
-        "uaccel": _own(program, placement, board),
+        "uaccel": _own(program, placement, board, options),
     }
 
 
-def io_bytes(program: Program) -> int:
+def io_bytes(program: Program, options: EmitOptions) -> int:
+    """Of inputs and outputs, as far as they are not in the arena."""
+    if options.workspace_io:
+        return 0
     return sum(spec.info.size for spec in (*program.signature.inputs, *program.signature.outputs))
 
 
-def _memory(program: Program, placement: Placement, generated: Generated) -> dict[str, Any]:
+def _memory(program: Program, placement: Placement, generated: Generated, options: EmitOptions) -> dict[str, Any]:
     main = {
         "device": CPU_DEVICE,
         "workspace_size_bytes": placement.arena,
         "constants_size_bytes": generated.weight_bytes,
         "device_constants_size_bytes": sum(a.data.nbytes for a in generated.arrays if a.for_device),
-        "io_size_bytes": io_bytes(program),
+        "io_size_bytes": io_bytes(program, options),
         "inputs": _sizes(program.signature.inputs),
         "outputs": _sizes(program.signature.outputs),
     }
@@ -62,11 +68,12 @@ def _sizes(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
     return {spec.name: {"size": spec.info.size, "dtype": spec.info.dtype} for spec in specs}
 
 
-def _own(program: Program, placement: Placement, board: str) -> dict[str, Any]:
+def _own(program: Program, placement: Placement, board: str, options: EmitOptions) -> dict[str, Any]:
     model = program.model
     return {
         "version": __version__,
         "board": board,
+        "workspace_io": options.workspace_io,
         "model": {"name": model.name, "format": model.source_format, "sha256": model.digest},
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},

@@ -12,9 +12,13 @@ from uaccel.model import unique_names
 
 @dataclass(frozen=True)
 class EmitOptions:
-    """``workspace_pool``: the name of the pool that the application passes in; empty for an array of our own."""
+    """``workspace_pool``: the name of the pool that the application passes in; empty for an array of our own.
+
+    ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where.
+    """
 
     workspace_pool: str = ""
+    workspace_io: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Names:
     @property
     def macro(self) -> str:
         return self.prefix.upper()
+
+    @property
+    def workspace(self) -> str:
+        """The array of a workspace that also holds inputs and outputs: then it is no secret of the executor's."""
+        return f"{self.prefix}_workspace"
 
     @property
     def header(self) -> str:

@@ -18,6 +18,7 @@ def regenerate_command(
     model_file = f"./{model_file}" if model_file.startswith("-") else model_file
     words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
     words += ["--workspace-pool", options.workspace_pool] if options.workspace_pool else []
+    words += ["--workspace-io"] if options.workspace_io else []
     return shlex.join([*words, *engines])
 
 

@@ -31,8 +31,14 @@ class RunFunction:
 
     def _parameters(self) -> list[str]:
         prefix = self.names.prefix
-        parameters = [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
-        parameters += [f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.workspace_pool else []
+        own = (
+            []
+            if self.options.workspace_io
+            else [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
+        )
+        parameters = own + (
+            [f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.workspace_pool else []
+        )
         return parameters + ([f"struct {prefix}_devices *devices"] if self.program.engines else [])
 
     def _layers_apart(self) -> str:
@@ -78,14 +84,18 @@ class RunFunction:
         return [f"    uint8_t *const workspace = workspace_pools->{pool};"] if pool and self.placement.arena else []
 
     def _checks(self) -> list[str]:
-        pointers = ["inputs", "outputs"]
-        pointers += [f"inputs->{member}" for member in self.names.inputs]
-        pointers += [f"outputs->{member}" for member in self.names.outputs]
+        pointers = []
+        if not self.options.workspace_io:
+            pointers += ["inputs", "outputs"]
+            pointers += [f"inputs->{member}" for member in self.names.inputs]
+            pointers += [f"outputs->{member}" for member in self.names.outputs]
         if self.options.workspace_pool:
             pointers += ["workspace_pools"]
             pointers += [f"workspace_pools->{self.options.workspace_pool}"] if self.placement.arena else []
         if self.program.engines:
             pointers.append("devices")
+        if not pointers:
+            return []
         condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)
         return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }", ""]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.header import size_macros
+from uaccel.emit.maps import maps
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import RunFunction
 from uaccel.emit.weights import ConstantPool
@@ -28,6 +29,7 @@ def source(
         _assertions(program, placement, names),
         _workspace(placement, names, options),
         LayerFunctions(program, pool).render(),
+        maps(program, placement, names, options),
         RunFunction(program, placement, names, options).render(),
     ]
     return "\n".join(part for part in parts if part)
@@ -69,10 +71,13 @@ def _assertions(program: Program, placement: Placement, names: Names) -> str:
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not placement.arena:
         return ""
-    macro = "#define AT(offset) ((void *)(workspace + (offset)))\n"
+    array = names.workspace if options.workspace_io and not options.workspace_pool else "workspace"
+    macro = f"#define AT(offset) ((void *)({array} + (offset)))\n"
     if options.workspace_pool:
         return macro
+    what = "Inputs, outputs, intermediate tensors" if options.workspace_io else "Intermediate tensors"
+    static = "" if options.workspace_io else "static "
     return (
-        "/* Intermediate tensors and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
-        f"static UACCEL_WORKSPACE uint8_t workspace[{names.macro}_WORKSPACE_SIZE] UACCEL_ALIGNED(16);\n{macro}"
+        f"/* {what} and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
+        f"{static}UACCEL_WORKSPACE uint8_t {array}[{names.macro}_WORKSPACE_SIZE] UACCEL_ALIGNED(16);\n{macro}"
     )

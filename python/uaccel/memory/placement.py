@@ -1,4 +1,8 @@
-"""Where every value of a program lives: in the caller's inputs and outputs, or at an offset in the arena."""
+"""Where every value of a program lives: in the caller's inputs and outputs, or at an offset in the arena.
+
+With workspace I/O the inputs and outputs are blocks of the arena, too. The inputs are all written before the first
+step, the outputs all stay after the last; in between an input is a value like any other, which may be overwritten.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +39,20 @@ class Placement:
         return self.plan.size
 
 
-def place(program: Program) -> Placement:
+def place(program: Program, *, workspace_io: bool = False) -> Placement:
     """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes."""
-    fixed = _fixed_places(program)
-    blocks, scratch = _blocks(program, fixed)
+    fixed = {} if workspace_io else _fixed_places(program)
+    blocks = [
+        Block(name, life.value.info.size, life.first, life.last, _alignment(life.value))
+        for name, life in _lives(program, workspace_io=workspace_io).items()
+        if name not in fixed
+    ]
+    scratch = {layer.index: f"scratch of {layer.name}" for layer in program.layers if layer.scratch}
+    blocks += [
+        Block(scratch[layer.index], layer.scratch, layer.index, layer.index, WIDE_ALIGNMENT)
+        for layer in program.layers
+        if layer.scratch
+    ]
     shares = choose_inplace(blocks, _views(program, fixed), _inplace(program, fixed))
     merged, owner = merge_shared(blocks, shares)
     planned = plan(merged)
@@ -74,24 +88,32 @@ def _alignment(value: Value) -> int:
     return WIDE_ALIGNMENT if value.info.itemsize == WIDE_ALIGNMENT else ELEMENT_ALIGNMENT
 
 
-def _blocks(program: Program, fixed: Mapping[str, Place]) -> tuple[list[Block], dict[int, str]]:
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    values: dict[str, Value] = {}
-    blocks: list[Block] = []
-    scratch: dict[int, str] = {}
+@dataclass(frozen=True)
+class _Life:
+    """The first and the last layer that needs the value."""
+
+    value: Value
+    first: int
+    last: int
+
+
+def _lives(program: Program, *, workspace_io: bool) -> dict[str, _Life]:
+    """Of every value that a layer reads or writes; with workspace I/O of every input and output, too."""
+    before, after = -1, len(program.layers)
+    lives: dict[str, _Life] = {}
+
+    def needed(value: Value, step: int) -> None:
+        known = lives.get(value.name, _Life(value, step, step))
+        lives[value.name] = _Life(value, known.first, step)
+
+    for value in program.inputs if workspace_io else ():
+        needed(value, before)
     for layer in program.layers:
         for value in (*layer.inputs, *layer.outputs):
-            values[value.name] = value
-            first.setdefault(value.name, layer.index)
-            last[value.name] = layer.index
-        if layer.scratch:
-            scratch[layer.index] = f"scratch of {layer.name}"
-            blocks.append(Block(scratch[layer.index], layer.scratch, layer.index, layer.index, WIDE_ALIGNMENT))
-    for name, value in values.items():
-        if name not in fixed:
-            blocks.append(Block(name, value.info.size, first[name], last[name], _alignment(value)))
-    return blocks, scratch
+            needed(value, layer.index)
+    for value in program.outputs if workspace_io else ():
+        needed(value, after)
+    return lives
 
 
 def _views(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:

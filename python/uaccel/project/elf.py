@@ -16,6 +16,23 @@ _SYMBOL: Final = struct.Struct("<3IBBH")
 _SYMBOL_TABLE: Final = 2
 
 
+_FUNCTION: Final = 2
+_ARCHIVE: Final = b"!<arch>\n"
+_MEMBER: Final = 60
+"""Bytes of a member's header."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """``defined``: here, and not elsewhere."""
+
+    name: str
+    value: int
+    size: int
+    is_function: bool
+    defined: bool
+
+
 @dataclass(frozen=True)
 class _Section:
     kind: int
@@ -26,10 +43,16 @@ class _Section:
 
 def symbols(file: Path) -> dict[str, int]:
     """The value of each named symbol."""
+    return {symbol.name: symbol.value for symbol in symbol_table(file)}
+
+
+def symbol_table(file: Path, member: str = "") -> list[Symbol]:
+    """The named symbols of an ELF file, or of the member of an archive."""
     try:
         data = file.read_bytes()
     except OSError as error:
         raise ToolError(f"cannot read {file}: {error.strerror}; build the firmware first") from error
+    data = _member(data, member) if member else data
     if not data.startswith(_MAGIC):
         raise ToolError(f"{file} is no ELF file for a 32-bit little-endian processor")
     try:
@@ -38,19 +61,36 @@ def symbols(file: Path) -> dict[str, int]:
         raise ToolError(f"{file} is a damaged ELF file ({error}); build the firmware anew") from error
 
 
-def _symbols(data: bytes) -> dict[str, int]:
+def _member(archive: bytes, wanted: str) -> bytes:
+    """Of a library, as GNU ar writes it; empty where it is not there."""
+    offset, names = len(_ARCHIVE), b""
+    while archive.startswith(_ARCHIVE) and offset + _MEMBER <= len(archive):
+        head = archive[offset : offset + _MEMBER]
+        size, name = int(head[48:58]), head[:16].rstrip()
+        body = archive[offset + _MEMBER : offset + _MEMBER + size]
+        if name == b"//":
+            names = body
+        elif name[:1] == b"/" and name[1:].isdigit():
+            name = names[int(name[1:]) :].split(b"/\n")[0]
+        if name.rstrip(b"/").decode(errors="replace") == wanted:
+            return body
+        offset += _MEMBER + size + size % 2
+    return b""
+
+
+def _symbols(data: bytes) -> list[Symbol]:
     (begin,) = struct.unpack_from("<I", data, 32)
     size, count = struct.unpack_from("<2H", data, 46)
     rows = (_SECTION.unpack_from(data, begin + size * index) for index in range(count))
     sections = [_Section(row[1], row[4], row[5], row[6]) for row in rows]
-    values: dict[str, int] = {}
+    found: list[Symbol] = []
     for section in sections:
         if section.kind != _SYMBOL_TABLE:
             continue
         names = sections[section.link]
         for offset in range(section.offset, section.offset + section.size, _SYMBOL.size):
-            name, value, *_ = _SYMBOL.unpack_from(data, offset)
+            name, value, length, info, _, index = _SYMBOL.unpack_from(data, offset)
             start = names.offset + name
-            values[data[start : data.index(b"\0", start)].decode()] = value
-    values.pop("", None)
-    return values
+            text = data[start : data.index(b"\0", start)].decode()
+            found += [Symbol(text, value, length, info & 15 == _FUNCTION, index != 0)] if text else []
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import DeviceError
-from uaccel.session.ids import HelloReply
+from uaccel.session.ids import Flag, HelloReply
 from uaccel.session.tensors import TensorType
 
 
@@ -44,6 +44,8 @@ class ModelInfo:
     layers: tuple[LayerInfo, ...]
     observable: bool
     """Layers can be read and timed."""
+    workspace_io: bool
+    """A run uses the inputs up."""
     ticks_per_second: int
     details: Mapping[str, Any]
     """The whole description, with quantisation and provenance."""
@@ -59,7 +61,8 @@ def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
             inputs=_tensors(details["inputs"]),
             outputs=_tensors(details["outputs"]),
             layers=tuple(_layer(layer) for layer in details["layers"]),
-            observable=bool(hello.flags & 1),
+            observable=bool(hello.flags & Flag.OBSERVE),
+            workspace_io=bool(hello.flags & Flag.WORKSPACE_IO),
             ticks_per_second=hello.ticks_per_second,
             details=details,
         )

@@ -57,6 +57,7 @@ class Flag(IntEnum):
     """Flags of `hello_reply`."""
 
     OBSERVE = 1
+    WORKSPACE_IO = 2
 
 
 class ErrorCode(IntEnum):
@@ -72,6 +73,7 @@ class ErrorCode(IntEnum):
     OBSERVE = 8
     MODEL = 9
     FORGOTTEN = 10
+    SPENT = 11
 
 
 class LogLevel(IntEnum):

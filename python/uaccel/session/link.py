@@ -377,6 +377,7 @@ def _refusal(error: Error) -> str:
         ErrorCode.RUN: "the outputs are of another run",
         ErrorCode.OBSERVE: "its firmware cannot watch layers; build it with -DOBSERVE=ON",
         ErrorCode.MODEL: f"the model returned {as_signed(error.detail)}",
+        ErrorCode.SPENT: "an inference has used its inputs up, which lie in the workspace; write them before each run",
         ErrorCode.FORGOTTEN: "it does not remember the answer; start again",
     }
     return words.get(ErrorCode(error.code), "") if error.code in set(ErrorCode) else f"error {error.code}"

@@ -129,7 +129,8 @@ class Session:
         self._transport = transport
         self._link = Link(transport, timeouts or Timeouts(), self._take_log, **link_options)
         self._runs = 0
-        self._inputs: bytes | None = None
+        self._given: bytes | None = None  # by the user, last
+        self._inputs: bytes | None = None  # on the device
         try:
             self.model = self._meet(self._link.hello())
         except BaseException:
@@ -182,7 +183,8 @@ class Session:
         for inputs in samples:
             if len(under_way) == ahead:
                 yield self._collect(under_way.popleft())
-            self._write(self._packed(inputs))
+            self._given = self._packed(inputs)
+            self._write(self._given)
             under_way.append(self._begin())
         while under_way:
             yield self._collect(under_way.popleft())
@@ -190,25 +192,31 @@ class Session:
     def time(self, runs: int = 1, inputs: Inputs | None = None) -> Timing:
         """Run so many times in a row on the device, without a word on the line between.
 
-        Without ``inputs`` those of the last run serve, or the ramp where there was none.
+        Without ``inputs`` those of the last run serve, or the ramp where there was none. A model whose inputs lie in
+        the workspace gets them anew before each run; the times are of the inferences alone all the same.
         """
         if runs < 1:
             raise InputError(f"cannot time {runs} runs; wanted at least 1")
         self._write_or_keep(inputs)
-        reply = self._run_reply(self._submit_run(runs))
-        instructions = self._instructions(reply)
+        replies = [self._timed(count) for count in ([1] * runs if self.model.workspace_io else [runs])]
+        instructions = [self._instructions(reply) for reply in replies]
+        counted = [count for count in instructions if count is not None]
         return Timing(
             runs=runs,
-            seconds=self._seconds(reply.ticks / runs),
-            least_seconds=self._seconds(reply.least_ticks),
-            instructions=None if instructions is None else instructions / runs,
-            cycles=reply.cycles / runs,
+            seconds=self._seconds(sum(reply.ticks for reply in replies) / runs),
+            least_seconds=self._seconds(min(reply.least_ticks for reply in replies)),
+            instructions=sum(counted) / runs if len(counted) == len(replies) else None,
+            cycles=sum(reply.cycles for reply in replies) / runs,
         )
+
+    def _timed(self, count: int) -> RunReply:
+        self._renew()
+        return self._run_reply(self._submit_run(count))
 
     def reset(self) -> None:
         """Restart the firmware, and greet it again."""
         self.model = self._meet(self._link.reset())
-        self._inputs = None
+        self._given = self._inputs = None
 
     def set_verbosity(self, level: LogLevel) -> None:
         """Which lines of the device's log are sent from now on: those of this level and graver ones."""
@@ -294,10 +302,19 @@ class Session:
             self._link.submit(Write(offset, inputs[offset : offset + room]), "write the inputs")
 
     def _write_or_keep(self, inputs: Inputs | None) -> None:
-        if inputs is None and self._inputs is None:
+        """Those of the last run serve where none are given, and the ramp where nothing has run."""
+        if inputs is None and self._given is None:
             inputs = {tensor.name: ramp(tensor) for tensor in self.model.inputs}
         if inputs is not None:
-            self._write(self._packed(inputs))
+            self._given = self._packed(inputs)
+        repeated = inputs is None and self._given == self._inputs
+        if self._given is not None and not repeated and not self.model.workspace_io:
+            self._write(self._given)
+
+    def _renew(self) -> None:
+        """Before each run of a model that uses its inputs up."""
+        if self.model.workspace_io and self._given is not None:
+            self._write(self._given)
 
     def _submit_run(self, count: int, outputs: Pieces | None = None) -> Request:
         assert self._inputs is not None  # written just before
@@ -402,6 +419,7 @@ class Session:
             raise DeviceError(f"{self._link.name} cannot {label}: build its firmware with -DOBSERVE=ON")
         pieces, part = Pieces(), (0, TO_THE_END)
         for _ in range(ATTEMPTS):
+            self._renew()
             read = Read(kind, index, 0, *part)
             request = self._link.submit(read, label, limit=self._link.timeouts.run, on_data=pieces.add)
             pieces.size = ReadReply.unpack(self._wait_for_model(request)).object_bytes

@@ -1,0 +1,53 @@
+"""Where inputs and outputs lie that the workspace holds: microTVM's functions, which the application asks."""
+
+from __future__ import annotations
+
+from uaccel.emit.ctext import wrapped
+from uaccel.emit.options import EmitOptions, Names
+from uaccel.lower.program import Program, Value
+from uaccel.memory.placement import Placement
+
+
+def maps(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
+    """Nothing where the tensors are memory of the application's own."""
+    if not options.workspace_io:
+        return ""
+    return "\n".join(
+        _map(names, options, what, list(zip(members, values, strict=True)), placement)
+        for what, members, values in (
+            ("inputs", names.inputs, program.inputs),
+            ("outputs", names.outputs, program.outputs),
+        )
+    )
+
+
+def map_heads(names: Names, options: EmitOptions) -> list[str]:
+    """Without the semicolon; as the header declares them and the executor defines them."""
+    return [
+        wrapped(f"struct {names.prefix}_{what} {names.prefix}_map_{what}", _parameters(names, options))
+        for what in ("inputs", "outputs")
+    ]
+
+
+def _parameters(names: Names, options: EmitOptions) -> list[str]:
+    return [f"struct {names.prefix}_workspace_pools *workspace_pools"] if options.workspace_pool else []
+
+
+def _map(names: Names, options: EmitOptions, what: str, tensors: list[tuple[str, Value]], placement: Placement) -> str:
+    head = map_heads(names, options)[what == "outputs"]
+    nothing = ", ".join("NULL" for _ in tensors) or "0"
+    lines = [head, "{", f"    struct {names.prefix}_{what} {what} = {{{nothing}}};"]
+    places = [f"{what}.{member} = AT({placement.places[value.name].offset});" for member, value in tensors]
+    pool = options.workspace_pool
+    if not pool:
+        lines += [f"    {place}" for place in places]
+    elif not places:
+        lines.append("    (void)workspace_pools;")
+    else:
+        lines += [
+            f"    if (workspace_pools != NULL && workspace_pools->{pool} != NULL) {{",
+            f"        uint8_t *const workspace = workspace_pools->{pool};",
+            *(f"        {place}" for place in places),
+            "    }",
+        ]
+    return "\n".join([*lines, f"    return {what};", "}", ""])

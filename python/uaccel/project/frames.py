@@ -1,0 +1,122 @@
+"""How much stack a function of the compiler's libraries takes: these have no call graph, but there is their code.
+
+The bound is rough: all that a function takes of the stack anywhere counts, as if it were never given back.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_FUNCTION: Final = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
+_INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\t([a-z][a-z0-9.]*)(?:\t.*)?$")
+"""Data among the code looks otherwise."""
+_TARGET: Final = re.compile(r"<([^>+]+)(\+0x[0-9a-f]+)?>")
+_WORD: Final = 4
+_REGISTER: Final = re.compile(r"([a-z]+)(\d+)")
+
+
+@dataclass(frozen=True)
+class Code:
+    """The instructions of each function, as (operator, line); empty where there is no disassembler."""
+
+    functions: dict[str, list[tuple[str, str]]]
+    is_arm: bool
+
+    @property
+    def interrupt(self) -> int:
+        """What the processor pushes onto the stack that it interrupts, and what that may take to be aligned.
+
+        A Cortex-M pushes 8 words; and where floating point registers are in use, those and the status, 18 more.
+        RISC-V pushes nothing.
+        """
+        if not self.is_arm:
+            return 0
+        uses_floats = any(operator.startswith("v") for lines in self.functions.values() for operator, _ in lines)
+        return (27 if uses_floats else 9) * _WORD
+
+
+def disassemble(elf: Path, objdump: str) -> Code:
+    try:
+        done = subprocess.run(
+            [objdump, "-d", "--no-show-raw-insn", str(elf)], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return Code({}, is_arm=False)
+    functions: dict[str, list[tuple[str, str]]] = {}
+    lines: list[tuple[str, str]] = []
+    for line in done.stdout.splitlines():
+        if match := _FUNCTION.match(line):
+            lines = functions.setdefault(match[1], [])
+        elif match := _INSTRUCTION.match(line):
+            lines.append((match[1], line.partition(":")[2]))
+    return Code(functions, is_arm="elf32-littlearm" in done.stdout)
+
+
+def library_frames(code: Code) -> Callable[[str], int | None]:
+    """What a call of a function of the firmware takes; None where its code does not tell."""
+    functions = code.functions
+    under_way: set[str] = set()
+
+    @cache
+    def frame(name: str) -> int | None:
+        if name not in functions or name in under_way:
+            return None
+        under_way.add(name)
+        taken = [_taken(operator, text) for operator, text in functions[name]]
+        callees = {target for _, text in functions[name] if (target := _callee(text)) not in ("", name)}
+        below = [frame(callee) for callee in sorted(callees)]
+        under_way.remove(name)
+        known = [value for value in (*taken, *below) if value is not None]
+        if len(known) < len(taken) + len(below):
+            return None
+        return sum(known[: len(taken)]) + max(known[len(taken) :], default=0)
+
+    return frame
+
+
+def _callee(text: str) -> str:
+    """The function that an instruction goes to, if it leaves its own."""
+    match = _TARGET.search(text)
+    return match[1] if match and match[2] is None else ""
+
+
+def _taken(operator: str, text: str) -> int | None:
+    """Bytes of the stack; None for what makes them unknown: a call by pointer, a frame of any size."""
+    operator, operands = operator.removesuffix(".w"), text.split(None, 1)[1:]
+    rest = re.split(r"[@;<#](?![0-9-])", operands[0])[0].strip() if operands else ""
+    if operator in ("push", "vpush") or (operator.startswith("stmdb") and rest.startswith("sp!")):
+        return sum(_registers(group) for group in re.findall(r"\{(.*?)\}", rest))
+    if operator.startswith("str") and (match := re.search(r"\[sp, #-(\d+)\]!", rest)):
+        return int(match[1])
+    if operator in ("sub", "subs", "subw", "add", "addw", "addi", "c.addi16sp", "mv", "mov") and rest.startswith("sp"):
+        return _moved(operator, rest)
+    if operator in ("ldr", "mov") and rest.startswith("pc"):
+        return None
+    by_pointer = operator in ("blx", "jalr") or (operator in ("bx", "jr") and rest not in ("lr", "ra"))
+    return None if by_pointer and "<" not in text else 0
+
+
+def _moved(operator: str, rest: str) -> int | None:
+    """The stack pointer by a constant; towards the top costs nothing."""
+    match = re.search(r",\s*#?(-?\d+)$", rest)
+    if match is None:
+        return None
+    down = int(match[1]) if operator.startswith("sub") else -int(match[1])
+    return max(0, down)
+
+
+def _registers(group: str) -> int:
+    """Bytes of {r4, r6-r8, d8}."""
+    total = 0
+    for part in group.split(","):
+        begin, _, last = part.strip().partition("-")
+        first, end = _REGISTER.fullmatch(begin), _REGISTER.fullmatch(last)
+        count = int(end[2]) - int(first[2]) + 1 if first and end else 1
+        total += count * (2 * _WORD if begin.startswith("d") else _WORD)
+    return total

@@ -1,0 +1,175 @@
+"""Where the values of a program lie: nothing that is still needed is overwritten, inputs and outputs included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uaccel.lower.program import CPU, Layer, Program, Value
+from uaccel.memory.placement import Placement, place
+from uaccel.model import Origin, TensorInfo, TensorSpec
+from uaccel.ops.kernel import Kernel
+
+SIZES = (4, 8, 12)
+
+
+@dataclass
+class Writer:
+    """Writes a program down, layer by layer."""
+
+    values: list[Value] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+
+    def value(self, size: int) -> Value:
+        spec = TensorSpec(f"v{len(self.values)}", TensorInfo((size,), "int8"))
+        self.values.append(Value(spec.name, spec))
+        return self.values[-1]
+
+    def layer(
+        self, inputs: tuple[Value, ...], size: int, *, inplace: bool = False, view: bool = False, scratch: int = 0
+    ) -> Value:
+        output, index = self.value(size), len(self.layers)
+        over = tuple(range(len(inputs))) if inplace else ()
+        kernel = Kernel("view" if view else "portable", (), scratch=scratch, inplace=over, view=view)
+        origin = Origin(index, "OP", output.name)
+        self.layers.append(Layer(index, f"l{index}", "op", CPU, "", origin, inputs, (output,), kernel))
+        return output
+
+    def program(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Program:
+        return Program("model", cast("Any", None), inputs, outputs, tuple(self.layers))
+
+
+def root(program: Program, value: Value) -> str:
+    """Of a view: what it is a view of."""
+    sources = {layer.outputs[0].name: layer.inputs[0].name for layer in program.layers if layer.is_view}
+    name = value.name
+    while name in sources:
+        name = sources[name]
+    return name
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """With outputs as lowering makes them: each has bytes of its own, and none is an input or a view of one."""
+    writer = Writer()
+    inputs = tuple(writer.value(draw(st.sampled_from(SIZES))) for _ in range(draw(st.integers(0, 3))))
+    for _ in range(draw(st.integers(1, 10))):
+        count = draw(st.integers(0 if not inputs else 1, 2)) if writer.values else 0
+        sources = tuple(draw(st.sampled_from(writer.values[-5:])) for _ in range(count))
+        kind = draw(st.sampled_from(["view", "elementwise", "elementwise", "other"])) if sources else "other"
+        if kind == "view":
+            writer.layer(sources[:1], sources[0].info.size, view=True)
+        elif kind == "elementwise":
+            writer.layer(sources, min(source.info.size for source in sources), inplace=True)
+        else:
+            writer.layer(sources, draw(st.sampled_from(SIZES)), scratch=draw(st.sampled_from((0, 0, 5))))
+    whole = writer.program(inputs, ())
+    taken = {value.name for value in inputs}
+    outputs: list[Value] = []
+    for value in draw(st.permutations(writer.values)):
+        if root(whole, value) not in taken and len(outputs) < 3:
+            taken.add(root(whole, value))
+            outputs.append(value)
+    return writer.program(inputs, tuple(outputs))
+
+
+class Memory:
+    """Remembers whose bytes are where; what the caller owns lies apart from the arena."""
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.bytes: dict[tuple[str, int, int], str] = {}
+        self.marks: dict[str, str] = {}
+
+    def cells(self, value: Value) -> list[tuple[str, int, int]]:
+        spot = self.placement.places[value.name]
+        assert spot.offset >= 0
+        assert spot.kind != "arena" or spot.offset + value.info.size <= self.placement.arena
+        return [(spot.kind, spot.index, spot.offset + i) for i in range(value.info.size)]
+
+    def write(self, value: Value, mark: str) -> None:
+        self.marks[value.name] = mark
+        self.bytes.update((cell, mark) for cell in self.cells(value))
+
+    def holds(self, value: Value) -> bool:
+        return all(self.bytes.get(cell) == self.marks[value.name] for cell in self.cells(value))
+
+
+def execute(program: Program, memory: Memory) -> None:
+    """An elementwise layer may destroy what it reads while it writes, any other may not, nor may scratch."""
+    for layer in program.layers:
+        assert all(memory.holds(value) for value in layer.inputs), layer.name
+        output = layer.outputs[0]
+        if layer.is_view:
+            memory.marks[output.name] = memory.marks[layer.inputs[0].name]
+            assert memory.holds(output), layer.name
+            continue
+        at = memory.placement.scratch.get(layer.index, 0)
+        memory.bytes.update((("arena", 0, at + i), "scratch") for i in range(layer.scratch))
+        memory.write(output, output.name)
+        if not layer.kernel.inplace:
+            assert all(memory.holds(value) for value in layer.inputs), layer.name
+        scratch = [memory.bytes["arena", 0, at + i] for i in range(layer.scratch)]
+        assert set(scratch) <= {"scratch"}, layer.name
+
+
+@settings(max_examples=300, deadline=None)
+@given(program=programs(), workspace_io=st.booleans())
+def test_no_value_is_lost_from_the_inputs_to_the_outputs(program: Program, workspace_io: bool) -> None:
+    """Twice, over what the run before left behind: the inputs are all written first, the outputs all read last."""
+    placement = place(program, workspace_io=workspace_io)
+    memory = Memory(placement)
+    for run in range(2):
+        for value in program.inputs:
+            memory.write(value, f"{value.name} of run {run}")
+        assert all(memory.holds(value) for value in program.inputs)
+        execute(program, memory)
+        assert all(memory.holds(value) for value in program.outputs)
+    assert placement.plan.lower_bound <= placement.arena
+    kinds = {placement.places[value.name].kind for value in (*program.inputs, *program.outputs)}
+    assert kinds <= ({"arena"} if workspace_io else {"input", "output"})
+
+
+@settings(max_examples=100, deadline=None)
+@given(program=programs())
+def test_the_arena_with_inputs_and_outputs_is_no_larger_than_the_parts(program: Program) -> None:
+    """It could hold the others' bytes beside the arena; padding is all that may come on top."""
+    tensors = (*program.inputs, *program.outputs)
+    apart = place(program).plan.lower_bound + sum(value.info.size for value in tensors)
+    inside = place(program, workspace_io=True).plan.lower_bound
+    assert max((sum(v.info.size for v in part) for part in (program.inputs, program.outputs)), default=0) <= inside
+    assert inside <= apart
+
+
+@pytest.mark.parametrize(
+    ("inplace", "arena"), [pytest.param(True, 100, id="in place"), pytest.param(False, 200, id="beside each other")]
+)
+def test_the_output_of_an_elementwise_model_takes_the_inputs_bytes(inplace: bool, arena: int) -> None:
+    writer = Writer()
+    x = writer.value(100)
+    y = writer.layer((x,), 100, inplace=inplace)
+    placement = place(writer.program((x,), (y,)), workspace_io=True)
+    assert (placement.arena, placement.plan.lower_bound) == (arena, arena)
+
+
+def test_an_output_that_is_read_on_is_not_overwritten() -> None:
+    writer = Writer()
+    x = writer.value(8)
+    y = writer.layer((x,), 8, inplace=True)
+    z = writer.layer((y,), 8, inplace=True)
+    assert place(writer.program((x,), (y, z)), workspace_io=True).arena == 16
+
+
+def test_unused_inputs_lie_apart_until_the_first_layer() -> None:
+    writer = Writer()
+    x, unused = writer.value(8), writer.value(8)
+    y = writer.layer((x,), 8)
+    placement = place(writer.program((x, unused), (y,)), workspace_io=True)
+    offsets = {value.name: placement.places[value.name].offset for value in (x, unused, y)}
+    assert offsets[x.name] != offsets[unused.name]
+    assert offsets[y.name] == offsets[unused.name], "the layer's result may take the place of what nobody reads"
+    assert placement.arena == 16
