@@ -55,6 +55,9 @@ def deepest(graph: Graph, start: str, others: Callable[[str], int | None]) -> in
     known: dict[str, int | None] = {}
     under_way: set[str] = set()
 
+    def at_least(bound: int | None, other: int | None) -> int | None:
+        return bound if bound is None or other is None else max(bound, other)
+
     def depth(title: str) -> int | None:
         if title in known:
             return known[title]
@@ -70,6 +73,8 @@ def deepest(graph: Graph, start: str, others: Callable[[str], int | None]) -> in
         depths = [value for value in below if value is not None]
         whole = function.frame is not None and len(depths) == len(below)
         known[title] = (function.frame or 0) + max(depths, default=0) if whole else None
+        if function.frame == 0:  # or written in assembly, of which the compiler knows nothing
+            known[title] = at_least(known[title], others(function.name))
         return known[title]
 
     return depth(start)
