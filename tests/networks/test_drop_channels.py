@@ -49,8 +49,11 @@ def layers_of(module: Any) -> list[str]:
     return [var.name for var, expr in main_bindings(module)[1] if is_call(expr)]
 
 
-def tensors(executor: Executor, x: Array) -> dict[str, Array]:
-    return dict(zip(executor.names, executor.run([x]), strict=False))  # a tuple comes last, with several arrays
+def tensors(module: Any, executor: Executor, x: Array) -> dict[str, Array]:
+    """By the names of the layers, those of a tuple with their numbers."""
+    parts = [(var.name, len(getattr(var.ty, "fields", [var]))) for var, _ in main_bindings(module)[1]]
+    names = [f"{name} {number}" for name, count in parts for number in range(count)]
+    return dict(zip(names, executor.run([x]), strict=True))
 
 
 def assert_unchanged(before: Any, after: Any) -> None:
@@ -59,9 +62,9 @@ def assert_unchanged(before: Any, after: Any) -> None:
     assert same_type(before["main"], after["main"])
     one, other = (Executor(module, intermediates=True) for module in (before, after))
     for x in some_inputs():
-        wanted, got = tensors(one, x), tensors(other, x)
-        for name in layers_of(before):
-            assert_channels_of(got[name], wanted[name], name)
+        got = tensors(after, other, x)
+        for name, wanted in tensors(before, one, x).items():
+            assert_channels_of(got[name], wanted, name)
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,13 @@ def an_unknown_reader(layers: Layers, x: Any) -> Any:
     return layers.conv("b", joined, 8, unread=[0, 8])
 
 
+def a_split(layers: Layers, x: Any) -> Any:
+    """What makes several tensors reads all of its own, and they keep all of theirs."""
+    halves = layers.block.emit(relax.op.split(layers.conv("a", x, 8, zero=[0, 7]), 2, axis=3), "halves")
+    one, other = (layers.block.emit(relax.TupleGetItem(halves, i), f"half_{i}") for i in (0, 1))
+    return layers.conv("c", layers.conv("b", layers.add("sum", one, other), 8, zero=[0]), 8)
+
+
 def several_from_one(layers: Layers, x: Any) -> Any:
     """A depthwise layer with more outputs than inputs keeps both."""
     made = layers.depthwise("b", layers.conv("a", x, 4, zero=[0]), times=2, zero=[2, 3])
@@ -210,6 +220,7 @@ CASES = [
     Case(classifier, {"a": 6, "z": 6, "b": 6, "w": 7, "y": 7, "v": 8, "c": 7, "d": 7, "e": 6, "f": 8}),
     Case(an_output, {"a": 8, "b": 7, "c": 8}),
     Case(an_unknown_reader, {"a": 8, "joined": 16}),
+    Case(a_split, {"a": 8, "sum": 4, "b": 7}),
     Case(several_from_one, {"a": 4, "b": 8}),
     Case(filled_up, {"a": 12, "b": 12, "c": 6}, multiple=4),
     Case(filled_up_by_what_needs_more, {"a": 8, "b": 8}, multiple=4),
@@ -298,9 +309,9 @@ def test_any_network_computes_what_it_did(module: Any, multiple: int) -> None:
 @given(module=networks())
 def test_what_is_known_is_so(module: Any) -> None:
     executor = Executor(module, intermediates=True)
-    found = {var.name: known for var, known in known_channels(steps_of(module)).items()}
+    found = {f"{var.name} 0": known for var, known in known_channels(steps_of(module)).items()}
     for x in some_inputs():
-        for name, value in tensors(executor, x).items():
+        for name, value in tensors(module, executor, x).items():
             if name in found:
                 mask, number = found[name].mask, found[name].number
                 assert (value[..., mask] == number[mask]).all(), name

@@ -85,11 +85,9 @@ def _step_of(var: Any, expr: Any) -> Step | None:
     name = short_name(expr.op.name)
     if name in WINDOWS:
         return _weighted(var, expr)
-    alike = [is_var(arg) and channels_of(arg) == channels_of(var) for arg in expr.args]
-    if name == RESHAPE:
-        return Linked(var, (expr.args[0],), expr) if alike[0] else None
-    if name in POOLS:
-        return Linked(var, (expr.args[0],), expr) if is_var(expr.args[0]) else None
+    if name == RESHAPE or name in POOLS:
+        source = expr.args[0]
+        return Linked(var, (source,), expr) if is_var(source) and channels_of(source) == channels_of(var) else None
     return _elementwise(var, expr) if name in ELEMENTWISE else None
 
 
