@@ -1,0 +1,92 @@
+"""``uaccel tune``: every kernel measured, the fastest kept, the same figures each time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.boards import board_with_tools
+from support.command import Call, Done, process
+from support.networks import OWN
+
+GESTURE = OWN / "gesture.tflite"
+BOARD = "mps2_an386"
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    board_with_tools(BOARD)
+    folder = tmp_path_factory.mktemp("records")
+    return process("tune", GESTURE, "--board", BOARD, "-o", folder / "gesture.json", "--json", cwd=folder)
+
+
+@pytest.fixture
+def records(tuned: Done) -> Path:
+    return Path(tuned.report["records"])
+
+
+def test_the_kernels_are_measured(tuned: Done, records: Path) -> None:
+    done, report = tuned, tuned.report
+    assert (done.status, report["board"], report["unit"]) == (0, BOARD, "instructions")
+    assert 0 < report["after"] <= report["before"]
+    for layer in report["layers"]:
+        costs = {candidate["kernel"]: candidate["cost"] for candidate in layer["candidates"]}
+        assert len(costs) >= 2
+        assert costs[layer["picked"]] == min(costs.values())
+        assert layer["after"] == pytest.approx(costs[layer["picked"]], rel=0.02, abs=64)
+    stored = json.loads(records.read_text())
+    assert (stored["format"], stored["cpu"], stored["unit"]) == (1, "cortex-m4", "instructions")
+    assert {layer["site"] for layer in report["layers"]} == set(stored["sites"])
+
+
+def test_what_is_known_is_not_measured_again(records: Path, call: Call) -> None:
+    before = records.read_bytes()
+    done = call("tune", GESTURE, "--board", BOARD, "-o", records, "--json")
+    assert done.status == 0
+    assert records.read_bytes() == before
+    assert "1 of" not in done.err
+
+
+def test_the_same_figures_each_time(records: Path, call: Call) -> None:
+    before = records.read_bytes()
+    done = call("tune", GESTURE, "--board", BOARD, "-o", records, "--again", "--json")
+    assert "1 of" in done.err
+    assert records.read_bytes() == before
+
+
+def test_kernels_are_chosen_by_records(records: Path, call: Call, tmp_path: Path) -> None:
+    stored = json.loads(records.read_text())
+    for costs in stored["sites"].values():
+        costs.update({kernel: number for number, kernel in enumerate(sorted(costs, reverse=True))})
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(stored))
+    for command in (["explain"], ["compile", "-o", str(tmp_path / "x.tar")]):
+        done = call(*command, GESTURE, "--board", BOARD, "--records", path, "--json")
+        assert done.status == 0
+    reasons = [layer["reason"] for layer in done.report["layers"]]
+    assert any("(portable); the cheapest measured" in reason for reason in reasons)
+    done = call("run", GESTURE, "--board", BOARD, "--records", path, "--verify", "--json")
+    assert done.report["verify"]["bit_exact"]
+
+
+def test_records_of_another_cpu_are_refused(records: Path, call: Call) -> None:
+    done = call("run", GESTURE, "--board", "host", "--records", records)
+    assert done.status == 1
+    assert done.complaint == (
+        f"{records}: measured on cortex-m4, and this is for native; measure with 'uaccel tune' and this board"
+    )
+
+
+def test_for_a_person(records: Path, call: Call) -> None:
+    done = call("tune", GESTURE, "--board", BOARD, "-o", records)
+    assert done.status == 0
+    for word in ("picked", "conv2d_dsp_s8", "instructions, as estimated", f"{records.name}; use them with --records"):
+        assert word in done.out
+
+
+def test_a_place_that_cannot_be_written(call: Call, tmp_path: Path) -> None:
+    done = call("tune", GESTURE, "--board", "host", "-o", tmp_path / "none" / "records.json")
+    assert done.status == 1
+    assert "none" in done.complaint
