@@ -10,39 +10,22 @@ from numpy.typing import NDArray
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.variants.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.variants.helium_pack import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.variants.output_stage import OutputStage, output_stage_of
 from uaccel.variants.registry import offers
 
-REQUIRES: Final = ("helium",)
 LARGEST_PLACE: Final = 255
 """Where a byte of a vector can be put, from where the first one is."""
+LARGEST_ROW: Final = 2048
+"""Bytes of scratch for pixels that are no whole vectors."""
 LARGEST_PAIR: Final = 65535 - 4
 """How far apart the results of two pixels can be."""
 
 
-def _kernel(
-    name: str,
-    parameters: dict[str, ParameterValue],
-    arguments: tuple[Argument, ...],
-    scratch: int = 0,
-    inplace: tuple[int, ...] = (),
-) -> Kernel:
-    header, struct = f"uaccel_{name}_helium.h", f"uaccel_{name}_helium"
-    call = KernelCall(f"{struct}_s8", header, struct, parameters, arguments)
-    return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
-
-
 def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
-    """The fields of ``struct uaccel_helium_finish``."""
-    return {
-        "finish.zero_point": zero_point,
-        "finish.lowest": stage.clamp_min,
-        "finish.highest": stage.clamp_max,
-        "finish.sign": int(stage.sign),
-        "finish.clamp": int(stage.clamps),
-    }
+    return finish_parameters(zero_point, stage.sign, stage.clamp_min, stage.clamp_max)
 
 
 def _whole(count: int) -> int:
@@ -61,11 +44,10 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or attrs.groups > 1 or attrs.dilation[1] > 1 or not 4 <= out_channels <= LARGEST_PAIR:
         return None
     channels = channels_of(rows, stage, attrs.output_zero_point)
+    if height == width == 1 and not any(attrs.padding) and attrs.strides == (1, 1):
+        return _pointwise(site, channels, stage)
     (batch, in_height, in_width, _), (_, out_height, out_width, _) = site.operands[0].info.shape, site.output.shape
     direct = height == width == 1 and not any(attrs.padding) and depth % VECTOR == 0
-    if direct and attrs.strides == (1, 1):
-        in_width = out_width = batch * in_height * in_width
-        batch = in_height = out_height = 1
     pitch, taken = height * depth, _pixels_a_vector(depth, height * depth)
     columns = (out_width - 1) * attrs.strides[1] + width
     length = _whole(pitch * width)
@@ -92,7 +74,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     }
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
     scratch = VECTOR if direct else columns * pitch + VECTOR
-    return _kernel("conv2d", parameters | _finish(stage, attrs.output_zero_point), arguments, scratch)
+    return helium_kernel("conv2d", parameters | _finish(stage, attrs.output_zero_point), arguments, scratch)
 
 
 def _pixels_a_vector(depth: int, pitch: int) -> int:
@@ -116,25 +98,28 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
         return None
     channels = channels_of(weights, stage, site.attrs.output_zero_point)
     if rows > 1 and 4 <= len(weights) <= LARGEST_PAIR:
-        return _many_rows(site, channels, stage)
+        return _pointwise(site, channels, stage)
     length = _whole(depth)
     parameters = {"rows": rows, "depth": depth, "units": len(weights), "length": length}
     arguments = (Input(0), Constant("stream", unit_stream(channels)), Output(0), Scratch())
     finish = _finish(stage, site.attrs.output_zero_point)
-    return _kernel("fully_connected", parameters | finish, arguments, length if length > depth else VECTOR)
+    return helium_kernel("fully_connected", parameters | finish, arguments, length if length > depth else VECTOR)
 
 
-def _many_rows(site: Site[FullyConnectedAttrs], channels: Channels, stage: OutputStage) -> Kernel:
-    rows, depth = site.operands[0].info.shape
-    columns = 0 if depth % VECTOR == 0 else rows * depth + VECTOR
-    taken = _pixels_a_vector(depth, depth)
+def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kernel:
+    """Pixels, or rows, one by one: as an image that is no wider than scratch memory allows."""
+    depth = site.operands[0].info.shape[-1]
+    pixels = site.operands[0].info.elements // depth
+    direct = depth % VECTOR == 0
+    width = pixels if direct else _divisor(pixels, max(2, LARGEST_ROW // depth))
+    columns, taken = 0 if direct else width * depth + VECTOR, _pixels_a_vector(depth, depth)
     parameters: dict[str, ParameterValue] = {
         "batch": 1,
-        "in_height": 1,
-        "in_width": rows,
+        "in_height": pixels // width,
+        "in_width": width,
         "in_channels": depth,
-        "out_height": 1,
-        "out_width": rows,
+        "out_height": pixels // width,
+        "out_width": width,
         "out_channels": len(channels.bias),
         "kernel_height": 1,
         "stride_height": 1,
@@ -145,10 +130,17 @@ def _many_rows(site: Site[FullyConnectedAttrs], channels: Channels, stage: Outpu
         "step": depth,
         "length": _whole(depth),
         "columns": columns,
-        "inside": rows,
+        "inside": width,
         "taken": taken,
         "places": _places(depth, depth, taken),
     }
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
     finish = _finish(stage, site.attrs.output_zero_point)
-    return _kernel("conv2d", parameters | finish, arguments, columns or VECTOR)
+    return helium_kernel("conv2d", parameters | finish, arguments, columns or VECTOR)
+
+
+def _divisor(count: int, limit: int) -> int:
+    """The largest that is within the limit; the largest even one where that is not much smaller."""
+    divisors = [d for d in range(1, min(count, limit) + 1) if count % d == 0]
+    even = [d for d in divisors if d % 2 == 0]
+    return even[-1] if even and 4 * even[-1] > divisors[-1] else divisors[-1]
