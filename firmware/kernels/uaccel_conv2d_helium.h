@@ -81,7 +81,7 @@ UACCEL_KERNEL void uaccel_conv2d_helium_columns(const struct uaccel_conv2d_heliu
             uaccel_conv2d_helium_spread(p, input + y * p->in_width * p->in_channels, columns);
         } else {
             for (uaccel_index x = 0; x < p->inside; ++x) {
-                memset(columns + x * pitch, p->input_zero_point, (size_t)p->in_channels);
+                uaccel_helium_fill(columns + x * pitch, p->input_zero_point, p->in_channels);
             }
         }
         columns += p->in_channels;
@@ -103,7 +103,7 @@ UACCEL_SHARED void uaccel_conv2d_helium_rows(const struct uaccel_conv2d_helium *
     job.zero_point = p->finish.zero_point;
     job.lowest = p->finish.lowest;
     job.highest = p->finish.highest;
-    memset(columns, p->input_zero_point, (size_t)p->columns);
+    uaccel_helium_fill(columns, p->input_zero_point, p->columns);
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index y = 0; y < p->out_height; ++y) {
             const uaccel_index top = y * p->stride_height - p->pad_top;
