@@ -15,6 +15,7 @@ from uaccel.ops.base import type_info
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
+from uaccel.variants import PORTABLE, Target
 
 Build = Callable[..., Any]
 
@@ -33,13 +34,13 @@ def compiled(inputs: Sequence[Array], build: Build, options: EmitOptions | None 
     return compiled_module(module_of(inputs, build), options)
 
 
-def compiled_module(module: Any, options: EmitOptions | None = None) -> Compiled:
+def compiled_module(module: Any, options: EmitOptions | None = None, target: Target = PORTABLE) -> Compiled:
     ty = main_result(module).ty
     inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
     outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(getattr(ty, "fields", [ty])))
     model = ImportedModel("model", "relax", "", module, Signature(inputs, outputs), {}, {})
     partitioned = partition(model, [], Wishes())
-    program = lower(partitioned, "model")
+    program = lower(partitioned, "model", target=target)
     placement, options = place(program), options or EmitOptions()
     generated = generate(program, placement, options, "")
     return Compiled(model, program, placement, generated, options, "host", {"import": module}, partitioned)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.variants.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.variants.helium_pack import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.variants.output_stage import OutputStage, output_stage_of

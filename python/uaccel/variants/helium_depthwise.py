@@ -51,9 +51,7 @@ class Window:
         """How many rows and columns of the input are under so many windows."""
         rows, columns = (
             (count - 1) * stride + (extent - 1) * dilation + 1
-            for count, stride, extent, dilation in zip(
-                outputs, self.strides, self.kernel, self.dilation, strict=True
-            )
+            for count, stride, extent, dilation in zip(outputs, self.strides, self.kernel, self.dilation, strict=True)
         )
         return rows, columns
 
