@@ -1,0 +1,83 @@
+/* Addition of two quantised tensors of one shape for Arm Helium: int8, eight elements at a time. */
+#ifndef UACCEL_ADD_HELIUM_H
+#define UACCEL_ADD_HELIUM_H
+
+#include "uaccel_helium.h"
+
+/* An input on the common scale: round(((x * factor + offset) * multiplier >> 31) >> right); without the rounding
+ * where `factor` is all. */
+struct uaccel_add_helium_input {
+    int32_t factor, offset;
+    int32_t linear; /* 1: the factor and the offset alone */
+    int32_t multiplier, right;
+    int32_t sign; /* 1: there are negative ties, to be rounded down */
+};
+
+struct uaccel_add_helium {
+    uaccel_index count;
+    struct uaccel_add_helium_input first, second;
+    int32_t multiplier, right;
+    struct uaccel_helium_finish finish;
+};
+
+UACCEL_KERNEL int32x4_t uaccel_add_helium_scale(int32x4_t x, int32_t multiplier, int32_t right, int32_t sign)
+{
+    x = vqrdmulhq_n_s32(x, multiplier);
+    if (sign) {
+        x = vaddq_s32(x, vshrq_n_s32(x, 31));
+    }
+    return right > 0 ? vrshlq_n_s32(x, -right) : x;
+}
+
+UACCEL_KERNEL int32x4_t uaccel_add_helium_rescale(const struct uaccel_add_helium_input *p, int32x4_t x)
+{
+    x = vmlasq_n_s32(x, vdupq_n_s32(p->factor), p->offset);
+    return p->linear ? x : uaccel_add_helium_scale(x, p->multiplier, p->right, p->sign);
+}
+
+/* Four sums on the output's scale, without its zero point. */
+UACCEL_KERNEL int32x4_t uaccel_add_helium_sum(const struct uaccel_add_helium *p, int32x4_t x, int32x4_t y)
+{
+    x = vaddq_s32(uaccel_add_helium_rescale(&p->first, x), uaccel_add_helium_rescale(&p->second, y));
+    return uaccel_add_helium_scale(x, p->multiplier, p->right, p->finish.sign);
+}
+
+/* Both halves of eight elements, in turn; the results are the low bytes. */
+UACCEL_KERNEL int16x8_t uaccel_add_helium_finish(const struct uaccel_helium_finish *p, int32x4_t low, int32x4_t high)
+{
+    int16x8_t result = vqmovntq_s32(vqmovnbq_s32(vreinterpretq_s16_s32(low), low), high);
+    result = vqaddq_n_s16(result, (int16_t)p->zero_point);
+    if (p->clamp) {
+        result = vmaxq_s16(result, vdupq_n_s16((int16_t)p->lowest));
+        return vminq_s16(result, vdupq_n_s16((int16_t)p->highest));
+    }
+    return vreinterpretq_s16_s8(vqmovnbq_s16(vreinterpretq_s8_s16(result), result));
+}
+
+/* The output may be either input. */
+UACCEL_KERNEL void uaccel_add_helium_s8(const struct uaccel_add_helium *p, const int8_t *input1,
+                                        const int8_t *input2, int8_t *output)
+{
+    static const uint16_t order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    const uint16x8_t places = vldrhq_u16(order);
+    const uint32_t rest = (uint32_t)p->count & 7;
+    const int8_t *end = input1 + (p->count & ~7);
+    while (input1 != end) {
+        const int32x4_t low = uaccel_add_helium_sum(p, vldrbq_s32(input1), vldrbq_s32(input2));
+        const int32x4_t high = uaccel_add_helium_sum(p, vldrbq_s32(input1 + 4), vldrbq_s32(input2 + 4));
+        vstrbq_scatter_offset_s16(output, places, uaccel_add_helium_finish(&p->finish, low, high));
+        input1 += 8;
+        input2 += 8;
+        output += 8;
+    }
+    if (rest > 0) {
+        const mve_pred16_t some = vctp32q(rest), more = vctp32q(rest > 4 ? rest - 4 : 0);
+        const mve_pred16_t both = vcmphiq_u16(vdupq_n_u16((uint16_t)rest), places);
+        const int32x4_t low = uaccel_add_helium_sum(p, vldrbq_z_s32(input1, some), vldrbq_z_s32(input2, some));
+        const int32x4_t high =
+            uaccel_add_helium_sum(p, vldrbq_z_s32(input1 + 4, more), vldrbq_z_s32(input2 + 4, more));
+        vstrbq_scatter_offset_p_s16(output, places, uaccel_add_helium_finish(&p->finish, low, high), both);
+    }
+}
+
+#endif

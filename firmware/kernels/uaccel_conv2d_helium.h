@@ -1,0 +1,129 @@
+/* Convolution for Arm Helium: NHWC, int8, one group, no dilation along rows, four output channels at least.
+ *
+ * The input's columns under one row of windows are put down one after the other. Then each window is a run of bytes,
+ * and neighbours share what they have in common. Windows of one pixel are read where they are, if whole vectors. */
+#ifndef UACCEL_CONV2D_HELIUM_H
+#define UACCEL_CONV2D_HELIUM_H
+
+#include "uaccel_helium_windows.h"
+
+struct uaccel_conv2d_helium {
+    uaccel_index batch, in_height, in_width, in_channels;
+    uaccel_index out_height, out_width, out_channels;
+    uaccel_index kernel_height, stride_height, dilation_height;
+    uaccel_index pad_top, pad_left;
+    int32_t input_zero_point;
+    uaccel_index step;    /* bytes from window to window */
+    uaccel_index length;  /* of a window, in whole vectors of 16 bytes */
+    uaccel_index columns; /* bytes of a row's columns, and of a whole vector behind them; 0: the input as it is */
+    uaccel_index inside;  /* how many columns of the input there are among them */
+    uaccel_index taken;   /* how many pixels are moved at once, 0: a pixel is more than a vector */
+    uint8_t places[16];   /* where their bytes go */
+    struct uaccel_helium_finish finish;
+};
+
+/* Pixels of up to 16 bytes each to every column. */
+UACCEL_KERNEL void uaccel_conv2d_helium_scatter(const struct uaccel_conv2d_helium *p, const int8_t *source,
+                                                uint8_t *target)
+{
+    const uint8x16_t places = vldrbq_u8(p->places);
+    const uaccel_index pitch = p->kernel_height * p->in_channels;
+    const uaccel_index bytes = p->taken * p->in_channels;
+    for (uaccel_index left = p->inside * p->in_channels; left > 0; left -= bytes) {
+        const mve_pred16_t some = vctp8q((uint32_t)(left < bytes ? left : bytes));
+        vstrbq_scatter_offset_p_u8(target, places, vldrbq_z_u8((const uint8_t *)source, some), some);
+        source += bytes;
+        target += p->taken * pitch;
+    }
+}
+
+/* Pixels of 16 bytes to every column: one at least. */
+UACCEL_KERNEL void uaccel_conv2d_helium_move(const int8_t *source, int8_t *target, uaccel_index pitch,
+                                             uaccel_index count)
+{
+    __asm__ volatile("dls lr, %2\n"
+                     "1: vldrb.u8 q0, [%0], #16\n"
+                     "vstrb.8 q0, [%1]\n"
+                     "add %1, %3\n"
+                     "le lr, 1b\n"
+                     : "+l"(source), "+l"(target)
+                     : "r"(count), "r"(pitch)
+                     : "lr", "q0", "memory", "cc");
+}
+
+/* One row of the input into its place in every column. */
+UACCEL_KERNEL void uaccel_conv2d_helium_spread(const struct uaccel_conv2d_helium *p, const int8_t *source,
+                                               int8_t *target)
+{
+    const uaccel_index pitch = p->kernel_height * p->in_channels;
+    if (p->in_channels == 16) {
+        uaccel_conv2d_helium_move(source, target, pitch, p->inside);
+    } else if (p->taken > 0) {
+        uaccel_conv2d_helium_scatter(p, source, (uint8_t *)target);
+    } else {
+        for (uaccel_index x = 0; x < p->inside; ++x) {
+            uaccel_helium_copy(target, source, p->in_channels);
+            source += p->in_channels;
+            target += pitch;
+        }
+    }
+}
+
+/* The columns under a row of windows. What lies beside the input is there already. */
+UACCEL_KERNEL void uaccel_conv2d_helium_columns(const struct uaccel_conv2d_helium *p, const int8_t *input,
+                                                uaccel_index top, int8_t *columns)
+{
+    const uaccel_index pitch = p->kernel_height * p->in_channels;
+    columns += p->pad_left * pitch;
+    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->dilation_height;
+        if (y >= 0 && y < p->in_height) {
+            uaccel_conv2d_helium_spread(p, input + y * p->in_width * p->in_channels, columns);
+        } else {
+            for (uaccel_index x = 0; x < p->inside; ++x) {
+                uaccel_helium_fill(columns + x * pitch, p->input_zero_point, p->in_channels);
+            }
+        }
+        columns += p->in_channels;
+    }
+}
+
+/* Every row of windows, by a loop of uaccel_helium_loop. */
+UACCEL_SHARED void uaccel_conv2d_helium_rows(const struct uaccel_conv2d_helium *p, const int8_t *input,
+                                             const int32_t *stream, int8_t *output, int8_t *columns,
+                                             uaccel_helium_windows_loop *loop)
+{
+    const uaccel_index steps = p->length / 16;
+    struct uaccel_helium_windows job;
+    job.input_step = 2 * p->step;
+    job.output_step = 2 * p->out_channels;
+    job.skip = ((steps - 1) % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
+    job.length = p->length;
+    job.last = p->out_channels - 4;
+    job.zero_point = p->finish.zero_point;
+    job.lowest = p->finish.lowest;
+    job.highest = p->finish.highest;
+    uaccel_helium_fill(columns, p->input_zero_point, p->columns);
+    for (uaccel_index n = 0; n < p->batch; ++n) {
+        for (uaccel_index y = 0; y < p->out_height; ++y) {
+            const uaccel_index top = y * p->stride_height - p->pad_top;
+            const int8_t *row = input + top * p->in_width * p->in_channels;
+            if (p->columns > 0) {
+                uaccel_conv2d_helium_columns(p, input, top, columns);
+                row = columns;
+            }
+            uaccel_helium_row(&job, loop, stream, row, p->step, output, p->out_width, p->out_channels);
+            output += p->out_width * p->out_channels;
+        }
+        input += p->in_height * p->in_width * p->in_channels;
+    }
+}
+
+/* scratch: a row's columns. */
+UACCEL_KERNEL void uaccel_conv2d_helium_s8(const struct uaccel_conv2d_helium *p, const int8_t *input,
+                                           const int32_t *stream, int8_t *output, void *scratch)
+{
+    uaccel_conv2d_helium_rows(p, input, stream, output, scratch, uaccel_helium_loop(&p->finish, p->length));
+}
+
+#endif

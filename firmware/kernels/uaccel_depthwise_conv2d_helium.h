@@ -1,0 +1,163 @@
+/* Depthwise convolution for Arm Helium: int8, one output channel an input channel, windows of up to 16 pixels.
+ *
+ * The output is cut into regions of one size, the last ones of which may begin amid their neighbours. Of up to 16
+ * channels at a time the input under a region is put down as planes, borders and all, and then windows run over them
+ * by eights, of which the last ones, again, may be some of those before. */
+#ifndef UACCEL_DEPTHWISE_CONV2D_HELIUM_H
+#define UACCEL_DEPTHWISE_CONV2D_HELIUM_H
+
+#include "uaccel_helium_planes.h"
+
+struct uaccel_depthwise_conv2d_helium {
+    uaccel_index batch, in_height, in_width, channels;
+    uaccel_index out_height, out_width;
+    uaccel_index stride_height, stride_width;
+    uaccel_index pad_top, pad_left;
+    int32_t input_zero_point;
+    uaccel_index region_height, region_width; /* of the output */
+    uaccel_index rows, pitch;                 /* of a plane */
+    uaccel_index tile_height, tile_width;     /* of eight windows */
+    uaccel_index second;                      /* from the first four to the others, in a plane */
+    uaccel_index loads;                       /* for four windows */
+    uaccel_index count;                       /* how many times eight windows are in a region */
+    uaccel_index channel_words;               /* of the stream */
+    uint16_t results[8];
+    uint8_t lanes[64];
+    struct uaccel_helium_finish finish;
+};
+
+/* One row of whole sixteens of channels: `count` pixels, `pitch` bytes from one to the next. */
+UACCEL_KERNEL void uaccel_depthwise_helium_deal(const int8_t *source, uaccel_index pitch, int8_t *target,
+                                                uint16x8_t even, uint16x8_t odd, uaccel_index count)
+{
+    __asm__ volatile("dls lr, %2\n"
+                     "1: vldrb.u8 q0, [%0]\n"
+                     "add %0, %3\n"
+                     "vstrb.16 q0, [%1, %q4]\n"
+                     "vshr.u16 q0, q0, #8\n"
+                     "vstrb.16 q0, [%1, %q5]\n"
+                     "add %1, #1\n"
+                     "le lr, 1b\n"
+                     : "+r"(source), "+r"(target)
+                     : "r"(count), "r"(pitch), "w"(even), "w"(odd)
+                     : "lr", "q0", "memory", "cc");
+}
+
+/* One row of some channels, fewer than 16. */
+UACCEL_KERNEL void uaccel_depthwise_helium_deal_some(const int8_t *source, uaccel_index pitch, int8_t *target,
+                                                     uint16x8_t even, uint16x8_t odd, uaccel_index count,
+                                                     uaccel_index channels)
+{
+    const mve_pred16_t all = vctp8q((uint32_t)channels);
+    const mve_pred16_t evens = vctp16q((uint32_t)(channels + 1) >> 1), odds = vctp16q((uint32_t)channels >> 1);
+    for (; count > 0; --count) {
+        const uint16x8_t pixel = vreinterpretq_u16_s8(vldrbq_z_s8(source, all));
+        vstrbq_scatter_offset_p_u16((uint8_t *)target, even, pixel, evens);
+        vstrbq_scatter_offset_p_u16((uint8_t *)target, odd, vshrq_n_u16(pixel, 8), odds);
+        source += pitch;
+        ++target;
+    }
+}
+
+/* The planes under the region whose windows begin at `top` and `left`. */
+UACCEL_SHARED void uaccel_depthwise_helium_planes(const struct uaccel_depthwise_conv2d_helium *p,
+                                                  const int8_t *input, uaccel_index top, uaccel_index left,
+                                                  uaccel_index channels, int8_t *planes)
+{
+    const uaccel_index plane = p->rows * p->pitch;
+    const uaccel_index first = top < 0 ? -top : 0, skip = left < 0 ? -left : 0;
+    const uaccel_index last = p->in_height - top < p->rows ? p->in_height - top : p->rows;
+    const uaccel_index end = p->in_width - left < p->pitch ? p->in_width - left : p->pitch;
+    const uint16x8_t even = vmulq_n_u16(vidupq_n_u16(0, 2), (uint16_t)plane);
+    const uint16x8_t odd = vaddq_n_u16(even, (uint16_t)plane);
+    if (first > 0 || skip > 0 || last < p->rows || end < p->pitch) {
+        uaccel_helium_fill(planes, p->input_zero_point, plane * channels);
+    }
+    for (uaccel_index y = first; y < last && skip < end; ++y) {
+        const int8_t *source = input + ((top + y) * p->in_width + left + skip) * p->channels;
+        int8_t *target = planes + y * p->pitch + skip;
+        if (channels == 16) {
+            uaccel_depthwise_helium_deal(source, p->channels, target, even, odd, end - skip);
+        } else {
+            uaccel_depthwise_helium_deal_some(source, p->channels, target, even, odd, end - skip, channels);
+        }
+    }
+}
+
+UACCEL_KERNEL uaccel_index uaccel_depthwise_helium_least(uaccel_index a, uaccel_index b)
+{
+    return a < b ? a : b;
+}
+
+/* Where the windows of a region are, by eights. */
+UACCEL_KERNEL void uaccel_depthwise_helium_places(const struct uaccel_depthwise_conv2d_helium *p,
+                                                  struct uaccel_helium_place *places)
+{
+    for (uaccel_index row = 0; row < p->region_height; row += p->tile_height) {
+        const uaccel_index y = uaccel_depthwise_helium_least(row, p->region_height - p->tile_height);
+        for (uaccel_index column = 0; column < p->region_width; column += p->tile_width) {
+            const uaccel_index x = uaccel_depthwise_helium_least(column, p->region_width - p->tile_width);
+            places->first = y * p->stride_height * p->pitch + x * p->stride_width;
+            places->second = places->first + p->second;
+            places->result = (y * p->out_width + x) * p->channels;
+            ++places;
+        }
+    }
+}
+
+/* One group of channels of one image. */
+UACCEL_KERNEL void uaccel_depthwise_helium_group(const struct uaccel_depthwise_conv2d_helium *p,
+                                                 struct uaccel_helium_planes *job, uaccel_helium_planes_loop *loop,
+                                                 const int8_t *input, const int32_t *stream, int8_t *output,
+                                                 uaccel_index channels, int8_t *planes)
+{
+    for (uaccel_index row = 0; row < p->out_height; row += p->region_height) {
+        const uaccel_index y = uaccel_depthwise_helium_least(row, p->out_height - p->region_height);
+        for (uaccel_index column = 0; column < p->out_width; column += p->region_width) {
+            const uaccel_index x = uaccel_depthwise_helium_least(column, p->out_width - p->region_width);
+            uaccel_depthwise_helium_planes(p, input, y * p->stride_height - p->pad_top,
+                                           x * p->stride_width - p->pad_left, channels, planes);
+            job->plane = planes;
+            job->output = output + (y * p->out_width + x) * p->channels;
+            job->channels = channels;
+            loop(job, stream);
+        }
+    }
+}
+
+/* scratch: the places of a region's windows, and its planes. */
+UACCEL_SHARED void uaccel_depthwise_helium_run(const struct uaccel_depthwise_conv2d_helium *p, const int8_t *input,
+                                               const int32_t *stream, int8_t *output, void *scratch,
+                                               uaccel_helium_planes_loop *loop)
+{
+    struct uaccel_helium_place *places = scratch;
+    int8_t *planes = (int8_t *)(places + p->count);
+    struct uaccel_helium_planes job;
+    uaccel_depthwise_helium_places(p, places);
+    job.plane_bytes = p->rows * p->pitch;
+    job.places = places;
+    job.count = p->count;
+    job.zero_point = p->finish.zero_point;
+    job.lowest = p->finish.lowest;
+    job.highest = p->finish.highest;
+    memcpy(job.results, p->results, sizeof job.results);
+    memcpy(job.lanes, p->lanes, sizeof job.lanes);
+    for (uaccel_index n = 0; n < p->batch; ++n) {
+        for (uaccel_index channel = 0; channel < p->channels; channel += 16) {
+            uaccel_depthwise_helium_group(p, &job, loop, input + channel, stream + channel * p->channel_words,
+                                          output + channel, uaccel_depthwise_helium_least(16, p->channels - channel),
+                                          planes);
+        }
+        input += p->in_height * p->in_width * p->channels;
+        output += p->out_height * p->out_width * p->channels;
+    }
+}
+
+UACCEL_KERNEL void uaccel_depthwise_conv2d_helium_s8(const struct uaccel_depthwise_conv2d_helium *p,
+                                                     const int8_t *input, const int32_t *stream, int8_t *output,
+                                                     void *scratch)
+{
+    uaccel_depthwise_helium_run(p, input, stream, output, scratch, uaccel_helium_planes_of(&p->finish, p->loads));
+}
+
+#endif

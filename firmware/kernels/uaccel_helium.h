@@ -1,0 +1,104 @@
+/* What the kernels for Arm Helium share (Cortex-M55, M85; MVE with integers): inner loops, and their last steps.
+ *
+ * VMLADAVA adds up sixteen products of bytes in one of eight registers: of two windows with the weights of four output
+ * channels each, or of one row with those of eight. Weights are packed ahead of time into one stream that the loops
+ * read from front to end; inputs are bytes as they are. Weights behind the end of a window are zero. */
+#ifndef UACCEL_HELIUM_H
+#define UACCEL_HELIUM_H
+
+#include "uaccel_kernel.h"
+
+#if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 1)
+#error "this model was compiled for a CPU with Arm Helium; compile it again with --board and your board"
+/* `count` bytes of one value. */
+UACCEL_KERNEL void uaccel_helium_fill(int8_t *target, int32_t value, uaccel_index count)
+{
+    const int8x16_t all = vdupq_n_s8((int8_t)value);
+    for (; count >= 16; count -= 16) {
+        vstrbq_s8(target, all);
+        target += 16;
+    }
+    vstrbq_p_s8(target, all, vctp8q((uint32_t)count));
+}
+
+#endif
+#include <arm_mve.h>
+
+/* What the output stage does behind the multiplication of each channel by its own constants. */
+struct uaccel_helium_finish {
+    int32_t zero_point, lowest, highest;
+    int32_t sign;  /* 1: a negative tie is rounded down; 0: it ends below `lowest`, either way */
+    int32_t clamp; /* 1: clamp to the bounds; 0: to int8, which they are */
+};
+
+#define UACCEL_HELIUM_ASSEMBLY static __attribute__((naked, noinline, unused))
+
+/* uaccel_finish: eight sums, those of \p in q0 and of \q in q1; the multipliers in q2 and \m, the shifts in \s0 and q3.
+ * The results are the low bytes of q0's halves: of q0 those with even numbers, of q1 those with odd ones. q7: the zero
+ * point; q6 and q5: the bounds, all of them in halves. */
+#define UACCEL_HELIUM_MACROS                                                                                         \
+    ".syntax unified\n"                                                                                              \
+    ".macro uaccel_gather p0, p1, p2, p3, q0_, q1_, q2_, q3_\n"                                                      \
+    "vmov q0[2], q0[0], \\p0, \\p2\n"                                                                                \
+    "vmov q0[3], q0[1], \\p1, \\p3\n"                                                                                \
+    "vmov q1[2], q1[0], \\q0_, \\q2_\n"                                                                              \
+    "vmov q1[3], q1[1], \\q1_, \\q3_\n"                                                                              \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_ties sign\n"                                                                                      \
+    ".if \\sign\n"                                                                                                   \
+    "vshr.s32 q2, q0, #31\n"                                                                                         \
+    "vadd.i32 q0, q0, q2\n"                                                                                          \
+    "vshr.s32 q2, q1, #31\n"                                                                                         \
+    "vadd.i32 q1, q1, q2\n"                                                                                          \
+    ".endif\n"                                                                                                       \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_narrow clamp\n"                                                                                   \
+    "vqmovnb.s32 q0, q0\n"                                                                                           \
+    "vqmovnt.s32 q0, q1\n"                                                                                           \
+    "vqadd.s16 q0, q0, q7\n"                                                                                         \
+    ".if \\clamp\n"                                                                                                  \
+    "vmax.s16 q0, q0, q6\n"                                                                                          \
+    "vmin.s16 q0, q0, q5\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "vqmovnb.s16 q0, q0\n"                                                                                           \
+    ".endif\n"                                                                                                       \
+    ".endm\n"                                                                                                        \
+    /* four channels of two windows; \finish is where three words are, and registers r0 to lr are free */            \
+    ".macro uaccel_bounds job, at\n"                                                                                 \
+    "ldr r2, [\\job, #\\at]\n"                                                                                       \
+    "ldr r3, [\\job, #\\at + 4]\n"                                                                                   \
+    "ldr r4, [\\job, #\\at + 8]\n"                                                                                   \
+    "vdup.16 q7, r2\n"                                                                                               \
+    "vdup.16 q6, r3\n"                                                                                               \
+    "vdup.16 q5, r4\n"                                                                                               \
+    ".endm\n"
+
+#define UACCEL_HELIUM_END_MACROS                                                                                     \
+    ".purgem uaccel_gather\n"                                                                                        \
+    ".purgem uaccel_ties\n"                                                                                          \
+    ".purgem uaccel_narrow\n"                                                                                        \
+    ".purgem uaccel_bounds\n"
+
+/* `count` bytes, which may be none. */
+UACCEL_KERNEL void uaccel_helium_copy(int8_t *target, const int8_t *source, uaccel_index count)
+{
+    for (; count > 0; count -= 16) {
+        const mve_pred16_t some = vctp8q((uint32_t)count);
+        vstrbq_p_s8(target, vldrbq_z_s8(source, some), some);
+        target += 16;
+        source += 16;
+    }
+}
+
+/* `count` bytes of one value. */
+UACCEL_KERNEL void uaccel_helium_fill(int8_t *target, int32_t value, uaccel_index count)
+{
+    const int8x16_t all = vdupq_n_s8((int8_t)value);
+    for (; count >= 16; count -= 16) {
+        vstrbq_s8(target, all);
+        target += 16;
+    }
+    vstrbq_p_s8(target, all, vctp8q((uint32_t)count));
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* The inner loops of depthwise convolution for Arm Helium: one channel's windows, eight at a time.
+ *
+ * The input's channels are planes. A gathering load takes up to sixteen bytes under several neighbouring windows at
+ * once, and VMLADAV then makes the sum of each with weights of its own, zero where the window does not reach. */
+#ifndef UACCEL_HELIUM_PLANES_H
+#define UACCEL_HELIUM_PLANES_H
+
+#include "uaccel_helium.h"
+
+/* Where eight windows are: the first four and the others in the plane, and the first one's result. */
+struct uaccel_helium_place {
+    uaccel_index first, second, result;
+};
+
+/* Some channels; the first three fields move on. */
+struct uaccel_helium_planes {
+    const int8_t *plane;
+    int8_t *output;
+    uaccel_index channels;
+    uaccel_index plane_bytes;
+    const struct uaccel_helium_place *places;
+    uaccel_index count; /* of the places */
+    int32_t zero_point, lowest, highest;
+    uint16_t results[8]; /* where the eight results go, of the first and the second four in turn */
+    uint8_t lanes[64];   /* of each load of four windows, where its bytes come from */
+};
+
+typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const int32_t *stream);
+
+/* uaccel_four: the sums of four windows, in r0, r2, r4 and r6. */
+#define UACCEL_HELIUM_ONE_LOAD                                                                                       \
+    ".macro uaccel_lanes\n"                                                                                          \
+    "vldrw.u32 q3, [r0, #52]\n"                                                                                      \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_weights\n"                                                                                        \
+    "vldrw.u32 q4, [r4], #16\n"                                                                                      \
+    "vldrw.u32 q5, [r4], #16\n"                                                                                      \
+    "vldrw.u32 q6, [r4], #16\n"                                                                                      \
+    "vldrw.u32 q7, [r4], #16\n"                                                                                      \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_four at\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
+    "vmladav.s8 r0, q0, q4\n"                                                                                        \
+    "vmladav.s8 r2, q0, q5\n"                                                                                        \
+    "vmladav.s8 r4, q0, q6\n"                                                                                        \
+    "vmladav.s8 r6, q0, q7\n"                                                                                        \
+    ".endm\n"
+
+#define UACCEL_HELIUM_TWO_LOADS                                                                                      \
+    ".macro uaccel_lanes\n"                                                                                          \
+    "vldrw.u32 q3, [r0, #52]\n"                                                                                      \
+    "vldrw.u32 q4, [r0, #68]\n"                                                                                      \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_weights\n"                                                                                        \
+    "vldrw.u32 q5, [r4], #16\n"                                                                                      \
+    "vldrw.u32 q6, [r4], #16\n"                                                                                      \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_four at\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
+    "vmladav.s8 r4, q0, q5\n"                                                                                        \
+    "vmladav.s8 r6, q0, q6\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
+    "vmladav.s8 r0, q0, q5\n"                                                                                        \
+    "vmladav.s8 r2, q0, q6\n"                                                                                        \
+    ".endm\n"
+
+#define UACCEL_HELIUM_FOUR_LOADS                                                                                     \
+    ".macro uaccel_lanes\n"                                                                                          \
+    "vldrw.u32 q3, [r0, #52]\n"                                                                                      \
+    "vldrw.u32 q4, [r0, #68]\n"                                                                                      \
+    "vldrw.u32 q5, [r0, #84]\n"                                                                                      \
+    "vldrw.u32 q6, [r0, #100]\n"                                                                                     \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_weights\n"                                                                                        \
+    "vldrw.u32 q7, [r4], #16\n"                                                                                      \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_four at\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q6]\n"                                                                                      \
+    "vmladav.s8 r6, q0, q7\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q5]\n"                                                                                      \
+    "vmladav.s8 r4, q0, q7\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
+    "vmladav.s8 r2, q0, q7\n"                                                                                        \
+    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
+    "vmladav.s8 r0, q0, q7\n"                                                                                        \
+    ".endm\n"
+
+/* stream: of each channel the weights of the windows under a load, its bias, its multiplier, its shift. */
+#define UACCEL_HELIUM_PLANES(name, loads, sign, clamp)                                                               \
+    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_planes *job, const int32_t *stream)                        \
+    {                                                                                                                \
+        __asm__(".syntax unified\n" loads "vpush {d8-d15}\n"                                                         \
+                "push {r0, r1, r4-r11, lr}\n"                                                                        \
+                "ldrd r3, r1, [r0]\n"                                                                                \
+                "ldr r10, [r0, #24]\n"                                                                               \
+                "vldrw.u32 q2, [r0, #36]\n"                                                                          \
+                "uaccel_lanes\n"                                                                                     \
+                "1: ldrd r0, r4, [sp]\n"                                                                             \
+                "uaccel_weights\n"                                                                                   \
+                "ldmia r4!, {r7, r8, r9}\n"                                                                          \
+                "str r4, [sp, #4]\n"                                                                                 \
+                "ldrd r5, lr, [r0, #16]\n"                                                                           \
+                "2: ldmia r5!, {r0, r11, r12}\n"                                                                     \
+                "add r0, r0, r3\n"                                                                                   \
+                "add r11, r11, r3\n"                                                                                 \
+                "add r12, r12, r1\n"                                                                                 \
+                "uaccel_four r0\n"                                                                                   \
+                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
+                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
+                "uaccel_four r11\n"                                                                                  \
+                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
+                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
+                "vadd.i32 q1, q1, r7\n"                                                                              \
+                "vadd.i32 q0, q0, r7\n"                                                                              \
+                "vqrdmulh.s32 q1, q1, r8\n"                                                                          \
+                "vqrdmulh.s32 q0, q0, r8\n"                                                                          \
+                ".if " #sign "\n"                                                                                    \
+                "ldr r0, [sp]\n"                                                                                     \
+                "vshr.s32 q2, q1, #31\n"                                                                             \
+                "vadd.i32 q1, q1, q2\n"                                                                              \
+                "vshr.s32 q2, q0, #31\n"                                                                             \
+                "vadd.i32 q0, q0, q2\n"                                                                              \
+                "vldrw.u32 q2, [r0, #36]\n"                                                                          \
+                ".endif\n"                                                                                           \
+                "vrshl.s32 q1, r9\n"                                                                                 \
+                "vrshl.s32 q0, r9\n"                                                                                 \
+                "vqmovnb.s32 q1, q1\n"                                                                               \
+                "vqmovnt.s32 q1, q0\n"                                                                               \
+                "vqadd.s16 q1, q1, r10\n"                                                                            \
+                ".if " #clamp "\n"                                                                                   \
+                "ldr r0, [sp]\n"                                                                                     \
+                "ldrd r2, r4, [r0, #28]\n"                                                                           \
+                "vdup.16 q0, r2\n"                                                                                   \
+                "vmax.s16 q1, q1, q0\n"                                                                              \
+                "vdup.16 q0, r4\n"                                                                                   \
+                "vmin.s16 q1, q1, q0\n"                                                                              \
+                ".else\n"                                                                                            \
+                "vqmovnb.s16 q1, q1\n"                                                                               \
+                ".endif\n"                                                                                           \
+                "vstrb.16 q1, [r12, q2]\n"                                                                           \
+                "le lr, 2b\n"                                                                                        \
+                "ldr r0, [sp]\n"                                                                                     \
+                "ldrd r2, r4, [r0, #8]\n"                                                                            \
+                "add r1, r1, #1\n"                                                                                   \
+                "add r3, r3, r4\n"                                                                                   \
+                "subs r2, #1\n"                                                                                      \
+                "str r2, [r0, #8]\n"                                                                                 \
+                "bne 1b\n"                                                                                           \
+                "pop {r0, r1, r4-r11, lr}\n"                                                                         \
+                "vpop {d8-d15}\n"                                                                                    \
+                "bx lr\n"                                                                                            \
+                ".purgem uaccel_lanes\n"                                                                             \
+                ".purgem uaccel_weights\n"                                                                           \
+                ".purgem uaccel_four\n");                                                                            \
+    }
+
+/* The bodies find their parameters in registers. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_1, UACCEL_HELIUM_ONE_LOAD, 0, 0)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_1_clamp, UACCEL_HELIUM_ONE_LOAD, 0, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_1_sign, UACCEL_HELIUM_ONE_LOAD, 1, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_2, UACCEL_HELIUM_TWO_LOADS, 0, 0)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_clamp, UACCEL_HELIUM_TWO_LOADS, 0, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_sign, UACCEL_HELIUM_TWO_LOADS, 1, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_4, UACCEL_HELIUM_FOUR_LOADS, 0, 0)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_clamp, UACCEL_HELIUM_FOUR_LOADS, 0, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_sign, UACCEL_HELIUM_FOUR_LOADS, 1, 1)
+
+#pragma GCC diagnostic pop
+
+/* The loop for so many loads of four windows. A constant decides, so that code for the others takes no place. */
+UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct uaccel_helium_finish *finish,
+                                                                 uaccel_index loads)
+{
+    if (finish->sign) {
+        return loads == 1   ? uaccel_helium_planes_1_sign
+               : loads == 2 ? uaccel_helium_planes_2_sign
+                            : uaccel_helium_planes_4_sign;
+    }
+    if (finish->clamp) {
+        return loads == 1   ? uaccel_helium_planes_1_clamp
+               : loads == 2 ? uaccel_helium_planes_2_clamp
+                            : uaccel_helium_planes_4_clamp;
+    }
+    return loads == 1 ? uaccel_helium_planes_1 : loads == 2 ? uaccel_helium_planes_2 : uaccel_helium_planes_4;
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* The inner loops of convolution for Arm Helium: two windows at a time, four output channels at a time. */
+#ifndef UACCEL_HELIUM_WINDOWS_H
+#define UACCEL_HELIUM_WINDOWS_H
+
+#include "uaccel_helium.h"
+
+/* The windows of `pairs` pairs of pixels; the first four fields move on. */
+struct uaccel_helium_windows {
+    const int8_t *first, *second; /* a pair's inputs, each a run of bytes; what follows them is read, too, up to 15 */
+    int8_t *output;               /* the result of the first */
+    uaccel_index pairs;
+    uaccel_index input_step, output_step; /* to the next pair */
+    uaccel_index skip;                    /* bytes of code behind the step to begin with */
+    uaccel_index length;                  /* of a run, in whole vectors of 16 bytes */
+    uaccel_index last;                    /* of the output channels the first of the last four */
+    int32_t zero_point, lowest, highest;
+    uint16_t places[8]; /* where a pair's four channels go, in turn */
+};
+
+typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
+
+#define UACCEL_HELIUM_STEP 56    /* bytes of code for 16 bytes of a run */
+#define UACCEL_HELIUM_UNROLLED 15 /* steps without a loop: what an address reaches from the middle of a run */
+
+/* Sixteen bytes of both windows, in q0 and q1. */
+#define UACCEL_HELIUM_WINDOW_MACROS                                                                                  \
+    UACCEL_HELIUM_MACROS                                                                                             \
+    ".macro uaccel_products\n"                                                                                       \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
+    "vmladava.s8 r0, q0, q2\n"                                                                                       \
+    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
+    "vmladava.s8 r8, q1, q2\n"                                                                                       \
+    "vmladava.s8 r2, q0, q3\n"                                                                                       \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
+    "vmladava.s8 r10, q1, q3\n"                                                                                      \
+    "vmladava.s8 r4, q0, q2\n"                                                                                       \
+    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
+    "vmladava.s8 r12, q1, q2\n"                                                                                      \
+    "vmladava.s8 r6, q0, q3\n"                                                                                       \
+    "vmladava.s8 lr, q1, q3\n"                                                                                       \
+    ".endm\n"                                                                                                        \
+    /* what comes before the pairs; r9: where in the code a run begins, that of the last step being at \end */       \
+    ".macro uaccel_enter end\n"                                                                                      \
+    "vpush {d8-d15}\n"                                                                                               \
+    "push {r0, r1, r4-r11, lr}\n"                                                                                    \
+    "uaccel_bounds r0, 36\n"                                                                                         \
+    "vldrw.u32 q4, [r0, #48]\n"                                                                                      \
+    "ldr r2, [r0, #24]\n"                                                                                            \
+    "adr.w r9, \\end\n"                                                                                              \
+    "sub r9, r9, r2\n"                                                                                               \
+    "orr r9, r9, #1\n"                                                                                               \
+    ".endm\n"                                                                                                        \
+    /* the next pair: r3 and r5, its result in r2, r1 the stream */                                                  \
+    ".macro uaccel_pair\n"                                                                                           \
+    "ldrd r0, r1, [sp]\n"                                                                                            \
+    "ldrd r3, r5, [r0]\n"                                                                                            \
+    "ldr r2, [r0, #8]\n"                                                                                             \
+    "ldrd r4, r6, [r0, #16]\n"                                                                                       \
+    "add r8, r3, r4\n"                                                                                               \
+    "add r10, r5, r4\n"                                                                                              \
+    "add r12, r2, r6\n"                                                                                              \
+    "strd r8, r10, [r0]\n"                                                                                           \
+    "str r12, [r0, #8]\n"                                                                                            \
+    "ldr r4, [r0, #32]\n"                                                                                            \
+    "add r11, r2, r4\n"                                                                                              \
+    ".endm\n"                                                                                                        \
+    /* the first sums, which hold the channels' biases; r7: where their results go, from r11, at last 0 */           \
+    ".macro uaccel_begin\n"                                                                                          \
+    "ldmia r1!, {r7, r8, r10, r12, lr}\n"                                                                            \
+    "ldmdb r1, {r0, r2, r4, r6}\n"                                                                                   \
+    "bx r9\n"                                                                                                        \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_results sign, clamp\n"                                                                            \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
+    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
+    "cmp r7, #0\n"                                                                                                   \
+    "add r7, r7, r11\n"                                                                                              \
+    "vqrdmulh.s32 q0, q0, q2\n"                                                                                      \
+    "vqrdmulh.s32 q1, q1, q2\n"                                                                                      \
+    "uaccel_ties \\sign\n"                                                                                           \
+    "vrshl.s32 q0, q0, q3\n"                                                                                         \
+    "vrshl.s32 q1, q1, q3\n"                                                                                         \
+    "uaccel_narrow \\clamp\n"                                                                                        \
+    "vstrb.16 q0, [r7, q4]\n"                                                                                        \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_leave again\n"                                                                                    \
+    "ldr r0, [sp]\n"                                                                                                 \
+    "ldr r2, [r0, #12]\n"                                                                                            \
+    "subs r2, #1\n"                                                                                                  \
+    "str r2, [r0, #12]\n"                                                                                            \
+    "bne \\again\n"                                                                                                  \
+    "pop {r0, r1, r4-r11, lr}\n"                                                                                     \
+    "vpop {d8-d15}\n"                                                                                                \
+    "bx lr\n"                                                                                                        \
+    ".endm\n"
+
+#define UACCEL_HELIUM_END_WINDOW_MACROS                                                                              \
+    ".purgem uaccel_products\n"                                                                                      \
+    ".purgem uaccel_enter\n"                                                                                         \
+    ".purgem uaccel_pair\n"                                                                                          \
+    ".purgem uaccel_begin\n"                                                                                         \
+    ".purgem uaccel_results\n"                                                                                       \
+    ".purgem uaccel_leave\n" UACCEL_HELIUM_END_MACROS
+
+/* Runs of up to 15 vectors, addressed from their middle: no loop, and no address moves. stream: of each four channels
+ * where their results go, counted from the last four, and their biases; the weights, the run's last bytes first; the
+ * multipliers; the shifts. */
+#define UACCEL_HELIUM_SHORT_RUNS(name, sign, clamp)                                                                  \
+    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                       \
+    {                                                                                                                \
+        __asm__(UACCEL_HELIUM_WINDOW_MACROS                                                                          \
+                "uaccel_enter 3f\n"                                                                                  \
+                "1: uaccel_pair\n"                                                                                   \
+                "add r3, #112\n"                                                                                     \
+                "add r5, #112\n"                                                                                     \
+                "2: uaccel_begin\n"                                                                                  \
+                ".balign 4\n"                                                                                        \
+                ".irp at, 112, 96, 80, 64, 48, 32, 16, 0, -16, -32, -48, -64, -80, -96, -112\n"                      \
+                "vldrb.u8 q0, [r3, #\\at]\n"                                                                         \
+                "vldrb.u8 q1, [r5, #\\at]\n"                                                                         \
+                "uaccel_products\n"                                                                                  \
+                ".endr\n"                                                                                            \
+                "3: uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                \
+                "uaccel_results " #sign ", " #clamp "\n"                                                             \
+                "bne 2b\n"                                                                                           \
+                "uaccel_leave 1b\n" UACCEL_HELIUM_END_WINDOW_MACROS);                                                \
+    }
+
+/* Runs of any length. stream: the same, but the run's first bytes first. */
+#define UACCEL_HELIUM_LONG_RUNS(name, sign, clamp)                                                                   \
+    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                       \
+    {                                                                                                                \
+        __asm__(UACCEL_HELIUM_WINDOW_MACROS                                                                          \
+                "uaccel_enter 4f\n"                                                                                  \
+                "1: uaccel_pair\n"                                                                                   \
+                "ldr r4, [r0, #28]\n"                                                                                \
+                "push {r4, r11}\n"                                                                                   \
+                "add r11, r3, r4\n"                                                                                  \
+                "2: uaccel_begin\n"                                                                                  \
+                ".balign 4\n"                                                                                        \
+                "3: .rept 15\n"                                                                                      \
+                "vldrb.u8 q0, [r3], #16\n"                                                                           \
+                "vldrb.u8 q1, [r5], #16\n"                                                                           \
+                "uaccel_products\n"                                                                                  \
+                ".endr\n"                                                                                            \
+                "4: cmp r3, r11\n"                                                                                   \
+                "bne 3b\n"                                                                                           \
+                "uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                   \
+                "ldrd r4, r11, [sp]\n"                                                                               \
+                "sub r5, r5, r4\n"                                                                                   \
+                "uaccel_results " #sign ", " #clamp "\n"                                                             \
+                "mov r11, r3\n"                                                                                      \
+                "sub r3, r3, r4\n"                                                                                   \
+                "bne 2b\n"                                                                                           \
+                "add sp, #8\n"                                                                                       \
+                "uaccel_leave 1b\n" UACCEL_HELIUM_END_WINDOW_MACROS);                                                \
+    }
+
+/* The bodies find their parameters in registers. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs, 0, 0)
+UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_clamp, 0, 1)
+UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_sign, 1, 0)
+UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_sign_clamp, 1, 1)
+UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs, 0, 0)
+UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_clamp, 0, 1)
+UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign, 1, 0)
+UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1)
+
+#pragma GCC diagnostic pop
+
+/* The loop for runs of so many bytes. A constant decides, so that code for the others takes no place. */
+UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel_helium_finish *finish,
+                                                             uaccel_index length)
+{
+    if (length <= UACCEL_HELIUM_UNROLLED * 16) {
+        if (finish->sign) {
+            return finish->clamp ? uaccel_helium_short_runs_sign_clamp : uaccel_helium_short_runs_sign;
+        }
+        return finish->clamp ? uaccel_helium_short_runs_clamp : uaccel_helium_short_runs;
+    }
+    if (finish->sign) {
+        return finish->clamp ? uaccel_helium_long_runs_sign_clamp : uaccel_helium_long_runs_sign;
+    }
+    return finish->clamp ? uaccel_helium_long_runs_clamp : uaccel_helium_long_runs;
+}
+
+/* `count` pixels of one row of windows: `step` bytes from one to the next, and `channels` from result to result. */
+UACCEL_KERNEL void uaccel_helium_row(struct uaccel_helium_windows *job, uaccel_helium_windows_loop *loop,
+                                     const int32_t *stream, const int8_t *input, uaccel_index step, int8_t *output,
+                                     uaccel_index count, uaccel_index channels)
+{
+    const uaccel_index pairs = count >> 1;
+    if (pairs > 0) {
+        job->first = input;
+        job->second = input + step;
+        job->output = output;
+        job->pairs = pairs;
+        for (uint16_t i = 0; i < 4; ++i) {
+            job->places[2 * i] = i;
+            job->places[2 * i + 1] = (uint16_t)(i + channels);
+        }
+        loop(job, stream);
+    }
+    if (count & 1) { /* the last pixel, twice */
+        job->first = job->second = input + (count - 1) * step;
+        job->output = output + (count - 1) * channels;
+        job->pairs = 1;
+        for (uint16_t i = 0; i < 4; ++i) {
+            job->places[2 * i] = job->places[2 * i + 1] = i;
+        }
+        loop(job, stream);
+    }
+}
+
+#endif

@@ -1,0 +1,32 @@
+"""How the kernels of Arm Helium are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uaccel.ops.kernel import Argument, Kernel, KernelCall, ParameterValue
+
+REQUIRES: Final = ("helium",)
+
+
+def helium_kernel(
+    name: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
+) -> Kernel:
+    header, struct = f"uaccel_{name}_helium.h", f"uaccel_{name}_helium"
+    call = KernelCall(f"{struct}_s8", header, struct, parameters, arguments)
+    return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
+
+
+def finish_parameters(zero_point: int, sign: bool, clamp_min: int, clamp_max: int) -> dict[str, ParameterValue]:
+    """The fields of ``struct uaccel_helium_finish``."""
+    return {
+        "finish.zero_point": zero_point,
+        "finish.lowest": clamp_min,
+        "finish.highest": clamp_max,
+        "finish.sign": int(sign),
+        "finish.clamp": int((clamp_min, clamp_max) != (-128, 127)),
+    }
