@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.bench import flash
+from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
 from uaccel.choosing import target_of
 from uaccel.errors import DeviceError, VerificationError
@@ -107,7 +107,9 @@ def _measure(compiled: Compiled, board: Board, port: str, progress: Progress) ->
     with tempfile.TemporaryDirectory(prefix="uaccel-tune-") as temporary:
         folder = Path(temporary) / "project"
         if port or board.runs[0].kind == "serial":
-            return _on_a_real_board(compiled, board, port, folder, progress)
+            line = find_port(board, port)
+            with hold_if_known(line):
+                return _on_a_real_board(compiled, board, line, folder, progress)
         sample = [ramp(tensor) for tensor in tensor_types(compiled.model.signature.inputs)]
         measured = run_on_board(compiled, board, [sample], folder, progress, profile=True)
         cycles = {index: account.cycles for index, account in measured.run.accounts.items()}
@@ -120,7 +122,7 @@ def _on_a_real_board(compiled: Compiled, board: Board, port: str, folder: Path, 
     create_project(archive_of(compiled), board, folder)
     firmware = firmware_of(build_project(folder, observe=True))
     progress("flash")
-    flash(board, firmware, port or None)
+    flash(board, firmware, port)
     progress("measure")
     types = tensor_types(compiled.model.signature.inputs)
     sample = [ramp(tensor) for tensor in types]

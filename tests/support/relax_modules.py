@@ -16,7 +16,6 @@ from uaccel.ops.base import type_info
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
-from uaccel.variants import PORTABLE, Target
 
 Build = Callable[..., Any]
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from support.boards import board_with_tools
 from support.relax_modules import compiled_module
-from uaccel.board.target import target_of
+from uaccel.choosing import target_of
 from uaccel.execute import archive_of, connect
+from uaccel.lower.how import How
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -137,7 +138,10 @@ def module_of(found: Sequence[Site]) -> Any:
         groups.append([relax.Var(f"x{number + i}", relax.TensorType(s, "int8")) for i, s in enumerate(shapes)])
         number += len(shapes)
     with builder.function([var for group in groups for var in group]) as block:
-        calls = [block.emit(make(*group), f"site_{i}") for i, (group, (_, make)) in enumerate(zip(groups, found, strict=True))]
+        calls = [
+            block.emit(make(*group), f"site_{i}")
+            for i, (group, (_, make)) in enumerate(zip(groups, found, strict=True))
+        ]
         block.finish(relax.Tuple(calls))
     return builder.module
 
@@ -159,7 +163,7 @@ def test_odd_layers(seed: int, tmp_path: Path) -> None:
         outputs = run_batch(session, samples).outputs
     for values, results in zip(samples, outputs, strict=True):
         wrong = [
-            f"{layer.name}: {got.ravel()[got.ravel() != want.ravel()][:4]} for {want.ravel()[got.ravel() != want.ravel()][:4]}"
+            f"{layer.name}: {got[got != want][:4]} for {want[got != want][:4]}"
             for layer, got, want in zip(compiled.program.layers, results, reference.run(values), strict=True)
             if (got != want).any()
         ]

@@ -34,8 +34,8 @@ WorkspaceIoOption = Annotated[
     bool | None,
     typer.Option(
         "--workspace-io/--no-workspace-io",
-        help="Inputs and outputs lie in the arena, where they may share bytes with other tensors. 'run' does so unless "
-        "told otherwise, since nobody else's code calls that firmware; 'compile' leaves them to the caller.",
+        help="Inputs and outputs lie in the arena, where they may share bytes with other tensors. 'run' does so with "
+        "firmware that it makes and loads itself; 'compile' leaves them to the caller.",
         show_default=False,
     ),
 ]

@@ -42,6 +42,12 @@ class ModelJob:
     workspace_io: bool | None = None
     records: Path | None = None
 
+    @property
+    def io_in_workspace(self) -> bool:
+        """As it was said; else where the firmware is ours, and not one that was flashed already."""
+        ours = not self.wishes.port and self.board.runs[0].kind != "serial"
+        return ours if self.workspace_io is None else self.workspace_io
+
 
 def run_model(job: ModelJob, as_json: bool) -> None:
     wishes = job.wishes
@@ -57,7 +63,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             board_file=job.board_file,
             how=how_for(job.board, job.records),
             name=job.name,
-            options=EmitOptions(workspace_io=job.workspace_io is not False),
+            options=EmitOptions(workspace_io=job.io_in_workspace),
             progress=step,
             **job.engines.arguments(),
         )

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.variants.dsp_pack import joined, padded_to
-from uaccel.variants.output_stage import OutputStage
+from uaccel.variants.dsp_pack import joined
+from uaccel.variants.output_stage import OutputStage, padded_to
 
 VECTOR: Final = 16
 """Bytes of a vector."""

@@ -1,0 +1,37 @@
+"""``uaccel tune`` on a board that is flashed: a stand-in at a serial port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.command import Call, call_in
+from support.networks import OWN
+from uaccel.bench.desk import Desk
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    return call_in(capfd)
+
+
+def test_each_candidate_is_flashed_and_timed(desk: Desk, tmp_path: Path, call: Call) -> None:
+    records = tmp_path / "records.json"
+    done = call("tune", OWN / "gesture.tflite", "--board", desk.board_file, "-o", records, "--json")
+    assert done.status == 0, done.err
+    report = done.report
+    assert report["unit"] in ("instructions", "nanoseconds")
+    assert report["layers"]
+    for layer in report["layers"]:
+        costs = {candidate["kernel"]: candidate["cost"] for candidate in layer["candidates"]}
+        assert costs[layer["picked"]] == min(costs.values()) > 0
+    assert done.err.count(": flash") == 2 + max(len(layer["candidates"]) for layer in report["layers"])
+
+
+def test_an_unplugged_board_is_said(desk: Desk, tmp_path: Path, call: Call) -> None:
+    desk.order("unplug")
+    done = call("tune", OWN / "gesture.tflite", "--board", desk.board_file, "-o", tmp_path / "records.json")
+    assert done.status == 4
+    assert "the cable is out" in done.complaint
+    assert not (tmp_path / "records.json").exists()
