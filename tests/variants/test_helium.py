@@ -83,15 +83,18 @@ class Maker:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
     def weights(self, channels: int, shape: Shape, terms: int) -> list[Any]:
-        values, bias = self.int8(shape), self.random.integers(-3000 * terms, 3000 * terms + 1, channels)
+        values, spread = self.int8(shape), 5000 * int(terms**0.5)
+        shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
+        multiplier = self.random.integers(2**30, 2**31, channels)
+        if self.random.integers(2) == 0:
+            # many halves to be rounded
+            values, spread = self.random.integers(-1, 2, shape).astype(np.int8), 100
+            shift = self.random.integers(-2, 0, channels) - (terms > 40)
+            multiplier[:] = 2**30
         if channels > 4:
             # one that is always the same
             values[(..., 2) if len(shape) == 3 else (2,)] = 0
-        shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
-        multiplier = self.random.integers(2**30, 2**31, channels)
-        if self.random.integers(3) == 0:
-            # ties
-            multiplier[:] = 2**30
+        bias = self.random.integers(-spread, spread + 1, channels)
         arrays = (values, bias.astype(np.int32), multiplier.astype(np.int32), shift.astype(np.int32))
         return [constant(array) for array in arrays]
 
