@@ -8,4 +8,14 @@ from uaccel.variants import dsp
 from uaccel.variants.registry import candidates, offers
 from uaccel.variants.target import PORTABLE, Target
 
-__all__ = ["PORTABLE", "Target", "candidates", "dsp", "helium", "helium_add", "helium_depthwise", "helium_pool", "offers"]
+__all__ = [
+    "PORTABLE",
+    "Target",
+    "candidates",
+    "dsp",
+    "helium",
+    "helium_add",
+    "helium_depthwise",
+    "helium_pool",
+    "offers",
+]
