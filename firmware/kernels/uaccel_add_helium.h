@@ -45,13 +45,16 @@ UACCEL_KERNEL int32x4_t uaccel_add_helium_sum(const struct uaccel_add_helium *p,
 /* Both halves of eight elements, in turn; the results are the low bytes. */
 UACCEL_KERNEL int16x8_t uaccel_add_helium_finish(const struct uaccel_helium_finish *p, int32x4_t low, int32x4_t high)
 {
-    int16x8_t result = vqmovntq_s32(vqmovnbq_s32(vreinterpretq_s16_s32(low), low), high);
-    result = vqaddq_n_s16(result, (int16_t)p->zero_point);
+    int16x8_t result;
+    /* the intrinsics would copy what is narrowed */
+    __asm__("vqmovnb.s32 %q0, %q0" : "+w"(low));
+    result = vqaddq_n_s16(vqmovntq_s32(vreinterpretq_s16_s32(low), high), (int16_t)p->zero_point);
     if (p->clamp) {
         result = vmaxq_s16(result, vdupq_n_s16((int16_t)p->lowest));
         return vminq_s16(result, vdupq_n_s16((int16_t)p->highest));
     }
-    return vreinterpretq_s16_s8(vqmovnbq_s16(vreinterpretq_s8_s16(result), result));
+    __asm__("vqmovnb.s16 %q0, %q0" : "+w"(result));
+    return result;
 }
 
 /* The output may be either input. */
@@ -63,11 +66,14 @@ UACCEL_KERNEL void uaccel_add_helium_s8(const struct uaccel_add_helium *p, const
     const uint32_t rest = (uint32_t)p->count & 7;
     const int8_t *end = input1 + (p->count & ~7);
     while (input1 != end) {
-        const int32x4_t low = uaccel_add_helium_sum(p, vldrbq_s32(input1), vldrbq_s32(input2));
-        const int32x4_t high = uaccel_add_helium_sum(p, vldrbq_s32(input1 + 4), vldrbq_s32(input2 + 4));
+        const int32x4_t x = vldrbq_s32(input1), y = vldrbq_s32(input2);
+        input1 += 4;
+        input2 += 4;
+        const int32x4_t low = uaccel_add_helium_sum(p, x, y);
+        const int32x4_t high = uaccel_add_helium_sum(p, vldrbq_s32(input1), vldrbq_s32(input2));
+        input1 += 4;
+        input2 += 4;
         vstrbq_scatter_offset_s16(output, places, uaccel_add_helium_finish(&p->finish, low, high));
-        input1 += 8;
-        input2 += 8;
         output += 8;
     }
     if (rest > 0) {

@@ -33,16 +33,16 @@ struct uaccel_helium_finish {
 
 #define UACCEL_HELIUM_ASSEMBLY static __attribute__((naked, noinline, unused))
 
-/* uaccel_finish: eight sums, those of \p in q0 and of \q in q1; the multipliers in q2 and \m, the shifts in \s0 and q3.
- * The results are the low bytes of q0's halves: of q0 those with even numbers, of q1 those with odd ones. q7: the zero
- * point; q6 and q5: the bounds, all of them in halves. */
+/* Last steps of eight sums: uaccel_gather puts four of one kind into q0 and four of another into q1; uaccel_ties,
+ * behind the multiplication; uaccel_narrow, behind the shift. The results are the low bytes of q0's halves, both kinds
+ * in turn. q7: the zero point; q6 and q5: the bounds, all of them in halves. q2 is free. */
 #define UACCEL_HELIUM_MACROS                                                                                         \
     ".syntax unified\n"                                                                                              \
-    ".macro uaccel_gather p0, p1, p2, p3, q0_, q1_, q2_, q3_\n"                                                      \
-    "vmov q0[2], q0[0], \\p0, \\p2\n"                                                                                \
-    "vmov q0[3], q0[1], \\p1, \\p3\n"                                                                                \
-    "vmov q1[2], q1[0], \\q0_, \\q2_\n"                                                                              \
-    "vmov q1[3], q1[1], \\q1_, \\q3_\n"                                                                              \
+    ".macro uaccel_gather a, b, c, d, e, f, g, h\n"                                                                  \
+    "vmov q0[2], q0[0], \\a, \\c\n"                                                                                  \
+    "vmov q0[3], q0[1], \\b, \\d\n"                                                                                  \
+    "vmov q1[2], q1[0], \\e, \\g\n"                                                                                  \
+    "vmov q1[3], q1[1], \\f, \\h\n"                                                                                  \
     ".endm\n"                                                                                                        \
     ".macro uaccel_ties sign\n"                                                                                      \
     ".if \\sign\n"                                                                                                   \
@@ -63,7 +63,7 @@ struct uaccel_helium_finish {
     "vqmovnb.s16 q0, q0\n"                                                                                           \
     ".endif\n"                                                                                                       \
     ".endm\n"                                                                                                        \
-    /* four channels of two windows; \finish is where three words are, and registers r0 to lr are free */            \
+    /* the zero point and the bounds of a job; uses r2 to r4 */                                                      \
     ".macro uaccel_bounds job, at\n"                                                                                 \
     "ldr r2, [\\job, #\\at]\n"                                                                                       \
     "ldr r3, [\\job, #\\at + 4]\n"                                                                                   \

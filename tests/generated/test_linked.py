@@ -14,7 +14,7 @@ from support.networks import OWN
 OURS = ("layer_", "shared_by_", "tvmgen_", "uaccel_", "parameters", "tables", "table")
 LIBRARY = {"memcpy", "memset", "memmove"}
 """All that integer kernels may call."""
-RISC_V = {"__divdi3", "__udivdi3", "__clzsi2"}
+RISC_V = {"__divdi3", "__udivdi3", "__clzsi2", "__clz_tab"}
 
 
 def symbols(board: str, model: str, folder: Path) -> list[dict[str, Any]]:

@@ -56,6 +56,6 @@ def test_the_bytes_are_the_references(network: Network, uaccel_board: BoardUnder
     first, second = (uaccel_board.check(network.path, inputs, expected) for _ in range(2))
     assert first.instructions == second.instructions, "the same inputs take the same instructions"
     assert (first.instructions is None) == (uaccel_board.name == "host")
-    low, high = INSTRUCTIONS.get((network.name, uaccel_board.name), (10_000, 1_000_000_000))
+    low, high = INSTRUCTIONS.get((network.name, uaccel_board.name), (5_000, 1_000_000_000))
     assert low < (first.instructions or low + 1) < high
     assert 32 <= max(first.stack, second.stack) < uaccel_board.board.stack

@@ -84,15 +84,18 @@ class Maker:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
     def weights(self, channels: int, shape: Shape, terms: int) -> list[Any]:
-        values, bias = self.int8(shape), self.random.integers(-3000 * terms, 3000 * terms + 1, channels)
+        values, spread = self.int8(shape), 5000 * int(terms**0.5)
+        shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
+        multiplier = self.random.integers(2**30, 2**31, channels)
+        if self.random.integers(2) == 0:
+            # many halves to be rounded
+            values, spread = self.random.integers(-1, 2, shape).astype(np.int8), 100
+            shift = self.random.integers(-2, 0, channels) - (terms > 40)
+            multiplier[:] = 2**30
         if channels > 4:
             # one that is always the same
             values[(..., 2) if len(shape) == 3 else (2,)] = 0
-        shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
-        multiplier = self.random.integers(2**30, 2**31, channels)
-        if self.random.integers(3) == 0:
-            # ties
-            multiplier[:] = 2**30
+        bias = self.random.integers(-spread, spread + 1, channels)
         arrays = (values, bias.astype(np.int32), multiplier.astype(np.int32), shift.astype(np.int32))
         return [constant(array) for array in arrays]
 
@@ -120,8 +123,7 @@ def sites(maker: Maker) -> list[Site]:
         found.append(([(rows, depth)], lambda x, w=weights, a=whole: get(FullyConnected)(x, *w, attrs=a)))
     for number, shape in enumerate(ADDITIONS):
         zero1, zero2, low, high = maker.ends(number)
-        scales = [(1 << 30, 0), (1518500250, -2), (1 << 30, -20)][:: 1 if number % 2 else -1]
-        scales = [scales[0], scales[1], (1 << 30, -18)] if number % 2 else [scales[1], (1 << 30, -3), (1 << 30, -18)]
+        scales = [(1518500250, -2), (1 << 30, -number if number < 3 else -20), (1 << 30, -18)]
         sums = AddAttrs(20, zero1, *scales[0], zero2, *scales[1], 3, *scales[2], low, high)
         found.append(([shape, shape], lambda x, y, a=sums: get(Add)(x, y, attrs=a)))
     for shape, window, strides, padding in POOLS:
@@ -138,15 +140,13 @@ def module_of(found: Sequence[Site]) -> Any:
         groups.append([relax.Var(f"x{number + i}", relax.TensorType(s, "int8")) for i, s in enumerate(shapes)])
         number += len(shapes)
     with builder.function([var for group in groups for var in group]) as block:
-        calls = [
-            block.emit(make(*group), f"site_{i}")
-            for i, (group, (_, make)) in enumerate(zip(groups, found, strict=True))
-        ]
+        calls = [make(*group) for group, (_, make) in zip(groups, found, strict=True)]
+        calls = [block.emit(call, f"site_{i}") for i, call in enumerate(calls)]
         block.finish(relax.Tuple(calls))
     return builder.module
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_odd_layers(seed: int, tmp_path: Path) -> None:
     board, maker = board_with_tools(BOARD), Maker(seed)
     maker_sites = sites(maker)
@@ -162,9 +162,5 @@ def test_odd_layers(seed: int, tmp_path: Path) -> None:
     with connect(board, firmware, Identity(bytes(32), compiled.generated.build), "") as session:
         outputs = run_batch(session, samples).outputs
     for values, results in zip(samples, outputs, strict=True):
-        wrong = [
-            f"{layer.name}: {got[got != want][:4]} for {want[got != want][:4]}"
-            for layer, got, want in zip(compiled.program.layers, results, reference.run(values), strict=True)
-            if (got != want).any()
-        ]
-        assert not wrong
+        for layer, got, wanted in zip(compiled.program.layers, results, reference.run(values), strict=True):
+            np.testing.assert_array_equal(got, wanted, layer.name)

@@ -14,8 +14,8 @@ from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, Paramet
 from uaccel.variants.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.variants.registry import offers
 
-SUM_LIMIT: Final = 1 << 30
-"""Nothing wraps around below it."""
+INPUT_LIMIT: Final = 1 << 29
+"""On the common scale; below it nothing wraps around."""
 BYTES: Final = np.arange(-128, 128, dtype=np.int64)
 
 
@@ -50,10 +50,10 @@ def _input(left: int, zero_point: int, multiplier: int, shift: int) -> dict[str,
     """The fields of ``struct uaccel_add_helium_input``; None where it would not be exact."""
     factor = 1 << (left + max(0, shift))
     raised, right = (BYTES - zero_point) * factor, max(0, -shift)
-    if np.abs(raised).max() >= SUM_LIMIT or multiplier < 0:
+    if np.abs(raised).max() >= INPUT_LIMIT or multiplier < 0:
         return None
     exact = multiply_by_quantized_multiplier((BYTES - zero_point) << left, multiplier, shift)
-    if np.abs(exact).max() >= SUM_LIMIT:
+    if np.abs(exact).max() >= INPUT_LIMIT:
         return None
     slope = int(exact[1] - exact[0])
     if (exact == (BYTES - zero_point) * slope).all():
