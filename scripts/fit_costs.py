@@ -2,7 +2,7 @@
 
     python scripts/fit_costs.py [--seeds N] [BOARD ...]
 
-Of each kernel function a line is fitted through its instructions, by relative error: so much for a
+Of each kernel function a line is fitted through its instructions: so much for a
 multiply-accumulate, for an output, and for a call. Boards that are not named keep their figures.
 """
 
@@ -60,10 +60,10 @@ def measure(name: str, seeds: int) -> Points:
 
 
 def fit(points: list[tuple[int, int, int]]) -> dict[str, float]:
-    """Least squares of relative errors; what would be negative is left out."""
+    """Least squares of errors relative to the work; what would be negative is left out."""
     table = np.array(points, dtype=np.float64)
     matrix, instructions = np.column_stack([table[:, :2], np.ones(len(table))]), table[:, 2]
-    weight = 1 / np.maximum(instructions, 1)
+    weight = 1 / (table[:, 0] + table[:, 1])
     used = [column for column in range(3) if matrix[:, column].any()]
     while True:
         found, *_ = np.linalg.lstsq(matrix[:, used] * weight[:, None], instructions * weight, rcond=None)
