@@ -42,7 +42,7 @@ class Firmware:
         return counts
 
 
-@pytest.fixture(scope="module", params=["mps2_an386", "mps3_an547", "qemu_riscv32"])
+@pytest.fixture(scope="module", params=["mps2_an386", "mps3_an547", "qemu_riscv32", "qemu_riscv32v"])
 def firmware(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Firmware:
     board = board_with_tools(request.param)
     network = next(network for network in NETWORKS if network.name == "residual")

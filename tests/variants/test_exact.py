@@ -26,6 +26,7 @@ FAMILIES = {
     "mps2_an386": {"arm_dsp", "blocked"},
     "mps3_an547": {"arm_helium", "arm_dsp", "blocked"},
     "qemu_riscv32": {"blocked"},
+    "qemu_riscv32v": {"rvv", "blocked"},
 }
 SEEDS = range(2 if os.environ.get("UACCEL_THOROUGH") is None else 40)
 

@@ -5,6 +5,7 @@ The import order is that in which they are tried: a CPU with Helium has the DSP 
 
 from uaccel.variants import helium, helium_add, helium_depthwise, helium_pool  # isort: skip
 from uaccel.variants import dsp, dsp_add  # isort: skip
+from uaccel.variants import rvv  # isort: skip
 from uaccel.variants import blocked  # isort: skip
 from uaccel.variants.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
 from uaccel.variants.costs import Estimated
@@ -35,6 +36,7 @@ __all__ = [
     "offers",
     "pick",
     "read_records",
+    "rvv",
     "site_words",
     "write_records",
 ]

@@ -18,7 +18,7 @@ from uaccel.variants.target import Target
 
 Coefficients = Mapping[str, float]
 """``mac``, ``output``, ``call``."""
-MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rv32", "rv32imac"))
+MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
 """Which CPU speaks for others with a feature; the last resort is one that has none of them."""
 PLAIN: Final = "cortex-m3"
 
