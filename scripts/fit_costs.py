@@ -30,7 +30,7 @@ from uaccel.variants import Turn
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/variants/costs.json"
-BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32")
+BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 MOST_TURNS = 4
 Points = dict[str, list[tuple[int, int, int]]]
 """By function: (multiply-accumulates, outputs, instructions) of each layer."""
@@ -83,7 +83,7 @@ def main() -> int:
     for name in given.boards:
         points = measure(name, given.seeds)
         cpus[load_board(name).cpu.name] = {function: fit(points[function]) for function in sorted(points)}
-    COSTS.write_text(json.dumps({"cpus": cpus}, indent=1, sort_keys=True) + "\n")
+        COSTS.write_text(json.dumps({"cpus": cpus}, indent=1, sort_keys=True) + "\n")
     return 0
 
 
