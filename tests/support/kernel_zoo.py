@@ -29,6 +29,11 @@ class Zoo(Layers):
         """Symmetric mostly, as quantisers make weights."""
         return np.maximum(super().int8(*shape), np.int8(-127 if self.integer(0, 3) else -128))
 
+    def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
+        """None that makes scaled sums overflow: what the reference gives there is undefined."""
+        multiplier, shift = super()._scales(count, terms)
+        return multiplier, np.minimum(shift, 3).astype(np.int32)
+
     def channels(self) -> int:
         return self.integer(1, 9) * 4 if self.integer(0, 3) else self.integer(1, 21)
 

@@ -37,10 +37,10 @@ FIGURES = {
     "ad": Figures(36833, 775),
     "kws": Figures(12973, 1379, 0.35),
     "ic": Figures(49791, 1280, 0.60),
-    "vww": Figures(46690, 985, 0.35),
+    "vww": Figures(25114, 985, 0.35),
     "sww": Figures(7962, 1041, 0.35),
 }
-CPU_ONLY = {"ad": 1_376_660, "kws": 18_961_361, "ic": 71_055_762, "vww": 52_899_464, "sww": 4_702_230}
+CPU_ONLY = {"ad": 287_270, "kws": 3_321_283, "ic": 12_440_392, "vww": 6_649_116, "sww": 946_578}
 """Instructions on mps2_an386 without an accelerator."""
 QUICK = ("gesture", "kws")
 
