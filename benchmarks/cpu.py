@@ -22,7 +22,7 @@ from run import models, uaccel
 
 RESULTS = Path(__file__).with_name("cpu.json")
 BASELINE = Path(__file__).with_name("tflm.json")
-BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32")
+BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 NEARLY = ("instructions", "ram", "flash", "stack")
 """They depend on the compiler."""
 SLACK = 0.02
@@ -92,7 +92,7 @@ def main() -> int:
     for board in given.board or BOARDS:
         results[board] = {path.stem: measure(path, board) for path in paths}
         for model, row in results[board].items():
-            row["of_tflm"] = ratios(row, baseline[board].get(model, {}))
+            row["of_tflm"] = ratios(row, baseline.get(board, {}).get(model, {}))
     show(results)
     if given.write:
         stored = json.loads(RESULTS.read_text())["boards"] if RESULTS.is_file() else {}

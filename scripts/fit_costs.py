@@ -2,7 +2,7 @@
 
     python scripts/fit_costs.py [--seeds N] [BOARD ...]
 
-Of each kernel function a line is fitted through its instructions, by relative error: so much for a
+Of each kernel function a line is fitted through its instructions: so much for a
 multiply-accumulate, for an output, and for a call. Boards that are not named keep their figures.
 """
 
@@ -30,7 +30,7 @@ from uaccel.variants import Turn
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/variants/costs.json"
-BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32")
+BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 MOST_TURNS = 4
 Points = dict[str, list[tuple[int, int, int]]]
 """By function: (multiply-accumulates, outputs, instructions) of each layer."""
@@ -60,10 +60,10 @@ def measure(name: str, seeds: int) -> Points:
 
 
 def fit(points: list[tuple[int, int, int]]) -> dict[str, float]:
-    """Least squares of relative errors; what would be negative is left out."""
+    """Least squares of errors relative to the work; what would be negative is left out."""
     table = np.array(points, dtype=np.float64)
     matrix, instructions = np.column_stack([table[:, :2], np.ones(len(table))]), table[:, 2]
-    weight = 1 / np.maximum(instructions, 1)
+    weight = 1 / (table[:, 0] + table[:, 1])
     used = [column for column in range(3) if matrix[:, column].any()]
     while True:
         found, *_ = np.linalg.lstsq(matrix[:, used] * weight[:, None], instructions * weight, rcond=None)
@@ -83,7 +83,7 @@ def main() -> int:
     for name in given.boards:
         points = measure(name, given.seeds)
         cpus[load_board(name).cpu.name] = {function: fit(points[function]) for function in sorted(points)}
-    COSTS.write_text(json.dumps({"cpus": cpus}, indent=1, sort_keys=True) + "\n")
+        COSTS.write_text(json.dumps({"cpus": cpus}, indent=1, sort_keys=True) + "\n")
     return 0
 
 

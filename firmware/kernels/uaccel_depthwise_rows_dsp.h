@@ -141,9 +141,9 @@ UACCEL_DSP_ROWS(uaccel_dsp_rows_2_sign, 1, 2)
 /* A word of each of four planes from four channels of two pixels. */
 UACCEL_KERNEL void uaccel_depthwise_rows_put(int32_t *row, uaccel_index plane, uint32_t first, uint32_t second)
 {
-    const uint32_t a = (uint32_t)__sxtb16(first), b = (uint32_t)__sxtb16(second);
-    const uint32_t c = (uint32_t)__sxtb16(first >> 8 | first << 24);
-    const uint32_t d = (uint32_t)__sxtb16(second >> 8 | second << 24);
+    const uint32_t a = (uint32_t)__sxtb16((int8x4_t)first), b = (uint32_t)__sxtb16((int8x4_t)second);
+    const uint32_t c = (uint32_t)__sxtb16((int8x4_t)(first >> 8 | first << 24));
+    const uint32_t d = (uint32_t)__sxtb16((int8x4_t)(second >> 8 | second << 24));
     row[0] = (int32_t)((a & 0xFFFFu) | b << 16);
     row[plane] = (int32_t)((c & 0xFFFFu) | d << 16);
     row[2 * plane] = (int32_t)(a >> 16 | (b & 0xFFFF0000u));

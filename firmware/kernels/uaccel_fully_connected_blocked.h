@@ -31,7 +31,14 @@ UACCEL_SHARED void uaccel_fully_connected_blocked_s8(const struct uaccel_fully_c
             h += value * weights[7];
             weights += 8;
         }
-        sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d, sums[4] = e, sums[5] = f, sums[6] = g, sums[7] = h;
+        sums[0] = a;
+        sums[1] = b;
+        sums[2] = c;
+        sums[3] = d;
+        sums[4] = e;
+        sums[5] = f;
+        sums[6] = g;
+        sums[7] = h;
         for (uaccel_index i = 0; i < 8 && unit + i < p->units; ++i) {
             output[unit + i] = uaccel_blocked_round(&p->finish, sums[i], constants + 4 * i);
         }

@@ -18,5 +18,6 @@ def how_for(board: Board, records: Path | None = None) -> How:
 
 
 def target_of(board: Board) -> Target:
-    features = {*board.cpu.features, *(["rv32"] if board.cpu.arch == "rv32" else [])}
-    return Target.of(board.cpu.name, features)
+    kind = [] if board.cpu.arch == "native" else ["embedded"]
+    kind += ["rv32"] if board.cpu.arch == "rv32" else []
+    return Target.of(board.cpu.name, {*board.cpu.features, *kind})

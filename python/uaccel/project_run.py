@@ -153,7 +153,7 @@ class _Project:
         if not self._server.is_ours or not build.is_dir():
             return None
         main = self.metadata.at("modules", self.metadata.model, "memory", "functions", "main", 0)
-        inside = self.metadata.at("uaccel", "workspace_io")
+        inside = self.metadata.workspace_io
         tensors = [] if inside else [*main["inputs"].values(), *main["outputs"].values()]
         io = sum(-(-tensor["size"] // IO_ALIGNMENT) * IO_ALIGNMENT for tensor in tensors)
         return footprint(self._folder, build, self.metadata.model, arena=main["workspace_size_bytes"], io=io)

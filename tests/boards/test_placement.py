@@ -35,7 +35,7 @@ def small_board(folder: Path, *changes: tuple[str, str]) -> Board:
 def test_arena_tensors_and_constants_in_other_memories(tmp_path: Path) -> None:
     """As a microcontroller with external RAM and a second flash has them."""
     upper = '\n[[memory]]\nname = "upper"\nkind = "flash"\norigin = 0x0020_0000\nlength = "2M"\n'
-    board = small_board(tmp_path, (FLASH, FLASH.replace("4M", "96K") + upper), (RAM, RAM.replace("4M", "40K")))
+    board = small_board(tmp_path, (FLASH, FLASH.replace("4M", "40K") + upper), (RAM, RAM.replace("4M", "40K")))
     network = next(network for network in NETWORKS if network.name == "vww")
     compiled = compile_model(network.path, board="small")
     create_project(archive_of(compiled), board, tmp_path / "project")

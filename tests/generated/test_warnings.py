@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.boards import board_with_tools
 from support.generated import WARNINGS, Unpacked, archive, cc, objects
 from support.hostlib import STRICT, include_flags
 from support.networks import Network, each_network
@@ -65,14 +66,31 @@ def test_no_warning_that_clang_knows(network: Network, workspace_io: bool, tmp_p
         cc(source, "-fsyntax-only", *EVERYTHING, include=[tree.include], compiler="clang")
 
 
-def kernel_headers() -> list[str]:
+CPUS = {"dsp": ("-mcpu=cortex-m4", "-mthumb"), "helium": ("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard")}
+"""What the kernels for some CPUs are compiled for, by the word in their headers' names."""
+
+
+def kernel_headers(special: bool) -> list[str]:
     """Those that have a guard; the others are templates that these include several times."""
     headers = sorted((data_dir("firmware") / "kernels").glob("*.h"))
-    return [path.name for path in headers if f"#ifndef {path.stem.upper()}_H" in path.read_text()]
+    guarded = [path for path in headers if f"#ifndef {path.stem.upper()}_H" in path.read_text()]
+    return [path.name for path in guarded if bool(set(path.stem.split("_")) & CPUS.keys()) == special]
+
+
+@pytest.mark.parametrize("header", kernel_headers(special=True))
+def test_every_header_for_a_cpu_stands_alone(header: str, tmp_path: Path) -> None:
+    board_with_tools("mps2_an386")
+    (flags,) = (flags for cpu, flags in CPUS.items() if cpu in Path(header).stem.split("_"))
+    user = tmp_path / "user.c"
+    user.write_text(f'#include "{header}"\n#include "{header}"\ntypedef int nothing_else;\n')
+    cc(user, *flags, "-O2", "-c", "-o", tmp_path / "user.o", *include_flags(), compiler="arm-none-eabi-gcc")
+    complaint = "compile it again with --board and your board"
+    with pytest.raises(AssertionError, match=complaint):
+        cc(user, "-fsyntax-only", *include_flags())
 
 
 @BOTH
-@pytest.mark.parametrize("header", kernel_headers())
+@pytest.mark.parametrize("header", kernel_headers(special=False))
 def test_every_kernel_header_stands_alone(compiler: str, header: str, tmp_path: Path) -> None:
     user = tmp_path / "user.c"
     user.write_text(f'#include "{header}"\n#include "{header}"\ntypedef int nothing_else;\n')

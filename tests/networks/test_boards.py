@@ -20,8 +20,8 @@ RUNS = 3
 QUICK = ("gesture", "int16", "mixed", "vww")
 """On every board in every run of the tests; the others where there is more time."""
 INSTRUCTIONS = {
-    ("gesture", "mps2_an386"): (60_000, 120_000),
-    ("vww", "mps2_an386"): (10_000_000, 120_000_000),
+    ("gesture", "mps2_an386"): (20_000, 60_000),
+    ("vww", "mps2_an386"): (4_000_000, 10_000_000),
 }
 """Roughly: less would not be the whole network, more not the network alone."""
 

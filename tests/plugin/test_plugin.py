@@ -27,7 +27,8 @@ def test_gesture(uaccel_board):
     uaccel_board.check({str(GESTURE)!r})
 """
 
-WRONG_BIT = """
+WRONG_BIT = r"""
+import re
 import uaccel.execute
 made = uaccel.execute.archive_of
 
@@ -35,15 +36,16 @@ def damaged(compiled):
     files = made(compiled)
     (name,) = [name for name in files if name.endswith("_weights.c")]
     text = files[name].decode()
-    begin = text.index("{", text.index("residual_conv_2d_1_weights[")) + 1
+    constant = re.search(r"residual_conv_2d_1_(weights|stream)\[", text)
+    begin = text.index("{", constant.start()) + 1
     end = text.index(",", begin)
-    value = int(text[begin:end]) ^ 64
+    value = int(text[begin:end]) ^ (64 if constant[1] == "weights" else 1 << 20)
     files[name] = (text[:begin] + str(value) + text[end:]).encode()
     return files
 
 uaccel.execute.archive_of = damaged
 """
-"""The firmware's weights are not the model's: the first one of a convolution in its middle."""
+"""The firmware's constants are not the model's: the first one of a convolution in its middle."""
 
 
 def summary(result: pytest.RunResult) -> list[str]:

@@ -19,7 +19,7 @@ from uaccel.lower.how import How
 from uaccel.pipeline import Compiled
 from uaccel.reference import Executor
 from uaccel.testing.regions import example
-from uaccel.variants import Turn
+from uaccel.variants import Target, Turn
 
 FAMILIES = {
     "host": {"blocked"},
@@ -33,6 +33,11 @@ SEEDS = range(2 if os.environ.get("UACCEL_THOROUGH") is None else 40)
 
 def board_of(name: str) -> Board:
     return load_board(name) if name == "host" else board_with_tools(name)
+
+
+def target_of_kernels(board: Board) -> Target:
+    """On the computer itself, too, those that are made for boards."""
+    return Target.of("native", ["embedded"]) if board.cpu.arch == "native" else target_of(board)
 
 
 def module_of(shapes: list[tuple[int, ...]], build: Any) -> Any:
@@ -49,8 +54,8 @@ def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Pat
     shapes, build = zoo_of(seed)
     module, samples = module_of(shapes, build), samples_of(seed, shapes)
     expected = [Executor(module).run(sample) for sample in samples]
-    for turn in range(most_options(compiled_module(module, how=How(target_of(board), Turn(0))))):
-        compiled = compiled_module(module, how=How(target_of(board), Turn(turn)))
+    for turn in range(most_options(compiled_module(module, how=How(target_of_kernels(board), Turn(0))))):
+        compiled = compiled_module(module, how=How(target_of_kernels(board), Turn(turn)))
         run = run_on_board(compiled, board, samples, tmp_path / str(turn), lambda step: None).run
         for sample, (results, wanted) in enumerate(zip(run.outputs, expected, strict=True)):
             for layer, result, value in zip(compiled.program.layers, results, wanted, strict=False):
@@ -68,6 +73,6 @@ def test_the_random_layers_reach_every_family(name: str) -> None:
     for seed in SEEDS:
         module = module_of(*zoo_of(seed))
         for turn in range(3):
-            compiled = compiled_module(module, how=How(target_of(board), Turn(turn)))
+            compiled = compiled_module(module, how=How(target_of_kernels(board), Turn(turn)))
             found |= {layer.kernel.variant for layer in compiled.program.layers}
     assert found >= FAMILIES[name] | {"portable"}

@@ -194,7 +194,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
         "board": done.board,
-        "workspace_io": metadata.at("uaccel", "workspace_io"),
+        "workspace_io": metadata.workspace_io,
         "accelerators": [engine["name"] for engine in metadata.at("uaccel", "accelerators")],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),

@@ -101,6 +101,7 @@ def _how(reason: str) -> str:
     _, offloaded, driver = reason.partition("; driver function ")
     if offloaded:  # why it was taken is what 'uaccel explain' tells
         return driver
+    reason = reason.partition("; ")[0] if reason.startswith(USUAL[0]) else reason  # why this one '--json' tells
     start, end, prefix = USUAL
     return reason.removeprefix(start).removesuffix(end).replace(prefix, "") if reason.startswith(start) else reason
 

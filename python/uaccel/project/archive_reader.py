@@ -42,6 +42,12 @@ class Metadata:
         return own.get("board") if isinstance(own, dict) else None
 
     @property
+    def workspace_io(self) -> bool:
+        """Whether inputs and outputs lie in the arena."""
+        own = self.data.get("uaccel")
+        return isinstance(own, dict) and own.get("workspace_io") is True
+
+    @property
     def requires(self) -> list[str]:
         """What its kernels need of the CPU beyond its base architecture."""
         own = self.data.get("uaccel")

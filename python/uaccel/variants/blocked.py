@@ -16,7 +16,8 @@ from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Out
 from uaccel.variants.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.variants.registry import offers
 
-ANY_CPU: Final = ()
+EMBEDDED: Final = ("embedded",)
+"""Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory."""
 LARGEST_ADDRESS: Final = 8
 """Bytes, on the computer that emulates a board."""
 
@@ -49,7 +50,7 @@ def interleaved(rows: NDArray[Any], block: int) -> NDArray[np.int8]:
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
-@offers(Conv2d, ANY_CPU)
+@offers(Conv2d, EMBEDDED)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, height, width, _ = weights.shape
@@ -67,7 +68,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1])
 
 
-@offers(FullyConnected, ANY_CPU)
+@offers(FullyConnected, EMBEDDED)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row; several are the pixels of a pointwise convolution."""
     (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
@@ -82,7 +83,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return _kernel("rows", parameters, packed, filled, header="conv2d")
 
 
-@offers(DepthwiseConv2d, ANY_CPU)
+@offers(DepthwiseConv2d, EMBEDDED)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """``cpu`` is its maker's name for it; ``features`` are those of a board file, and ``rv32`` where it is one."""
+    """``cpu`` is its maker's name for it.
+
+    ``features`` are those of a board file, ``embedded`` for every board, ``rv32`` for RISC-V.
+    """
 
     cpu: str = ""
     features: frozenset[str] = frozenset()
