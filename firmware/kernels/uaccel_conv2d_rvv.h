@@ -1,4 +1,5 @@
-/* Convolution for RISC-V's vector extension, 32 output channels of three pixels at a time: NHWC, int8, one group. */
+/* Convolution for RISC-V's vector extension, 32 output channels of three pixels or 16 of six at a time: NHWC,
+ * int8, one group. */
 #ifndef UACCEL_CONV2D_RVV_H
 #define UACCEL_CONV2D_RVV_H
 
@@ -39,24 +40,36 @@ UACCEL_KERNEL int8_t *uaccel_conv2d_rvv_row(const struct uaccel_conv2d_rvv *p, c
 UACCEL_SHARED void uaccel_conv2d_rvv_window(const struct uaccel_conv2d_rvv *p, const int8_t *input, uaccel_index top,
                                             uaccel_index left, int8_t *window)
 {
+    const uaccel_index run = p->kernel_width * p->in_channels, pitch = p->in_width * p->in_channels;
+    if (p->dilation_width == 1 && top >= 0 && left >= 0 && left + p->kernel_width <= p->in_width &&
+        top + (p->kernel_height - 1) * p->dilation_height < p->in_height) {
+        const int8_t *row = input + top * pitch + left * p->in_channels;
+        for (const int8_t *end = window + p->kernel_height * run; window != end;) {
+            window = uaccel_rvv_copy(window, row, run);
+            row += p->dilation_height * pitch;
+        }
+        return;
+    }
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         const uaccel_index y = top + ky * p->dilation_height;
         window = y >= 0 && y < p->in_height
-                     ? uaccel_conv2d_rvv_row(p, input + y * p->in_width * p->in_channels, left, window)
-                     : uaccel_rvv_fill(window, p->input_zero_point, p->kernel_width * p->in_channels);
+                     ? uaccel_conv2d_rvv_row(p, input + y * pitch, left, window)
+                     : uaccel_rvv_fill(window, p->input_zero_point, run);
     }
 }
 
-/* scratch: three windows. */
+/* scratch: as many windows as are best taken at a time. */
 UACCEL_SHARED void uaccel_conv2d_rvv_s8(const struct uaccel_conv2d_rvv *p, const int8_t *input, const int8_t *weights,
                                         const int32_t *constants, int8_t *output, void *scratch)
 {
     const uaccel_index depth = p->kernel_height * p->kernel_width * p->in_channels;
     const uaccel_index pixels = p->out_height * p->out_width;
+    const uaccel_index together = uaccel_rvv_together(p->out_channels % UACCEL_RVV_LANES);
+    const struct uaccel_rvv_block block = {&p->finish, weights, constants, depth, p->out_channels, 0};
     for (uaccel_index n = 0; n < p->batch; ++n) {
         uaccel_index y = 0, x = 0;
-        for (uaccel_index pixel = 0; pixel < pixels; pixel += 3) {
-            const uaccel_index count = pixels - pixel < 3 ? pixels - pixel : 3;
+        for (uaccel_index pixel = 0; pixel < pixels; pixel += together) {
+            const uaccel_index count = pixels - pixel < together ? pixels - pixel : together;
             for (uaccel_index i = 0; i < count; ++i) {
                 uaccel_conv2d_rvv_window(p, input, y * p->stride_height - p->pad_top,
                                          x * p->stride_width - p->pad_left, (int8_t *)scratch + i * depth);
@@ -65,7 +78,7 @@ UACCEL_SHARED void uaccel_conv2d_rvv_s8(const struct uaccel_conv2d_rvv *p, const
                     ++y;
                 }
             }
-            uaccel_rvv_pixels(&p->finish, scratch, count, depth, weights, constants, p->out_channels, output);
+            uaccel_rvv_channels(block, scratch, count, output);
             output += count * p->out_channels;
         }
         input += p->in_height * p->in_width * p->in_channels;

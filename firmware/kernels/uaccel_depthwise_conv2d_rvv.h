@@ -22,7 +22,7 @@ struct uaccel_depthwise_conv2d_rvv {
 struct uaccel_depthwise_rvv_windows {
     const uintptr_t *lists[3];
     uintptr_t from[3];
-    int8_t *outputs[3];
+    uaccel_index count;
 };
 
 /* The addresses of the pixels under a window; `outside` for those that there are not. */
@@ -49,40 +49,41 @@ UACCEL_SHARED void uaccel_depthwise_rvv_list(const struct uaccel_depthwise_conv2
     "vwmacc.vv " sum ", " halves ", v4\n\t"
 
 /* One block of channels of three pixels: weights in v4 to v7, the pixel in v0 to v3. */
-UACCEL_SHARED void uaccel_depthwise_rvv_block(const struct uaccel_rvv_finish *p,
-                                              const struct uaccel_depthwise_rvv_windows *windows, uaccel_index taps,
-                                              const int8_t *weights, const int32_t *constants, uaccel_index lanes,
-                                              uaccel_index channel)
+UACCEL_SHARED void uaccel_depthwise_rvv_block(const struct uaccel_rvv_block *p,
+                                              const struct uaccel_depthwise_rvv_windows *windows,
+                                              uaccel_index channel, int8_t *output)
 {
+    const int8_t *weights = p->weights;
+    const int32_t *constants = p->constants;
     const uintptr_t *list0 = windows->lists[0], *list1 = windows->lists[1], *list2 = windows->lists[2];
-    const uintptr_t *const end = list0 + taps;
+    const uintptr_t *const end = list0 + p->depth;
     uintptr_t a;
-    __asm volatile(UACCEL_RVV_BEGIN UACCEL_RVV_START UACCEL_RVV_COPY_START UACCEL_RVV_HALVES
-                   "1:\n\t" UACCEL_RVV_WEIGHTS("v6") "vsext.vf2 v4, v6\n\t" /* may overlap at the end */
+    __asm volatile(UACCEL_RVV_BEGIN UACCEL_RVV_WORDS("m8") UACCEL_RVV_START UACCEL_RVV_COPY("v16")
+                       UACCEL_RVV_COPY("v24") UACCEL_RVV_HALVES("m4")
+                   "1:\n\t" UACCEL_RVV_WEIGHTS("v6") UACCEL_RVV_WIDEN("v6") /* may overlap at the end */
                    UACCEL_DEPTHWISE_RVV_PIXEL("0", "v2", "v0", "v8") UACCEL_DEPTHWISE_RVV_PIXEL("1", "v2", "v0", "v16")
                        UACCEL_DEPTHWISE_RVV_PIXEL("2", "v2", "v0", "v24") "bne %[list0], %[end], 1b\n\t"
-                   UACCEL_RVV_FINISH3 UACCEL_RVV_END
+                   UACCEL_RVV_FINISH(UACCEL_RVV_ON3, "m8", "m4", "m2") UACCEL_RVV_END
                    : [list0] "+&r"(list0), [list1] "+&r"(list1), [list2] "+&r"(list2), [weights] "+&r"(weights),
-                     [constants] "+&r"(constants), [a] "=&r"(a)
-                   : [end] "r"(end), [lanes] "r"(lanes), [from0] "r"(windows->from[0] + (uintptr_t)channel),
+                     [constants] "+&r"(constants), [output] "+&r"(output), [a] "=&r"(a)
+                   : [end] "r"(end), [lanes] "r"(p->lanes), [from0] "r"(windows->from[0] + (uintptr_t)channel),
                      [from1] "r"(windows->from[1] + (uintptr_t)channel),
-                     [from2] "r"(windows->from[2] + (uintptr_t)channel), [sign] "r"(p->sign), [low] "r"(p->clamp_min),
-                     [high] "r"(p->clamp_max), [output0] "r"(windows->outputs[0] + channel),
-                     [output1] "r"(windows->outputs[1] + channel), [output2] "r"(windows->outputs[2] + channel)
+                     [from2] "r"(windows->from[2] + (uintptr_t)channel), [sign] "r"(p->finish->sign),
+                     [low] "r"(p->finish->clamp_min), [high] "r"(p->finish->clamp_max),
+                     [last] "r"(output + (windows->count - 1) * p->channels), [channels] "r"(p->channels)
                    : UACCEL_RVV_CLOBBERS);
 }
 
-UACCEL_SHARED void uaccel_depthwise_rvv_channels(const struct uaccel_depthwise_conv2d_rvv *p,
-                                                 const struct uaccel_depthwise_rvv_windows *windows,
-                                                 const int8_t *weights, const int32_t *constants)
+/* All channels of up to three pixels. */
+UACCEL_SHARED void uaccel_depthwise_rvv_channels(struct uaccel_rvv_block block,
+                                                 const struct uaccel_depthwise_rvv_windows *windows, int8_t *output)
 {
-    const uaccel_index taps = p->kernel_height * p->kernel_width;
-    for (uaccel_index channel = 0; channel < p->channels; channel += UACCEL_RVV_LANES) {
-        const uaccel_index rest = p->channels - channel;
-        const uaccel_index lanes = rest < UACCEL_RVV_LANES ? rest : UACCEL_RVV_LANES;
-        uaccel_depthwise_rvv_block(&p->finish, windows, taps, weights, constants, lanes, channel);
-        weights += lanes * taps;
-        constants += 4 * lanes;
+    for (uaccel_index channel = 0; channel < block.channels; channel += UACCEL_RVV_LANES) {
+        const uaccel_index rest = block.channels - channel;
+        block.lanes = rest < UACCEL_RVV_LANES ? rest : UACCEL_RVV_LANES;
+        uaccel_depthwise_rvv_block(&block, windows, channel, output + channel);
+        block.weights += block.lanes * block.depth;
+        block.constants += 4 * block.lanes;
     }
 }
 
@@ -112,6 +113,7 @@ UACCEL_SHARED void uaccel_depthwise_conv2d_rvv_s8(const struct uaccel_depthwise_
                                                   void *scratch)
 {
     const uaccel_index taps = p->kernel_height * p->kernel_width, pixels = p->out_height * p->out_width;
+    const struct uaccel_rvv_block block = {&p->finish, weights, constants, taps, p->channels, 0};
     uintptr_t *const lists = scratch;
     for (uaccel_index tap = 0; tap < taps; ++tap) {
         const uaccel_index down = tap / p->kernel_width * p->dilation_height;
@@ -122,23 +124,21 @@ UACCEL_SHARED void uaccel_depthwise_conv2d_rvv_s8(const struct uaccel_depthwise_
     for (uaccel_index n = 0; n < p->batch; ++n) {
         struct uaccel_depthwise_rvv_windows windows;
         uaccel_index y = 0, x = 0;
-        for (uaccel_index pixel = 0; pixel < pixels; ++pixel) {
-            const uaccel_index i = pixel % 3;
-            uaccel_depthwise_rvv_window(p, (uintptr_t)input, y, x, i, lists, &windows);
-            windows.outputs[i] = output;
-            output += p->channels;
-            for (uaccel_index j = i + 1; j < 3 && pixel + 1 == pixels; ++j) {
-                windows.lists[j] = windows.lists[i];
-                windows.from[j] = windows.from[i];
-                windows.outputs[j] = windows.outputs[i];
+        for (uaccel_index left = pixels; left > 0; left -= 3) {
+            windows.count = left < 3 ? left : 3;
+            for (uaccel_index i = 0; i < windows.count; ++i) {
+                uaccel_depthwise_rvv_window(p, (uintptr_t)input, y, x, i, lists, &windows);
+                if (++x == p->out_width) {
+                    x = 0;
+                    ++y;
+                }
             }
-            if (i == 2 || pixel + 1 == pixels) {
-                uaccel_depthwise_rvv_channels(p, &windows, weights, constants);
+            for (uaccel_index i = windows.count; i < 3; ++i) {
+                windows.lists[i] = windows.lists[0];
+                windows.from[i] = windows.from[0];
             }
-            if (++x == p->out_width) {
-                x = 0;
-                ++y;
-            }
+            uaccel_depthwise_rvv_channels(block, &windows, output);
+            output += windows.count * p->channels;
         }
         input += p->in_height * p->in_width * p->channels;
     }

@@ -66,8 +66,12 @@ def test_no_warning_that_clang_knows(network: Network, workspace_io: bool, tmp_p
         cc(source, "-fsyntax-only", *EVERYTHING, include=[tree.include], compiler="clang")
 
 
-CPUS = {"dsp": ("-mcpu=cortex-m4", "-mthumb"), "helium": ("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard")}
-"""What the kernels for some CPUs are compiled for, by the word in their headers' names."""
+CPUS = {
+    "dsp": ("mps2_an386", "-mcpu=cortex-m4", "-mthumb"),
+    "helium": ("mps3_an547", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
+    "rvv": ("qemu_riscv32v", "-march=rv32imac", "-mabi=ilp32", "-misa-spec=2.2", "--specs=picolibc.specs"),
+}
+"""Boards with what the kernels for some CPUs need, and flags, by the word in their headers' names."""
 
 
 def kernel_headers(special: bool) -> list[str]:
@@ -79,11 +83,11 @@ def kernel_headers(special: bool) -> list[str]:
 
 @pytest.mark.parametrize("header", kernel_headers(special=True))
 def test_every_header_for_a_cpu_stands_alone(header: str, tmp_path: Path) -> None:
-    board_with_tools("mps2_an386")
-    (flags,) = (flags for cpu, flags in CPUS.items() if cpu in Path(header).stem.split("_"))
+    ((board, *flags),) = (found for cpu, found in CPUS.items() if cpu in Path(header).stem.split("_"))
+    compiler = f"{board_with_tools(board).cpu.toolchain}-gcc"
     user = tmp_path / "user.c"
     user.write_text(f'#include "{header}"\n#include "{header}"\ntypedef int nothing_else;\n')
-    cc(user, *flags, "-O2", "-c", "-o", tmp_path / "user.o", *include_flags(), compiler="arm-none-eabi-gcc")
+    cc(user, *flags, "-O2", "-c", "-o", tmp_path / "user.o", *include_flags(), compiler=compiler)
     complaint = "compile it again with --board and your board"
     with pytest.raises(AssertionError, match=complaint):
         cc(user, "-fsyntax-only", *include_flags())

@@ -5,7 +5,7 @@ The import order is that in which they are tried: a CPU with Helium has the DSP 
 
 from uaccel.variants import helium, helium_add, helium_depthwise, helium_pool  # isort: skip
 from uaccel.variants import dsp, dsp_add  # isort: skip
-from uaccel.variants import rvv  # isort: skip
+from uaccel.variants import rvv, rvv_elements  # isort: skip
 from uaccel.variants import blocked  # isort: skip
 from uaccel.variants.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
 from uaccel.variants.costs import Estimated
@@ -37,6 +37,7 @@ __all__ = [
     "pick",
     "read_records",
     "rvv",
+    "rvv_elements",
     "site_words",
     "write_records",
 ]

@@ -27,6 +27,15 @@ def subtract(site: Site[AddAttrs]) -> Kernel | None:
 
 
 def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
+    call = sum_call(site, "dsp", subtract, doubled=True)
+    if call is None:
+        return None
+    inplace = tuple(index for index in site.input_indices() if index is not None)
+    return Kernel("arm_dsp", (call,), inplace=inplace, requires=REQUIRES)
+
+
+def sum_call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
+    """Of ``uaccel_add_<family>_s8``; ``doubled``: whether inputs on the common scale come with twice their value."""
     attrs, output = site.attrs, site.output
     one_shape = all(operand.info.elements == output.elements for operand in site.operands)
     shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
@@ -40,8 +49,8 @@ def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
     shift = -attrs.output_shift
     parameters: dict[str, ParameterValue] = {
         "elements": output.elements,
-        **_side("first", attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
-        **_side("second", attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
+        **_side("first", attrs.left_shift + doubled, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
+        **_side("second", attrs.left_shift + doubled, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
         "multiplier": attrs.output_multiplier,
         "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
         "shift": shift,
@@ -52,15 +61,14 @@ def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
     arguments: list[Argument] = []
     for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
         arguments.append(Constant(role, operand.value) if index is None else Input(index))
-    call = KernelCall("uaccel_add_dsp_s8", "uaccel_add_dsp.h", "uaccel_add_dsp", parameters, (*arguments, Output(0)))
-    inplace = tuple(index for index in site.input_indices() if index is not None)
-    return Kernel("arm_dsp", (call,), inplace=inplace, requires=REQUIRES)
+    name = f"uaccel_add_{family}"
+    return KernelCall(f"{name}_s8", f"{name}.h", name, parameters, (*arguments, Output(0)))
 
 
-def _side(name: str, left_shift: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
-    """The fields of ``struct uaccel_add_dsp_side``; one with a multiplier of one half needs no product."""
+def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
+    """The fields of ``struct uaccel_add_dsp_side`` and its like; one with a multiplier of one half needs no product."""
     halved = multiplier == HALF and shift == 0
-    raise_by = left_shift if halved else left_shift + 1
+    raise_by -= halved
     return {
         f"{name}.shift": raise_by,
         f"{name}.offset": -(zero_point << raise_by),

@@ -18,6 +18,7 @@ from uaccel.variants.registry import offers
 
 REQUIRES: Final = ("rvv",)
 LANES: Final = 32
+FEW: Final = 16
 PIXELS: Final = 3
 ADDRESS: Final = 4
 OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
@@ -47,6 +48,11 @@ def blocks_of(rows: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([rows[first : first + LANES].T.reshape(-1) for first in range(0, len(rows), LANES)])
 
 
+def _together(channels: int) -> int:
+    """Pixels at a time: twice as many where the last block of channels is a half one."""
+    return 2 * PIXELS if 0 < channels % LANES <= FEW else PIXELS
+
+
 @offers(Conv2d, REQUIRES)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -60,7 +66,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         return _kernel("fully_connected", {"rows": pixels, "depth": data.shape[3], "units": channels}, rows, stage)
     window = window_parameters(site, (height, width))
     parameters = {name: value for name, value in window.items() if name not in OF_OUTPUT_STAGE}
-    return _kernel("conv2d", parameters, rows, stage, PIXELS * rows.shape[1])
+    return _kernel("conv2d", parameters, rows, stage, _together(channels) * rows.shape[1])
 
 
 @offers(FullyConnected, REQUIRES)
