@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.project.callgraph import INDIRECT, Function, Graph, deepest, own_functions, read_graph
+from uaccel.project.callgraph import INDIRECT, Function, Graph, deepest, own_functions, pointed_in, read_graph
 
 WRITTEN = r"""graph: { title: "/x/model.c"
 node: { title: "/x/model.c:layer_a" label: "layer_a\n/x/model.c:3:19\n80 bytes (static)" }
@@ -54,6 +54,15 @@ def graph_of(**functions: tuple[int | None, tuple[str, ...]]) -> Graph:
 )
 def test_the_deepest_stack(graph: Graph, wanted: int | None) -> None:
     assert deepest(graph, "run", lambda name: 32 if name == "library" else None) == wanted
+
+
+def test_pointers_within_a_file_reach_what_nothing_calls_by_name() -> None:
+    loops = {"/x/m.c:loop": Function("loop", 50), "/x/m.c:other": Function("other", 70)}
+    named = {"/x/m.c:named": Function("named", 500), "/x/n.c:far": Function("far", 900)}
+    run = {"/x/m.c:run": Function("run", 8, [INDIRECT]), "start": Function("start", 1, ["/x/m.c:run", "/x/m.c:named"])}
+    graph = loops | named | run
+    assert deepest(graph, "/x/m.c:run", lambda name: None, pointed_in(graph, "m.c")) == 78
+    assert deepest(graph, "/x/m.c:run", lambda name: None, pointed_in(graph, "n.c")) is None
 
 
 def test_a_shared_function_is_nobodys() -> None:

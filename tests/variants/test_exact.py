@@ -24,6 +24,8 @@ from uaccel.variants import Target, Turn
 FAMILIES = {
     "host": {"blocked"},
     "mps2_an386": {"arm_dsp", "blocked"},
+    "mps2_an500": {"arm_dsp", "blocked"},
+    "mps2_an505": {"arm_dsp", "blocked"},
     "mps3_an547": {"arm_helium", "arm_dsp", "blocked"},
     "qemu_riscv32": {"blocked"},
     "qemu_riscv32v": {"rvv", "blocked"},

@@ -48,12 +48,24 @@ def _symbol(title: str, label: str) -> str:
     return title.rpartition(":")[2] or label
 
 
-def deepest(graph: Graph, start: str, others: Callable[[str], int | None]) -> int | None:
+def deepest(
+    graph: Graph,
+    start: str,
+    others: Callable[[str], int | None],
+    pointed: Callable[[str], Iterable[str]] = lambda title: (),
+) -> int | None:
     """The most stack that a call of ``start`` takes; None where that is unknown: recursion, calls by pointer, frames
-    whose size is. ``others`` tells it of functions that the graph does not hold.
+    whose size is. ``others`` tells it of functions that the graph does not hold, or of which it knows no frame since
+    they are assembly; ``pointed`` gives the functions that another one may call by pointer.
     """
     known: dict[str, int | None] = {}
     under_way: set[str] = set()
+
+    def calls_of(title: str, function: Function) -> list[str]:
+        """A call by pointer is one of everything that it may reach; of nothing known, unless that is told."""
+        targets = list(pointed(title)) if INDIRECT in function.calls else []
+        named = [call for call in function.calls if call != INDIRECT or not targets]
+        return list(dict.fromkeys([*named, *targets]))
 
     def at_least(bound: int | None, other: int | None) -> int | None:
         return bound if bound is None or other is None else max(bound, other)
@@ -64,11 +76,11 @@ def deepest(graph: Graph, start: str, others: Callable[[str], int | None]) -> in
         if title in under_way:
             return None
         if title not in graph:
-            known[title] = None if title == INDIRECT else others(title)
+            known[title] = others(title)
             return known[title]
         under_way.add(title)
         function = graph[title]
-        below = [depth(call) for call in dict.fromkeys(function.calls)]
+        below = [depth(call) for call in calls_of(title, function)]
         under_way.remove(title)
         depths = [value for value in below if value is not None]
         whole = function.frame is not None and len(depths) == len(below)
@@ -78,6 +90,13 @@ def deepest(graph: Graph, start: str, others: Callable[[str], int | None]) -> in
         return known[title]
 
     return depth(start)
+
+
+def pointed_in(graph: Graph, file: str) -> Callable[[str], list[str]]:
+    """In a file that takes the addresses of its own functions alone: those that nothing calls by name."""
+    called = {target for function in graph.values() for target in function.calls}
+    loose = [title for title in graph if f"{file}:" in title and title not in called]
+    return lambda title: loose if f"{file}:" in title else []
 
 
 def own_functions(graph: Graph, roots: Mapping[str, Sequence[str]]) -> dict[str, list[str] | None]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uaccel.project.build import toolchain_of
-from uaccel.project.callgraph import SUFFIX, Graph, deepest, own_functions, read_graph
-from uaccel.project.frames import disassemble, library_frames
+from uaccel.project.callgraph import SUFFIX, Graph, deepest, own_functions, pointed_in, read_graph
+from uaccel.project.frames import disassemble, frames_of
 from uaccel.project.linked import Linked, read_linked
 from uaccel.project.sizes import Sizes, object_sizes, size_tool
 
@@ -54,7 +54,8 @@ def _of_board(folder: Path, build: Path, model: str) -> Footprint:
     graph = read_graph(sorted(build.glob(f"CMakeFiles/*.dir/**/*{SUFFIX}")))
     code = disassemble(build / "firmware.elf", f"{toolchain_of(folder)}-objdump")
     inference = [title for title in graph if re.search(rf"tvmgen_{model}_describe\.c:run$", title)]
-    stack = deepest(graph, inference[0], library_frames(code)) if len(inference) == 1 else None
+    pointed = pointed_in(graph, f"tvmgen_{model}.c")
+    stack = deepest(graph, inference[0], frames_of(code), pointed) if len(inference) == 1 else None
     return Footprint(
         code=linked.flash_of("code", "rodata"),
         static=linked.ram_of("static"),

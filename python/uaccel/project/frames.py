@@ -18,6 +18,7 @@ _INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\t([a-z][a-z0-9.]*)(?:\t.*)?$")
 """Data among the code looks otherwise."""
 _TARGET: Final = re.compile(r"<([^>+]+)(\+0x[0-9a-f]+)?>")
 _WORD: Final = 4
+OWN_ASSEMBLY: Final = ("uaccel_dsp_", "uaccel_helium_", "uaccel_rvv_")
 _REGISTER: Final = re.compile(r"([a-z]+)(\d+)")
 
 
@@ -56,6 +57,19 @@ def disassemble(elf: Path, objdump: str) -> Code:
         elif match := _INSTRUCTION.match(line):
             lines.append((match[1], line.partition(":")[2]))
     return Code(functions, is_arm="elf32-littlearm" in done.stdout)
+
+
+def frames_of(code: Code) -> Callable[[str], int | None]:
+    """``library_frames``, and of our own kernels in assembly, which jump to nowhere else, all that they take."""
+    libraries = library_frames(code)
+
+    def frame(name: str) -> int | None:
+        if not name.startswith(OWN_ASSEMBLY):
+            return libraries(name)
+        taken = [_taken(operator, text) for operator, text in code.functions.get(name, [])]
+        return sum(value for value in taken if value is not None)
+
+    return frame
 
 
 def library_frames(code: Code) -> Callable[[str], int | None]:
