@@ -37,7 +37,7 @@ struct uaccel_dsp_rows_job {
 /* One channel. stream: twice its sum at the start, and once more; multiplier, offset, shift; of each row of weights
  * (0, 1) and (1, 2), all twice their value. */
 #define UACCEL_DSP_ROWS(name, sign, stride)                                                                          \
-    UACCEL_DSP_ASSEMBLY void name(const int32_t *plane, const int32_t *stream, int8_t *output,                       \
+    UACCEL_ASSEMBLY void name(const int32_t *plane, const int32_t *stream, int8_t *output,                           \
                                   const struct uaccel_dsp_rows_job *job)                                             \
     {                                                                                                                \
         __asm__(".syntax unified\n"                                                                                  \

@@ -83,14 +83,12 @@ struct uaccel_dsp_finish {
     ".purgem uaccel_pack\n"                                                                                          \
     ".purgem uaccel_clamp4\n"
 
-#define UACCEL_DSP_ASSEMBLY static __attribute__((naked, noinline, unused))
-
 /* The bodies below find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* Two bytes vectors a and b of `words` words (one at least), as halves and in turn: where `target` ends. */
-UACCEL_DSP_ASSEMBLY int16_t *uaccel_dsp_widen(int16_t *target, const int8_t *a, const int8_t *b, uaccel_index words)
+UACCEL_ASSEMBLY int16_t *uaccel_dsp_widen(int16_t *target, const int8_t *a, const int8_t *b, uaccel_index words)
 {
     __asm__(".syntax unified\n"
             "push {r4-r9}\n"
@@ -118,7 +116,7 @@ struct uaccel_dsp_job {
 
 /* Two pixels' output channels, by fours. stream, of each four: S and B of two pairs at the start, for each two inputs
  * a word of each pair, and of each channel the constants of its output stage. */
-UACCEL_DSP_ASSEMBLY void uaccel_dsp_2x4(struct uaccel_dsp_job *job, const int32_t *stream)
+UACCEL_ASSEMBLY void uaccel_dsp_2x4(struct uaccel_dsp_job *job, const int32_t *stream)
 {
     __asm__(UACCEL_DSP_MACROS
             ".macro uaccel_step\n"
@@ -203,7 +201,7 @@ UACCEL_DSP_ASSEMBLY void uaccel_dsp_2x4(struct uaccel_dsp_job *job, const int32_
 /* Eight output channels of one pixel or row, by fours in the words of the result. input..end: bytes, a multiple of
  * four. stream: of four channel pairs S and B at the start, for each four inputs the words of inputs 0 and 2 and
  * then those of 1 and 3, and of each channel the constants of its output stage. */
-UACCEL_DSP_ASSEMBLY uint64_t uaccel_dsp_1x8(const int8_t *input, const int8_t *end, const int32_t *stream,
+UACCEL_ASSEMBLY uint64_t uaccel_dsp_1x8(const int8_t *input, const int8_t *end, const int32_t *stream,
                                             const struct uaccel_dsp_finish *finish)
 {
     __asm__(UACCEL_DSP_MACROS
@@ -283,7 +281,7 @@ UACCEL_DSP_ASSEMBLY uint64_t uaccel_dsp_1x8(const int8_t *input, const int8_t *e
  * stream: of each channel its sum at the start, for each tap the weights of channels 0 and 2 in the halves of one
  * word and those of 1 and 3 in another, and of each channel the constants of its output stage. The fifth parameter,
  * on the stack: where the output stage is. */
-UACCEL_DSP_ASSEMBLY uint32_t uaccel_dsp_depthwise(const int8_t *const *taps, const int8_t *const *end,
+UACCEL_ASSEMBLY uint32_t uaccel_dsp_depthwise(const int8_t *const *taps, const int8_t *const *end,
                                                   const int32_t *stream, uaccel_index channel,
                                                   const struct uaccel_dsp_finish *finish)
 {

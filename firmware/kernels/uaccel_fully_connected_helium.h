@@ -27,7 +27,7 @@ typedef void uaccel_helium_units_loop(struct uaccel_helium_units *job, const int
 /* stream: of each eight units, even ones first, their biases; for each 16 inputs their weights; their multipliers,
  * and their shifts. */
 #define UACCEL_HELIUM_UNITS(name, sign, clamp)                                                                       \
-    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_units *job, const int32_t *stream)                         \
+    UACCEL_ASSEMBLY void name(struct uaccel_helium_units *job, const int32_t *stream)                                \
     {                                                                                                                \
         __asm__(UACCEL_HELIUM_MACROS                                                                                 \
                 "vpush {d8-d15}\n"                                                                                   \

@@ -31,8 +31,6 @@ struct uaccel_helium_finish {
     int32_t clamp; /* 1: clamp to the bounds; 0: to int8, which they are */
 };
 
-#define UACCEL_HELIUM_ASSEMBLY static __attribute__((naked, noinline, unused))
-
 /* Last steps of eight sums: uaccel_gather puts four of one kind into q0 and four of another into q1; uaccel_ties,
  * behind the multiplication; uaccel_narrow, behind the shift. The results are the low bytes of q0's halves, both kinds
  * in turn. q7: the zero point; q6 and q5: the bounds, all of them in halves. q2 is free. */

@@ -87,7 +87,7 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 
 /* stream: of each channel the weights of the windows under a load, its bias, its multiplier, its shift. */
 #define UACCEL_HELIUM_PLANES(name, loads, sign, clamp)                                                               \
-    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_planes *job, const int32_t *stream)                        \
+    UACCEL_ASSEMBLY void name(struct uaccel_helium_planes *job, const int32_t *stream)                               \
     {                                                                                                                \
         __asm__(".syntax unified\n" loads "vpush {d8-d15}\n"                                                         \
                 "push {r0, r1, r4-r11, lr}\n"                                                                        \

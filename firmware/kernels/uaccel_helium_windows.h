@@ -106,7 +106,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
  * where their results go, counted from the last four, and their biases; the weights, the run's last bytes first; the
  * multipliers; the shifts. */
 #define UACCEL_HELIUM_SHORT_RUNS(name, sign, clamp)                                                                  \
-    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                       \
+    UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
     {                                                                                                                \
         __asm__(UACCEL_HELIUM_WINDOW_MACROS                                                                          \
                 "uaccel_enter 3f\n"                                                                                  \
@@ -128,7 +128,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
 
 /* Runs of any length. stream: the same, but the run's first bytes first. */
 #define UACCEL_HELIUM_LONG_RUNS(name, sign, clamp)                                                                   \
-    UACCEL_HELIUM_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                       \
+    UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
     {                                                                                                                \
         __asm__(UACCEL_HELIUM_WINDOW_MACROS                                                                          \
                 "uaccel_enter 4f\n"                                                                                  \

@@ -21,12 +21,15 @@
 /* Not even looked into from outside, where that can be had: GCC 12's -fipa-cp drops stores that later layers read. */
 #ifdef __has_attribute
 #if __has_attribute(noipa)
-#define UACCEL_LAYER static __attribute__((noipa))
+#define UACCEL_OPAQUE __attribute__((noipa))
 #endif
 #endif
-#ifndef UACCEL_LAYER
-#define UACCEL_LAYER static __attribute__((noinline))
+#ifndef UACCEL_OPAQUE
+#define UACCEL_OPAQUE __attribute__((noinline))
 #endif
+#define UACCEL_LAYER static UACCEL_OPAQUE
+/* A function whose body is assembly: it finds its parameters where the calling convention puts them. */
+#define UACCEL_ASSEMBLY static UACCEL_OPAQUE __attribute__((naked, unused))
 #define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
 #define UACCEL_SHARED static __attribute__((noinline, unused))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,11 @@ def test_kernels_are_chosen_by_records(records: Path, call: Call, tmp_path: Path
     for command in (["explain"], ["compile", "-o", str(tmp_path / "x.tar")]):
         done = call(*command, GESTURE, "--board", BOARD, "--records", path, "--json")
         assert done.status == 0
+    with tarfile.open(tmp_path / "x.tar") as tar:
+        (source,) = [member for member in tar.getnames() if member.endswith("tvmgen_gesture.c")]
+        stream = tar.extractfile(source)
+        assert stream is not None
+        assert b"--name gesture --records odd.json\n" in stream.read()
     reasons = [layer["reason"] for layer in done.report["layers"]]
     assert any("(portable); the cheapest measured" in reason for reason in reasons)
     done = call("run", GESTURE, "--board", BOARD, "--records", path, "--verify", "--json")

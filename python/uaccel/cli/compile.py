@@ -21,7 +21,14 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, ModelArgument, NameOption, RecordsOption, WorkspaceIoOption
+from uaccel.cli.model_options import (
+    BoardOption,
+    ModelArgument,
+    NameOption,
+    RecordsOption,
+    WorkspaceIoOption,
+    record_words,
+)
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
 from uaccel.files import require_writable
@@ -80,6 +87,7 @@ def compile_command(
         from uaccel.report import compile_report
 
         options = emit_options(workspace_pool, workspace_io=bool(workspace_io))
+        arguments = engine.arguments()
         compiled = compile_model(
             model,
             board=target.name,
@@ -88,7 +96,7 @@ def compile_command(
             name=name,
             options=options,
             progress=step,
-            **engine.arguments(),
+            **(arguments | {"engine_words": (*arguments["engine_words"], *record_words(records))}),
         )
         engine.require_offload(compiled.partitioned.decisions)
         if dump is not None:

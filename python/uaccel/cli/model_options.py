@@ -41,6 +41,11 @@ WorkspaceIoOption = Annotated[
 ]
 
 
+def record_words(records: Path | None) -> tuple[str, ...]:
+    """What to type for the same choice of kernels."""
+    return () if records is None else ("--records", records.name)
+
+
 def emit_options(workspace_pool: str, *, workspace_io: bool) -> EmitOptions:
     """Checked: the pool's name becomes a member of a C structure."""
     from uaccel.emit.options import EmitOptions, is_reserved

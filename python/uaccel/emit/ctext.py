@@ -62,6 +62,8 @@ def parameter_literal(value: ParameterValue) -> str:
         return "{" + ", ".join(parameter_literal(v) for v in value) + "}"
     if isinstance(value, float):
         return float_literal(value, "f")
+    if 1 << 31 <= value < 1 << 32:  # the fields that hold such values are bytes side by side
+        return f"0x{value:08X}u"
     return int_literal(value)
 
 
