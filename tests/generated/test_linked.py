@@ -11,7 +11,7 @@ from support.boards import board_with_tools
 from support.command import process
 from support.networks import OWN
 
-OURS = ("layer_", "shared_by_", "tvmgen_", "uaccel_", "parameters", "tables", "table")
+OURS = ("layer_", "shared_by_", "tvmgen_", "uaccel_", "parameters", "tables", "table", "order")
 LIBRARY = {"memcpy", "memset", "memmove"}
 """All that integer kernels may call."""
 RISC_V = {"__divdi3", "__udivdi3", "__clzsi2", "__clz_tab"}
