@@ -45,8 +45,7 @@ UACCEL_KERNEL int32_t uaccel_add_dsp_one(const struct uaccel_add_dsp *p, int32_t
     const int32_t second = uaccel_add_dsp_raise(&p->second, value2);
     const int32_t high = uaccel_dsp_high(p->subtract ? first - second : first + second, p->multiplier);
     const int32_t value = (high + (high >> 31) + p->offset) >> p->shift;
-    int32_t scaled;
-    __asm__("ssat %0, #8, %1" : "=r"(scaled) : "r"(value));
+    int32_t scaled = (int32_t)__builtin_arm_ssat(value, 8); /* __ssat() itself gives warnings */
     if (p->clamp_min > INT8_MIN) {
         scaled = scaled < p->clamp_min ? p->clamp_min : scaled;
     }
