@@ -28,7 +28,7 @@
 #define UACCEL_OPAQUE __attribute__((noinline))
 #endif
 #define UACCEL_LAYER static UACCEL_OPAQUE
-/* A function whose body is assembly: it finds its parameters where the calling convention puts them. */
+/* A function whose body is assembly: it finds its parameters where the calling convention has them. */
 #define UACCEL_ASSEMBLY static UACCEL_OPAQUE __attribute__((naked, unused))
 #define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
