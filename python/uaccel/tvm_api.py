@@ -27,6 +27,8 @@ __all__ = [
     "OrPattern",
     "TfliteConverter",
     "TvmConversionError",
+    "convert_onnx_node",
+    "knows_onnx_operator",
     "make_call",
     "register_operator",
     "relax",
@@ -237,7 +239,7 @@ def main_result(module: Any) -> Any:
 
 
 class TvmConversionError(Exception):
-    """TVM's TFLite converter refused an operator; the text is its first line."""
+    """One of TVM's converters refused an operator; the text is its last line."""
 
 
 class TvmRefusalError(Exception):
@@ -461,3 +463,37 @@ def with_plain_buffers(func: Any) -> Any:
         if not isinstance(kind.elem_offset, tirx.IntImm) or kind.strides:
             plain[parameter] = tirx.decl_buffer(kind.shape, kind.dtype, parameter.name)
     return func.specialize(plain) if plain else func
+
+
+def _onnx_converters() -> dict[str, Any]:
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    converters: dict[str, Any] = onnx_frontend._get_convert_map()
+    return converters
+
+
+def knows_onnx_operator(operator: str) -> bool:
+    return operator in _onnx_converters()
+
+
+def convert_onnx_node(
+    builder: Any, operator: str, inputs: list[Any], attributes: Any, opset: int, outputs: int, name: str
+) -> list[Any]:
+    """What TVM's own converter makes of an ONNX node: the expressions of its outputs, with their types."""
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    importer = onnx_frontend.ONNXGraphImporter({}, "float32")
+    importer.bb = builder
+    try:
+        parsed = importer._parse_attr(attributes)
+        parsed["tvm_custom"] = {"name": name, "num_outputs": outputs}
+        result = importer._convert_operator(operator, onnx_frontend.onnx_input(inputs), parsed, opset)
+        if is_tuple(result):
+            return [builder.normalize(field) for field in result.fields]
+        if is_tuple_type(result):
+            bound = builder.emit(result)
+            return [builder.normalize(relax.TupleGetItem(bound, i)) for i in range(len(bound.ty.fields))]
+        return [result]
+    except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error

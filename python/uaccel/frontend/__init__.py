@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from uaccel.errors import ModelError
-from uaccel.model import ImportedModel
+from uaccel.model import ImportedModel, Shape
 
-FORMATS = (".tflite",)
+FORMATS = (".tflite", ".onnx")
 
 
-def import_model(path: Path) -> ImportedModel:
-    """Read a model file; the format follows from its suffix."""
+def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
+    """Read a model file; the format follows from its suffix. ``input_shapes`` fixes what the file leaves open."""
     if not path.exists():
         raise ModelError(f"no model file {path}; check the path")
     if path.is_dir():
         raise ModelError(f"{path} is a directory, wanted a model file ({', '.join(FORMATS)})")
-    if path.suffix.lower() not in FORMATS:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {', '.join(FORMATS)}")
+    if suffix == ".onnx":
+        from uaccel.frontend.onnx.importer import import_onnx
+
+        return import_onnx(path, input_shapes or {})
     from uaccel.frontend.tflite.importer import import_tflite
 
     return import_tflite(path)

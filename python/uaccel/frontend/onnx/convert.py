@@ -1,0 +1,110 @@
+"""The frame of the ONNX converters: one function an operator, registered by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.frontend.onnx.graph import Array, Graph, Node
+from uaccel.model import Quantisation, TensorInfo
+from uaccel.ops.base import constant, info_of
+
+Expr = Any
+Converter = Callable[["Context", Node], "Expr | Sequence[Expr]"]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredReal:
+    """A constant of real numbers that the file stores as integers: real = (stored - zero point) * scale."""
+
+    stored: Array
+    scale: Array
+    zero_point: Array
+    axis: int
+
+    @property
+    def value(self) -> Array:
+        shape = [1] * self.stored.ndim
+        if self.scale.ndim and self.scale.size > 1:
+            shape[self.axis] = -1
+        difference = self.stored.astype(np.int64) - self.zero_point.astype(np.int64).reshape(shape)
+        return difference.astype(self.scale.dtype) * self.scale.reshape(shape)
+
+
+@dataclass
+class Context:
+    """What every tensor met so far is: known at import (``constants``) or computed at run time (``exprs``).
+
+    ``stored`` are those of ``exprs`` whose value is known all the same; ``quantisation`` says what integers mean.
+    """
+
+    graph: Graph
+    block: Any
+    constants: dict[str, Array] = field(default_factory=dict)
+    exprs: dict[str, Expr] = field(default_factory=dict)
+    stored: dict[str, StoredReal] = field(default_factory=dict)
+    quantisation: dict[str, Quantisation] = field(default_factory=dict)
+
+    def expr(self, name: str) -> Expr:
+        if name in self.exprs:
+            return self.exprs[name]
+        if name in self.constants:
+            return constant(self.constants[name])
+        raise ModelError(f'tensor "{name}" is used before it is computed')
+
+    def optional(self, name: str) -> Expr | None:
+        """None for an input that is left out."""
+        return self.expr(name) if name else None
+
+    def info(self, name: str) -> TensorInfo:
+        if name in self.constants:
+            value = self.constants[name]
+            return TensorInfo(value.shape, str(value.dtype))
+        return info_of(self.expr(name))
+
+    def known(self, name: str) -> Array | None:
+        """The tensor's value, None where it is computed or given at run time."""
+        if name in self.stored:
+            return self.stored[name].value
+        return self.constants.get(name)
+
+    def need_known(self, name: str, role: str) -> Array:
+        value = self.known(name)
+        if value is None:
+            raise ModelError(f'{role} "{name}" is computed at run time; only constant {role} can be compiled')
+        return value
+
+    def normal(self, expr: Expr) -> Expr:
+        """The expression with its type worked out."""
+        return self.block.builder.normalize(expr)
+
+
+CONVERTERS: dict[tuple[str, str], Converter] = {}
+"""By domain and operator."""
+
+
+def converts(*names: str, domain: str = "") -> Callable[[Converter], Converter]:
+    """Register the converter of the operators ``names``."""
+
+    def add(function: Converter) -> Converter:
+        for name in names:
+            CONVERTERS[domain, name] = function
+        return function
+
+    return add
+
+
+def need(condition: bool, problem: str) -> None:
+    """Refuse a node with a reason in words; the driver adds which one it was."""
+    if not condition:
+        raise ModelError(problem)
+
+
+def need_axis(axis: int, rank: int) -> int:
+    """The axis counted from the front."""
+    need(-rank <= axis < rank, f"axis {axis} is outside a tensor of rank {rank}")
+    return axis % rank

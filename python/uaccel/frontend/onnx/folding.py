@@ -1,0 +1,75 @@
+"""What is known at import is computed at import: nodes of constants, and shapes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.frontend.onnx.convert import Context, need
+from uaccel.frontend.onnx.graph import DTYPES, Array, Node
+from uaccel.frontend.onnx.package import onnx_package
+
+RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+KEPT = ("DequantizeLinear",)
+"""Stay although their inputs are constant: the integers must remain visible to later stages."""
+
+
+def folded(context: Context, node: Node) -> list[Array] | None:
+    """The values of the node's outputs where they are known; None where they are computed at run time."""
+    if node.domain:
+        return None
+    if node.op == "Shape":
+        return [_shape(context, node)]
+    if node.op == "Size":
+        return [np.asarray(context.info(node.required_input(0)).elements, np.int64)]
+    if node.op in KEPT or _has_subgraph(node):
+        return None
+    need(node.op not in RANDOM, "its result is random; uaccel compiles what gives the same result each time")
+    names = [name for name in node.inputs if name]
+    if not all(name in context.constants for name in names):
+        return None
+    return _evaluated(context, node, {name: context.constants[name] for name in names})
+
+
+def _has_subgraph(node: Node) -> bool:
+    return any(type(value).__name__ == "GraphProto" for value in node.attributes.values())
+
+
+def _shape(context: Context, node: Node) -> Array:
+    shape = context.info(node.required_input(0)).shape
+    start, end = node.attributes.get("start", 0), node.attributes.get("end")
+    return np.asarray(shape[slice(start, end)], np.int64)
+
+
+def _evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
+    """By the evaluator that defines ONNX; what it prints and warns about is for nobody."""
+    onnx = onnx_package()
+    reference = onnx_package("onnx.reference")
+    graph = onnx.helper.make_graph(
+        [node.proto],
+        "node",
+        [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in values],
+        [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.outputs if name],
+    )
+    opset = onnx.helper.make_opsetid("", context.graph.opset)
+    model = onnx.helper.make_model(graph, opset_imports=[opset])
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            results: Sequence[Any] = reference.ReferenceEvaluator(model).run(None, dict(values))
+        except Exception as error:  # whatever numpy raises on what the node asks for
+            raise ModelError(f"its inputs are constant, and computing it fails: {error}") from error
+    return [_array(result) for result in results]
+
+
+def _array(result: Any) -> Array:
+    need(isinstance(result, np.ndarray | np.generic), f"its result is a {type(result).__name__}, wanted a tensor")
+    array = np.asarray(result)
+    need(str(array.dtype) in DTYPES, f"its result has type {array.dtype}, which cannot be compiled")
+    return array

@@ -1,0 +1,187 @@
+"""An ONNX file becomes a Relax module of float operators, with quantize and dequantize where the model has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from uaccel.errors import InternalError, ModelError
+from uaccel.frontend.onnx import fallback, quantise
+from uaccel.frontend.onnx.convert import CONVERTERS, Context, Expr, need
+from uaccel.frontend.onnx.folding import folded
+from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
+from uaccel.frontend.onnx.reader import read
+from uaccel.model import (
+    ImportedModel,
+    ModelFile,
+    Origin,
+    Shape,
+    Signature,
+    TensorInfo,
+    TensorSpec,
+    c_identifier,
+    unique_names,
+)
+from uaccel.ops.base import info_of
+from uaccel.tvm_api import ModuleBuilder, is_constant, is_var, main_bindings, relax
+
+CONVERTER_MODULES = (quantise,)
+SAME_VALUES = (
+    "DepthToSpace",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+)
+"""Operators whose results are elements of their first input, so that integers keep their meaning."""
+LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
+
+
+@dataclass
+class _State:
+    tensors: dict[str, TensorSpec] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def import_onnx(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
+    """Read, check and convert; every node that cannot be converted is named in one error."""
+    graph, file = read(path, input_shapes)
+    state = _State()
+    module, context = _convert(graph, state)
+    if state.problems:
+        listing = "; ".join(state.problems)
+        raise ModelError(f"cannot import {path}: {len(state.problems)} unsupported: {listing}")
+    return ImportedModel(
+        name=path.stem,
+        source_format="onnx",
+        digest=file.digest,
+        module=module,
+        signature=_signature(graph, context),
+        tensors=state.tensors,
+        origins=state.origins,
+        file=ModelFile(path.suffix.lower(), file.data),
+    )
+
+
+def _signature(graph: Graph, context: Context) -> Signature:
+    inputs = tuple(replace(spec, quantisation=context.quantisation.get(spec.name)) for spec in graph.inputs)
+    names = unique_names(graph.outputs)
+    outputs = tuple(
+        TensorSpec(name, context.info(tensor), context.quantisation.get(tensor))
+        for name, tensor in zip(names, graph.outputs, strict=True)
+    )
+    return Signature(inputs, outputs)
+
+
+def _convert(graph: Graph, state: _State) -> tuple[Any, Context]:
+    builder = ModuleBuilder()
+    names = unique_names(c_identifier(spec.name) for spec in graph.inputs)
+    exprs = {
+        spec.name: relax.Var(name, relax.TensorType(spec.info.shape, spec.info.dtype))
+        for name, spec in zip(names, graph.inputs, strict=True)
+    }
+    with builder.function(list(exprs.values())) as block:
+        context = Context(graph, block, dict(graph.constants), dict(exprs))
+        for node in graph.nodes:
+            _node(node, context, state)
+        if state.problems:
+            block.finish(relax.Tuple([]))
+        else:
+            results = [context.expr(name) for name in graph.outputs]
+            block.finish(results[0] if len(results) == 1 else relax.Tuple(results))
+    for spec in graph.inputs:
+        quantisation = context.quantisation.get(spec.name)
+        state.tensors[exprs[spec.name].name] = replace(spec, quantisation=quantisation)
+    _attribute_intermediates(builder.module, state)
+    return builder.module, context
+
+
+def _attribute_intermediates(module: Any, state: _State) -> None:
+    """A converter may need several bindings for one node; they come before the one that is named."""
+    origin = None
+    for var, _ in reversed(main_bindings(module)[1]):
+        origin = state.origins.get(var.name, origin)
+        if origin is not None:
+            state.origins.setdefault(var.name, origin)
+
+
+def _node(node: Node, context: Context, state: _State) -> None:
+    """Convert one node and bind its outputs; a failure is noted and the walk goes on."""
+    try:
+        values = folded(context, node)
+        if values is not None:
+            context.constants |= dict(zip([name for name in node.outputs if name], values, strict=True))
+            return
+        exprs = _expressions(context, node)
+        wanted = [(name, expr) for name, expr in zip(node.outputs, exprs, strict=False) if name]
+        need(len(exprs) >= len(node.outputs), f"it has {len(node.outputs)} outputs, wanted {len(exprs)}")
+        for number, (name, expr) in enumerate(wanted):
+            variable = f"{node.layer_name}_{number}" if len(wanted) > 1 else node.layer_name
+            _bind(node, name, expr, variable, context, state)
+    except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
+        _note_problem(node, str(error), context, state)
+
+
+def _expressions(context: Context, node: Node) -> list[Expr]:
+    entry = CONVERTERS.get((node.domain, node.op))
+    result = entry(context, node) if entry is not None else fallback.convert(context, node)
+    _keep_quantisation(context, node)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _keep_quantisation(context: Context, node: Node) -> None:
+    known = context.quantisation.get(node.inputs[0]) if node.inputs else None
+    if node.op in SAME_VALUES and known is not None and not known.per_channel:
+        context.quantisation |= dict.fromkeys(node.outputs, known)
+
+
+def _bind(node: Node, name: str, expr: Expr, variable: str, context: Context, state: _State) -> None:
+    """Give an output its variable; what is a variable or a constant already needs none."""
+    if is_constant(expr):
+        context.constants[name] = expr.value.numpy()
+        return
+    if is_var(expr) and expr in context.exprs.values():
+        context.exprs[name] = expr
+        return
+    var = context.block.emit(expr, variable)
+    info = _checked(context, name, var)
+    context.exprs[name] = var
+    state.tensors[var.name] = TensorSpec(name, info, context.quantisation.get(name))
+    state.origins[var.name] = Origin(node.index, node.op, name)
+
+
+def _checked(context: Context, name: str, var: Any) -> TensorInfo:
+    """What is computed must be static, and be what ONNX's rules say."""
+    try:
+        info = info_of(var)
+    except (InternalError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(
+            f'the shape of "{name}" depends on data ({var.ty}), and firmware needs every shape fixed'
+        ) from error
+    need(info.dtype in DTYPES, f'"{name}" has type {info.dtype}, which cannot be compiled')
+    need(info.elements > 0, f'"{name}" ({info}) holds no elements; nothing to compute')
+    need(info.size < LARGEST_TENSOR, f'"{name}" ({info}) has {info.size} bytes, more than 2 GiB')
+    inferred = context.graph.inferred.get(name, info)
+    need(inferred == info, f'"{name}" is {inferred} by ONNX\'s rules, and its converter computes {info}')
+    return info
+
+
+def _note_problem(node: Node, reason: str, context: Context, state: _State) -> None:
+    """Remember it, and give the outputs stand-ins so that later nodes are checked as well."""
+    state.problems.append(f"{node.where}: {reason}")
+    for name in node.outputs:
+        info = context.graph.inferred.get(name, TensorInfo((1,), "float32"))
+        dtype = info.dtype if info.dtype in DTYPES else "float32"
+        context.exprs[name] = context.block.stand_in(info.shape, dtype)

@@ -1,0 +1,100 @@
+"""QuantizeLinear and DequantizeLinear: where integers become real numbers and the other way round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts, need, need_axis
+from uaccel.frontend.onnx.graph import Array, Node
+from uaccel.model import Quantisation
+from uaccel.ops.base import constant
+from uaccel.tvm_api import relax
+
+STORED = ("int8", "uint8", "int16", "uint16")
+ACCUMULATED = "int32"  # biases
+
+
+def parameters(context: Context, scale_name: str, point_name: str, dtype: str) -> tuple[Array, Array]:
+    """Scale and zero point; a zero point that is left out is 0 of the stored type."""
+    scale = context.need_known(scale_name, "scale")
+    need(scale.dtype in (np.float32, np.float16), f'scale "{scale_name}" is {scale.dtype}, wanted float32')
+    need(bool(np.all(np.isfinite(scale) & (scale > 0))), f'scale "{scale_name}" is not a positive number')
+    point = np.zeros(scale.shape, dtype) if not point_name else context.need_known(point_name, "zero point")
+    need(
+        point.size == scale.size,
+        f'scale "{scale_name}" has {scale.size} entries and zero point "{point_name}" has {point.size}',
+    )
+    return _flat(scale), _flat(point)
+
+
+def _flat(values: Array) -> Array:
+    """A scalar, or a list: nodes may give one number as a list of one."""
+    return values.reshape(()) if values.size == 1 else values.reshape(-1)
+
+
+def checked_axis(node: Node, shape: tuple[int, ...], scale: Array) -> int:
+    """The axis that a list of scales runs along."""
+    need(not node.attributes.get("block_size"), "blocked quantisation is not supported; quantise per tensor or axis")
+    if scale.ndim == 0:
+        return 0
+    axis = need_axis(node.attributes.get("axis", 1), len(shape))
+    need(scale.size == shape[axis], f"{scale.size} scales for the {shape[axis]} slices along axis {axis}")
+    return axis
+
+
+def quantisation(scale: Array, point: Array, axis: int) -> Quantisation:
+    scales, points = scale.reshape(-1), point.reshape(-1)
+    return Quantisation(tuple(map(float, scales)), tuple(map(int, points)), axis)
+
+
+def dequantised(data: Expr, scale: Array, point: Array, axis: int) -> Expr:
+    return relax.op.dequantize(data, constant(scale), constant(point), axis, str(scale.dtype))
+
+
+def quantised(data: Expr, scale: Array, point: Array, axis: int, dtype: str) -> Expr:
+    return relax.op.quantize(data, constant(scale), constant(point), axis, dtype)
+
+
+def _target(context: Context, node: Node) -> str:
+    """The stored type: the zero point's, or the attribute's, or uint8."""
+    name = node.optional_input(2)
+    given = str(context.need_known(name, "zero point").dtype) if name else _named_type(node)
+    need(given in STORED, f"quantising to {given} is not supported, only to {', '.join(STORED)}")
+    return given
+
+
+def _named_type(node: Node) -> str:
+    from uaccel.frontend.onnx.package import onnx_package
+    from uaccel.frontend.onnx.reader import dtype_name
+
+    kind = node.attributes.get("output_dtype", 0)
+    return dtype_name(onnx_package(), kind) if kind else "uint8"
+
+
+@converts("QuantizeLinear")
+@converts("QuantizeLinear", domain="com.microsoft")
+def quantize_linear(context: Context, node: Node) -> Expr:
+    name = node.required_input(0)
+    dtype, info = _target(context, node), context.info(name)
+    need(info.dtype in ("float32", "float16"), f'"{name}" is {info.dtype}, only float can be quantised')
+    scale, point = parameters(context, node.required_input(1), node.optional_input(2), dtype)
+    axis = checked_axis(node, info.shape, scale)
+    context.quantisation[node.outputs[0]] = quantisation(scale, point, axis)
+    return quantised(context.expr(name), scale, point, axis, dtype)
+
+
+@converts("DequantizeLinear")
+@converts("DequantizeLinear", domain="com.microsoft")
+def dequantize_linear(context: Context, node: Node) -> Expr:
+    name = node.required_input(0)
+    info = context.info(name)
+    allowed = (*STORED, ACCUMULATED)
+    need(info.dtype in allowed, f'"{name}" is {info.dtype}; dequantising is supported from {", ".join(allowed)}')
+    scale, point = parameters(context, node.required_input(1), node.optional_input(2), info.dtype)
+    need(str(point.dtype) == info.dtype, f'the zero point is {point.dtype} and "{name}" is {info.dtype}')
+    axis = checked_axis(node, info.shape, scale)
+    stored = context.known(name)
+    if stored is not None:
+        context.stored[node.outputs[0]] = StoredReal(stored, scale, point, axis)
+    context.quantisation.setdefault(name, quantisation(scale, point, axis))
+    return dequantised(context.expr(name), scale, point, axis)
