@@ -1,0 +1,181 @@
+"""Convolutions of one and two dimensions, depthwise, grouped and transposed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import attributes, shape_of
+from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
+from uaccel.islands.moves import integers_of
+from uaccel.islands.rules import Emit, Island, rule
+from uaccel.islands.sums import Constants, Weights, biased, channel_bias, constants, ends, only_8_bits, weights_of
+from uaccel.model import Shape
+from uaccel.ops.base import constant, get
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.rounding import FLOAT32
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
+from uaccel.tvm_api import relax
+
+NOT_QUANTISED = "its input is not quantised"
+CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
+TRANSPOSED = "relax.nn.conv2d_transpose"
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A convolution's attributes for two dimensions; one of one dimension has a height of 1."""
+
+    strides: Shape
+    padding: Shape
+    dilation: Shape
+    groups: int
+
+
+@rule(*CONVOLUTIONS, "relax.add")
+def convolution(island: Island) -> Emit | str | None:
+    found = biased(island.graph, island.core, *CONVOLUTIONS)
+    if found is None:
+        return None
+    call = island.graph.definitions[found[0]]
+    source, window = _padded(island, call)
+    grid = island.grid(source)
+    if grid is None:
+        return NOT_QUANTISED
+    if reason := only_8_bits(grid, island.output) or _layout_problem(call):
+        return reason
+    weights = weights_of(island.graph.integers(call.args[1]), 0)
+    if isinstance(weights, str):
+        return weights
+    if weights.rest is not None and window.groups != 1:
+        return "its weights need 9 bits once their zero point is taken off, and it has groups"
+    bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
+    if isinstance(bias, str):
+        return bias
+    operands = constants(island, grid, weights.scales, bias)
+    if isinstance(operands, str):
+        return operands
+    return lambda emitter: _emit(emitter, island, call, source, grid, window, weights, operands)
+
+
+def _layout_problem(call: Any) -> str:
+    given = attributes(call)
+    plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("OIHW", "OIW")
+    return "" if plain and given.out_layout in ("", given.data_layout) else f"its layout is {given.data_layout}"
+
+
+def _window(call: Any) -> _Window:
+    given = attributes(call)
+    strides, dilation, padding = (tuple(map(int, part)) for part in (given.strides, given.dilation, given.padding))
+    if len(strides) == 1:
+        before, after = padding
+        return _Window((1, *strides), (0, before, 0, after), (1, *dilation), int(given.groups))
+    return _Window(strides, padding, dilation, int(given.groups))
+
+
+def _padded(island: Island, call: Any) -> tuple[Any, _Window]:
+    """The input, and the window with the zeros of a pad before it, which need no work of their own."""
+    window = _window(call)
+    pad = island.graph.call(call.args[0], "relax.nn.pad")
+    if pad is None or pad.attrs.pad_mode != "constant" or float(pad.attrs.pad_value) != 0.0:
+        return call.args[0], window
+    widths = [int(width) for width in pad.attrs.pad_width]
+    if any(widths[:4]):
+        return call.args[0], window
+    spatial = widths[4:] if len(widths) == 8 else [0, 0, *widths[4:]]
+    more = (spatial[0], spatial[2], spatial[1], spatial[3])
+    padding = tuple(a + b for a, b in zip(window.padding, more, strict=True))
+    return pad.args[0], _Window(window.strides, padding, window.dilation, window.groups)
+
+
+def _emit(
+    emitter: Emitter,
+    island: Island,
+    call: Any,
+    source: Any,
+    grid: Grid,
+    window: _Window,
+    weights: Weights,
+    operands: Constants,
+) -> Integers:
+    held = integers_of(emitter, source, grid)
+    data = _four_axes(emitter, emitter.channels_last(held), held)
+    attrs = Conv2dAttrs(
+        strides=window.strides,
+        padding=window.padding,
+        dilation=window.dilation,
+        groups=window.groups,
+        **ends(island, grid),
+        rounding=FLOAT32,
+    )
+    values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
+    channels, depth = values.shape[:2]
+    if depth == 1 and window.groups == held.shape[1] > 1:
+        kernel = constant(values[:, 0].transpose(1, 2, 0))
+        expr = get(DepthwiseConv2d)(data, kernel, operands.bias, operands.multiplier, operands.shift, attrs=attrs)
+    else:
+        kernel = values.transpose(0, 2, 3, 1)
+        if weights.rest is not None:
+            rest = weights.rest.reshape(values.shape).transpose(0, 2, 3, 1)
+            kernel = np.concatenate([kernel, rest], axis=3)
+            data = emitter.bind(relax.op.concat([data, data], axis=3), quantisation=grid.quantisation, suffix="_twice")
+        args = (data, constant(kernel), operands.bias, operands.multiplier, operands.shift)
+        expr = get(Conv2d)(*args, attrs=attrs)
+    shape = shape_of(call)
+    if len(shape) == 3:
+        expr = relax.op.reshape(emitter.bind(expr, suffix="_rows"), (shape[0], shape[2], channels))
+    return emitter.held(expr, shape, island.output, CHANNELS_LAST[len(shape)])
+
+
+def _four_axes(emitter: Emitter, data: Any, held: Integers) -> Any:
+    if held.rank == 4:
+        return data
+    batch, channels, length = held.shape
+    expr = relax.op.reshape(data, (batch, 1, length, channels))
+    return emitter.bind(expr, quantisation=held.grid.quantisation, suffix="_rows")
+
+
+@rule(TRANSPOSED, "relax.add")
+def transposed(island: Island) -> Emit | str | None:
+    found = biased(island.graph, island.core, TRANSPOSED)
+    if found is None:
+        return None
+    call = island.graph.definitions[found[0]]
+    given, grid = attributes(call), island.grid(call.args[0])
+    if grid is None:
+        return NOT_QUANTISED
+    if reason := only_8_bits(grid, island.output):
+        return reason
+    if int(given.groups) != 1 or any(int(d) != 1 for d in given.dilation):
+        return "a transposed convolution with groups or dilation"
+    if given.data_layout != "NCHW" or given.kernel_layout != "IOHW":
+        return f"its layout is {given.data_layout}"
+    weights = weights_of(island.graph.integers(call.args[1]), 1)
+    if isinstance(weights, str):
+        return weights
+    if weights.rest is not None:
+        return "its weights need 9 bits once their zero point is taken off"
+    shape = shape_of(call)
+    bias = channel_bias(found[1], 1, 4, shape[1])
+    operands = bias if isinstance(bias, str) else constants(island, grid, weights.scales, bias)
+    if isinstance(operands, str):
+        return operands
+    attrs = TransposeConv2dAttrs(
+        size=shape[2:],
+        strides=tuple(map(int, given.strides)),
+        padding=tuple(map(int, given.padding[:2])),
+        **ends(island, grid),
+        rounding=FLOAT32,
+    )
+    kernel = constant(weights.values.transpose(1, 2, 3, 0))
+
+    def emit(emitter: Emitter) -> Integers:
+        data = emitter.channels_last(integers_of(emitter, call.args[0], grid))
+        args = (data, kernel, operands.bias, operands.multiplier, operands.shift)
+        return emitter.held(get(TransposeConv2d)(*args, attrs=attrs), shape, island.output, CHANNELS_LAST[4])
+
+    return emit

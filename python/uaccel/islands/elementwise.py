@@ -1,0 +1,114 @@
+"""Sums, differences and products of two tensors, either of which may be a quantised constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import operator_name, shape_of
+from uaccel.islands.held import Grid, Integers, Layout, identity
+from uaccel.islands.moves import integers_of
+from uaccel.islands.rules import Emit, Island, rule
+from uaccel.model import Shape
+from uaccel.ops.base import constant, get
+from uaccel.ops.product import Product, product_attrs
+from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
+from uaccel.tvm_api import relax
+
+SIGNS = {"relax.add": 1, "relax.subtract": -1}
+PRODUCT = "relax.multiply"
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """``values``: of a constant, as held."""
+
+    expr: Any
+    grid: Grid
+    values: Any = None
+
+
+@rule(*SIGNS, PRODUCT)
+def binary(island: Island) -> Emit | str | None:
+    call = island.call
+    operands = [_operand(island, arg) for arg in call.args]
+    first, second = operands
+    if first is None or second is None or (first.values is not None and second.values is not None):
+        return "one of its inputs is not quantised" if first or second else None
+    dtypes = {first.grid.dtype, second.grid.dtype, island.output.dtype}
+    if len(dtypes) > 1:
+        return f"its inputs and output are of {' and '.join(sorted(dtypes))}"
+    grids = [grid.quantisation for grid in (first.grid, second.grid, island.output)]
+    clamp = (island.low, island.high)
+    name = operator_name(call)
+    try:
+        if name == PRODUCT:
+            product = product_attrs(grids[0], grids[1], grids[2], island.output.dtype, clamp=clamp)
+            return lambda emitter: _emit(emitter, island, first, second, Product, product)
+        total = weighted_sum_attrs(*grids, island.output.dtype, sign=SIGNS[name], clamp=clamp)
+    except ModelError as error:
+        return str(error)
+    return lambda emitter: _emit(emitter, island, first, second, WeightedSum, total)
+
+
+def _operand(island: Island, expr: Any) -> _Operand | None:
+    grid = island.grid(expr)
+    if grid is not None:
+        return _Operand(expr, grid)
+    known = island.graph.integers(expr)
+    if known is not None and known.scales.size == 1 and known.zero_points.size == 1:
+        low, high = island.output.limits
+        offset = 0 if low <= known.integers.min(initial=0) and known.integers.max(initial=0) <= high else high + 1
+        grid = Grid(float(known.scales.reshape(-1)[0]), int(known.zero_points.reshape(-1)[0]) - offset, island.output.dtype)
+        return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(island.output.dtype))
+    return _number(island, expr)
+
+
+def _number(island: Island, expr: Any) -> _Operand | None:
+    """One number for all elements is an integer times itself."""
+    value = island.graph.value(expr)
+    if value is None or value.size != 1 or value.dtype != np.float32 or not value.all() or not np.isfinite(value).all():
+        return None
+    sign = int(np.sign(value).reshape(-1)[0])
+    grid = Grid(float(np.abs(value).reshape(-1)[0]), 0, island.output.dtype)
+    return _Operand(expr, grid, np.full(value.shape, sign, island.output.dtype))
+
+
+def _emit(emitter: Emitter, island: Island, first: _Operand, second: _Operand, operator: Any, attrs: Any) -> Integers:
+    shape = shape_of(island.call)
+    held = [_held(emitter, operand) for operand in (first, second)]
+    layout = _layout_for(held, len(shape))
+    args = [_laid(emitter, entry, operand, shape, layout) for entry, operand in zip(held, (first, second), strict=True)]
+    return emitter.held(get(operator)(*args, attrs=attrs), shape, island.output, layout)
+
+
+def _held(emitter: Emitter, operand: _Operand) -> Integers | None:
+    return None if operand.values is not None else integers_of(emitter, operand.expr, operand.grid)
+
+
+def _layout_for(held: list[Integers | None], rank: int) -> Layout:
+    """The layout of the largest operand that has all axes."""
+    full = [entry for entry in held if entry is not None and entry.rank == rank and entry.stored is not None]
+    best = max(full, key=lambda entry: int(np.prod(entry.shape)), default=None)
+    return best.layout if best is not None else identity(rank)
+
+
+def _laid(emitter: Emitter, held: Integers | None, operand: _Operand, shape: Shape, layout: Layout) -> Any:
+    if held is None:
+        values = operand.values.reshape((1,) * (len(shape) - operand.values.ndim) + operand.values.shape)
+        return constant(np.ascontiguousarray(values.transpose(layout)))
+    if held.rank == len(shape):
+        return emitter.stored(held, layout)
+    full = (1,) * (len(shape) - held.rank) + held.shape
+    stored = tuple(full[axis] for axis in layout)
+    plain = emitter.plain(held)
+    moved = relax.op.reshape(plain, full)
+    if layout != identity(len(shape)):
+        moved = relax.op.permute_dims(emitter.bind(moved, suffix="_wide"), layout)
+    var = emitter.bind(moved, quantisation=held.grid.quantisation, suffix="_wide")
+    assert shape_of(var) == stored
+    return var

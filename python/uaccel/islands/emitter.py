@@ -1,0 +1,156 @@
+"""Writes the new module: what each variable of the float model has become, as integers or as floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from uaccel.islands.graph import DEQUANTIZE, Graph, operator_name, shape_of
+from uaccel.islands.held import OFFSETS, Grid, Integers, Layout, bytes_order, identity
+from uaccel.islands.known import KnownIntegers
+from uaccel.model import Origin, Quantisation, Shape, TensorInfo, TensorSpec, UniqueNames
+from uaccel.ops import exact
+from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
+from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
+from uaccel.ops.rounding import FLOAT32
+from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
+
+SUFFIXES: dict[Layout, str] = {(0, 3, 1, 2): "nchw", (0, 2, 3, 1): "nhwc"}
+
+
+@dataclass
+class Emitter:
+    """``layer`` is the variable of the float model that is at work: new bindings are named after it."""
+
+    graph: Graph
+    block: Any
+    specs: dict[str, TensorSpec]
+    tensors: dict[str, TensorSpec] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    layer: Any = None
+    names: UniqueNames = field(default_factory=UniqueNames)
+    integers: dict[Any, Integers] = field(default_factory=dict)
+    reals: dict[Any, Any] = field(default_factory=dict)
+    laid: dict[tuple[Any, Layout], Any] = field(default_factory=dict)
+
+    def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
+        """A variable for an expression, with what reports say of it."""
+        name = self.names.take(self.layer.name + suffix)
+        var = self.block.emit(expr, name)
+        origin = self.graph.origins.get(self.layer.name)
+        if origin is not None:
+            self.origins[var.name] = origin
+        if not hasattr(var.ty, "fields"):
+            known = tensor or (origin.tensor if origin else name)
+            self.tensors[var.name] = TensorSpec(known, info_of(var), quantisation)
+        return var
+
+    def held(self, expr: Any, shape: Shape, grid: Grid, layout: Layout) -> Integers:
+        """Integers newly computed; ``shape`` in the model's order of axes."""
+        return Integers(shape, grid, layout, self.bind(expr, quantisation=grid.quantisation))
+
+    def stored(self, held: Integers, layout: Layout) -> Any:
+        """The integers with their axes in this order; permuted where they are wanted so for the first time."""
+        if held.stored is None:
+            return self._flat(held)
+        if layout == held.layout:
+            return held.stored
+        key = (held.stored, tuple(held.layout.index(axis) for axis in layout))
+        if key not in self.laid:
+            self.laid[key] = self._permuted(held, layout, key[1])
+        return self.laid[key]
+
+    def _permuted(self, held: Integers, layout: Layout, axes: Layout) -> Any:
+        if is_constant(held.stored):
+            return constant(np.asarray(held.stored.value.numpy()).transpose(axes))
+        shape = tuple(held.shape[axis] for axis in layout)
+        same = bytes_order(held.shape, held.layout) == bytes_order(held.shape, layout)
+        expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
+        suffix = "_" + SUFFIXES.get(layout, "axes" + "".join(map(str, layout)))
+        return self.bind(expr, quantisation=held.grid.quantisation, suffix=suffix)
+
+    def _flat(self, held: Integers) -> Any:
+        """The reshape that was put off."""
+        source = held.flat_of
+        assert source is not None
+        key = (source, held.shape)
+        if key not in self.laid:
+            plain = self.stored(source, identity(source.rank))
+            self.laid[key] = self.bind(
+                relax.op.reshape(plain, held.shape), quantisation=held.grid.quantisation, suffix="_flat"
+            )
+        return self.laid[key]
+
+    def plain(self, held: Integers) -> Any:
+        """In the model's own order of axes."""
+        return self.stored(held, identity(held.rank))
+
+    def channels_last(self, held: Integers) -> Any:
+        return self.stored(held, (0, *range(2, held.rank), 1))
+
+    def known(self, known: KnownIntegers, declared: str) -> Integers | None:
+        """A quantised constant as a tensor; None for scales along an axis."""
+        if known.scales.size != 1 or known.zero_points.size != 1 or declared not in OFFSETS:
+            return None
+        offset = OFFSETS[declared]
+        grid = Grid(float(known.scales.reshape(-1)[0]), int(known.zero_points.reshape(-1)[0]) - offset, "int8")
+        values = (known.integers.astype(np.int64) - offset).astype(np.int8)
+        return Integers(known.shape, grid, identity(len(known.shape)), constant(values))
+
+    def quantized(self, real: Any, grid: Grid) -> Integers:
+        """Floats on a grid."""
+        attrs = QuantizeAttrs(grid.scale, grid.zero_point, grid.dtype, rounding=FLOAT32)
+        shape = shape_of(real)
+        return self.held(get(Quantize)(real, attrs=attrs), shape, grid, identity(len(shape)))
+
+    def dequantized(self, held: Integers) -> Any:
+        plain = self.plain(held)
+        attrs = DequantizeAttrs(held.grid.scale, held.grid.zero_point)
+        return self.bind(get(Dequantize)(plain, attrs=attrs), suffix="_float")
+
+    def as_declared(self, held: Integers, declared: str) -> Any:
+        """In the model's own type and order of axes."""
+        plain = self.plain(held)
+        if declared == held.grid.dtype:
+            return plain
+        return self.bind(shifted(plain, OFFSETS[declared], declared), suffix=f"_{declared}")
+
+    def from_declared(self, expr: Any, grid: Grid, declared: str) -> Integers:
+        """Integers that the model has as such: an input, or what integer operators gave."""
+        shape = shape_of(expr)
+        if declared == grid.dtype:
+            return Integers(shape, grid, identity(len(shape)), expr)
+        return self.held(shifted(expr, -OFFSETS[declared], grid.dtype), shape, grid, identity(len(shape)))
+
+    def real(self, expr: Any) -> Any:
+        """What a variable of the float model is called now; a whole expression with its variables replaced."""
+        if is_var(expr):
+            return self.reals[expr]
+        if is_tuple(expr):
+            return relax.Tuple([self.real(entry) for entry in expr.fields])
+        return expr
+
+    def again(self, expr: Any) -> Any:
+        """A call of the float model over what its arguments have become."""
+        if is_tuple_get_item(expr):
+            return relax.TupleGetItem(self.real(expr.tuple_value), expr.index)
+        if not is_call(expr):
+            return self.real(expr)
+        return relax.Call(expr.op, [self.real(arg) for arg in expr.args], expr.attrs, expr.ty_args)
+
+
+def shifted(expr: Any, by: int, dtype: str) -> Any:
+    """The same numbers in another 8-bit type: what uint8 calls 128, int8 calls 0."""
+    low, high = exact.limits(dtype)
+    attrs = RequantizeAttrs(0, by, *UNITY, low, high, dtype)
+    return get(Requantize)(expr, attrs=attrs)
+
+
+def info(var: Any) -> TensorInfo:
+    return info_of(var)
+
+
+__all__ = ["DEQUANTIZE", "Emitter", "operator_name", "replace", "shifted"]

@@ -1,0 +1,94 @@
+"""Quantised tensors while a model is rewritten: integers, the grid of real numbers they stand for, and how they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Quantisation, Shape
+
+Layout = tuple[int, ...]
+"""The order in which a tensor's axes lie: ``np.transpose(value, layout)`` is what is stored."""
+
+OFFSETS = {"int8": 0, "uint8": 128, "int16": 0}
+"""What is taken from stored values of a type of the model to hold them as signed integers."""
+
+HELD = {"int8": "int8", "uint8": "int8", "int16": "int16"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """real = scale * (held - zero_point), in single precision."""
+
+    scale: float
+    zero_point: int
+    dtype: str
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        integers = np.iinfo(self.dtype)
+        return int(integers.min), int(integers.max)
+
+    @property
+    def quantisation(self) -> Quantisation:
+        return Quantisation((self.scale,), (self.zero_point,))
+
+    def held(self, real: float) -> int:
+        """The integer that stands for a real number, as QuantizeLinear rounds it."""
+        low, high = self.limits
+        steps = np.float32(real) / np.float32(self.scale)
+        return int(np.clip(np.rint(steps) + self.zero_point, low, high))
+
+    def reals(self, held: NDArray[Any]) -> NDArray[np.float32]:
+        return (held.astype(np.int32) - self.zero_point).astype(np.float32) * np.float32(self.scale)
+
+
+def grid_of(scale: float, zero_point: int, declared: str) -> Grid:
+    """The grid of a tensor as the model declares it; KeyError for a type that is not held as integers."""
+    return Grid(float(np.float32(scale)), zero_point - OFFSETS[declared], HELD[declared])
+
+
+@dataclass(frozen=True, eq=False)
+class Integers:
+    """``stored`` is the Relax expression of the held integers with their axes in the order ``layout``.
+
+    ``flat_of``: what this tensor is a reshape of, where nothing but a reshape was asked for yet and ``stored`` is None.
+    """
+
+    shape: Shape
+    grid: Grid
+    layout: Layout
+    stored: Any
+    flat_of: Integers | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def stored_shape(self) -> Shape:
+        return tuple(self.shape[axis] for axis in self.layout)
+
+    def on(self, grid: Grid) -> Integers:
+        """The same integers, standing for other numbers."""
+        return self if grid == self.grid else replace(self, grid=grid)
+
+    def permuted(self, axes: Layout) -> Integers:
+        """With its axes named in another order; nothing moves."""
+        shape = tuple(self.shape[axis] for axis in axes)
+        return Integers(shape, self.grid, tuple(axes.index(axis) for axis in self.layout), self.stored)
+
+
+def identity(rank: int) -> Layout:
+    return tuple(range(rank))
+
+
+def bytes_order(shape: Shape, layout: Layout) -> tuple[int, ...]:
+    """Layouts that agree in this hold the same bytes: axes of one element may lie anywhere."""
+    return tuple(axis for axis in layout if shape[axis] != 1)
+
+
+CHANNELS_LAST: dict[int, Layout] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}

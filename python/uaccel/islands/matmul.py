@@ -1,0 +1,132 @@
+"""Matrix products: with constant weights, and of two tensors computed at run time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.islands.conv import NOT_QUANTISED
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import shape_of
+from uaccel.islands.held import Grid, Integers, identity
+from uaccel.islands.moves import integers_of
+from uaccel.islands.rules import Emit, Island, rule
+from uaccel.islands.sums import Constants, Weights, biased, channel_bias, constants, ends, only_8_bits, weights_of
+from uaccel.ops.base import constant, get
+from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.rounding import FLOAT32, float32_scales
+from uaccel.tvm_api import relax
+
+MATMUL = "relax.matmul"
+MOST_AXES = 5
+
+
+@rule(MATMUL, "relax.add")
+def product(island: Island) -> Emit | str | None:
+    found = biased(island.graph, island.core, MATMUL)
+    if found is None:
+        return None
+    call = island.graph.definitions[found[0]]
+    grid = island.grid(call.args[0])
+    if grid is None:
+        return NOT_QUANTISED
+    known = island.graph.integers(call.args[1])
+    if known is None:
+        return _of_two(island, call, grid) if found[1] is None else "a bias behind a product of two tensors"
+    if len(known.shape) != 2 or len(shape_of(call.args[0])) < 2:
+        return "its weights are no matrix"
+    if reason := only_8_bits(grid, island.output):
+        return reason
+    weights = weights_of(known.each(np.transpose), 0)
+    if isinstance(weights, str):
+        return weights
+    shape = shape_of(call)
+    bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
+    operands = bias if isinstance(bias, str) else constants(island, grid, weights.scales, bias)
+    if isinstance(operands, str):
+        return operands
+    return lambda emitter: _emit(emitter, island, call, grid, weights, operands)
+
+
+def _emit(
+    emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weights, operands: Constants
+) -> Integers:
+    held = integers_of(emitter, call.args[0], grid)
+    values, rest = weights.values, weights.rest
+    units, depth = values.shape
+    if held.flat_of is not None and held.stored is None:
+        order = _order_of(held.flat_of)
+        values, rest = values[:, order], rest[:, order] if rest is not None else None
+        data = held.flat_of.stored
+    else:
+        data = emitter.plain(held)
+    shape = shape_of(call)
+    rows = math.prod(shape[:-1])
+    if shape_of(data) != (rows, depth):
+        expr = relax.op.reshape(data, (rows, depth))
+        data = emitter.bind(expr, quantisation=grid.quantisation, suffix="_rows")
+    if rest is not None:
+        values = np.concatenate([values, rest], axis=1)
+        data = emitter.bind(relax.op.concat([data, data], axis=1), quantisation=grid.quantisation, suffix="_twice")
+    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32)
+    args = (data, constant(np.ascontiguousarray(values)), operands.bias, operands.multiplier, operands.shift)
+    result = get(FullyConnected)(*args, attrs=attrs)
+    if len(shape) != 2:
+        result = relax.op.reshape(emitter.bind(result, suffix="_rows"), shape)
+    return emitter.held(result, shape, island.output, identity(len(shape)))
+
+
+def _order_of(source: Integers) -> Any:
+    """For each element of a row as it is stored its place in the row that the model means."""
+    places = np.arange(math.prod(source.shape[1:])).reshape(source.shape[1:])
+    return places.transpose([axis - 1 for axis in source.layout[1:]]).reshape(-1)
+
+
+def _of_two(island: Island, call: Any, grid: Grid) -> Emit | str:
+    other = island.grid(call.args[1])
+    if other is None:
+        return "its second input is not quantised"
+    if reason := only_8_bits(grid, other, island.output):
+        return reason
+    shapes = [shape_of(arg) for arg in call.args]
+    if not all(2 <= len(shape) <= MOST_AXES for shape in shapes):
+        return f"its inputs have ranks {len(shapes[0])} and {len(shapes[1])}, possible are 2 to {MOST_AXES}"
+    if (island.low, island.high) != island.output.limits:
+        return "an activation behind a product of two tensors"
+    factor = np.float32(grid.scale) * np.float32(other.scale) / np.float32(island.output.scale)
+    try:
+        multipliers, shifts = float32_scales(np.array([factor], np.float32))
+    except ModelError as error:
+        return str(error)
+    attrs = BatchMatmulAttrs(
+        adj_x=False,
+        adj_y=False,
+        lhs_zero_point=grid.zero_point,
+        rhs_zero_point=other.zero_point,
+        output_zero_point=island.output.zero_point,
+        multiplier=int(multipliers[0]),
+        shift=int(shifts[0]),
+        rounding=FLOAT32,
+    )
+
+    def emit(emitter: Emitter) -> Integers:
+        sides = [integers_of(emitter, arg, g) for arg, g in zip(call.args, (grid, other), strict=True)]
+        (lhs, adj_x), (rhs, adj_y) = (_side(emitter, side) for side in sides)
+        changed = BatchMatmulAttrs(**{**vars(attrs), "adj_x": adj_x, "adj_y": adj_y})
+        shape = shape_of(call)
+        return emitter.held(get(BatchMatmul)(lhs, rhs, attrs=changed), shape, island.output, identity(len(shape)))
+
+    return emit
+
+
+def _side(emitter: Emitter, held: Integers) -> tuple[Any, bool]:
+    """One side as it is stored, and whether its matrices lie transposed."""
+    *batch, rows, columns = identity(held.rank)
+    swapped = (*batch, columns, rows)
+    if held.stored is not None and held.layout == swapped:
+        return held.stored, True
+    return emitter.plain(held), False

@@ -1,0 +1,262 @@
+"""Operators that only move elements: they do to integers what they do to the numbers that these stand for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import DEQUANTIZE, QUANTIZE, Graph, attributes, operator_name, permuted_axes, shape_of
+from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, bytes_order, identity
+from uaccel.model import Shape
+from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.pool import MaxPool2d, PoolAttrs
+from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
+
+Move = Callable[[Emitter, Any, Integers], Integers]
+Fits = Callable[[Any], bool]
+
+MOVES: dict[str, tuple[Move, Fits]] = {}
+
+
+def moves(*names: str, when: Fits = lambda call: True) -> Callable[[Move], Move]:
+    """Register what an operator does to integers, for those calls where ``when`` holds."""
+
+    def add(function: Move) -> Move:
+        for name in names:
+            MOVES[name] = (function, when)
+        return function
+
+    return add
+
+
+def moved_from(graph: Graph, expr: Any) -> tuple[Any, Any] | None:
+    """The call that moves a variable's elements and the variable it takes them from; None for what computes."""
+    bound = graph.definitions.get(expr) if is_var(expr) else None
+    if bound is None:
+        return None
+    if is_tuple_get_item(bound):
+        split = graph.call(bound.tuple_value, "relax.split")
+        return (split, split.args[0]) if split is not None else None
+    if not is_call(bound) or operator_name(bound) not in MOVES or not MOVES[operator_name(bound)][1](bound):
+        return None
+    return bound, bound.args[0]
+
+
+def grid_of(graph: Graph, expr: Any) -> Grid | None:
+    """The grid on which a variable's numbers lie, where they are integers moved about and nothing else."""
+    while (call := graph.call(expr, DEQUANTIZE, QUANTIZE)) is None:
+        step = moved_from(graph, expr)
+        if step is None:
+            return None
+        expr = step[1]
+    return graph.grid(call) if graph.value(call.args[0]) is None else None
+
+
+def integers_of(emitter: Emitter, expr: Any, grid: Grid) -> Integers:
+    """The integers of a variable that ``grid_of`` has a grid for."""
+    chain = []
+    while expr not in emitter.integers:
+        chain.append(expr)
+        call = emitter.graph.call(expr, DEQUANTIZE)
+        step = (call, call.args[0]) if call is not None else moved_from(emitter.graph, expr)
+        if step is None:
+            break
+        expr = step[1]
+    if expr in emitter.integers:
+        held = emitter.integers[expr]
+    else:
+        chain.pop()
+        held = emitter.from_declared(emitter.real(expr), grid, info_of(expr).dtype)
+    for var in reversed(chain):
+        held = _step(emitter, var, held)
+        emitter.integers[var] = held
+    return held.on(grid)
+
+
+def _step(emitter: Emitter, var: Any, held: Integers) -> Integers:
+    call = emitter.graph.call(var, DEQUANTIZE)
+    if call is not None:
+        grid = emitter.graph.grid(call)
+        return held.on(grid) if grid is not None else held
+    before, emitter.layer = emitter.layer, var
+    bound = emitter.graph.definitions[var]
+    if is_tuple_get_item(bound):
+        moved = _part(emitter, bound, held)
+    else:
+        moved = MOVES[operator_name(bound)][0](emitter, bound, held)
+    emitter.layer = before
+    return moved
+
+
+@moves("relax.permute_dims")
+def _permute(_emitter: Emitter, call: Any, held: Integers) -> Integers:
+    axes = permuted_axes(call)
+    if held.stored is None:
+        return Integers(*_stored(_emitter, held)).permuted(axes)
+    return held.permuted(axes)
+
+
+def _stored(emitter: Emitter, held: Integers) -> tuple[Shape, Grid, Layout, Any]:
+    return held.shape, held.grid, identity(held.rank), emitter.plain(held)
+
+
+@moves("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze")
+def _reshape(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    return reshaped(emitter, held, shape_of(call))
+
+
+def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
+    """Axes of one element may lie anywhere; flattening is put off, since who reads it may read any order."""
+    if shape == held.shape:
+        return held
+    if held.stored is None:
+        held = Integers(*_stored(emitter, held))
+    plain = bytes_order(held.shape, held.layout) == bytes_order(held.shape, identity(held.rank))
+    if not plain and len(shape) == 2 and shape[0] == held.shape[0] and held.layout[0] == 0:
+        return Integers(shape, held.grid, identity(2), None, held)
+    source = held.stored if plain else emitter.plain(held)
+    return emitter.held(relax.op.reshape(source, shape), shape, held.grid, identity(len(shape)))
+
+
+def _in_place(emitter: Emitter, held: Integers) -> Integers:
+    """With bytes of its own, in whatever layout."""
+    return Integers(*_stored(emitter, held)) if held.stored is None else held
+
+
+@moves("relax.strided_slice", when=lambda call: _numbers(call) is not None)
+def _slice(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    held = _in_place(emitter, held)
+    numbers = _numbers(call)
+    assert numbers is not None
+    axes, begin, end, strides = numbers
+    places = [held.layout.index(axis % held.rank) for axis in axes]
+    expr = relax.op.strided_slice(held.stored, places, begin, end, strides)
+    return emitter.held(expr, shape_of(call), held.grid, held.layout)
+
+
+def _numbers(call: Any) -> list[list[int]] | None:
+    """Axes, begins, ends and strides of a slice, None where they are not all known."""
+    lists = []
+    for arg in call.args[1:5]:
+        if not is_tuple(arg):
+            return None
+        try:
+            lists.append([int(entry) for entry in arg.fields])
+        except (TypeError, ValueError):
+            return None
+    if len(lists) == 3:
+        lists.append([1] * len(lists[0]))
+    return lists if len(lists) == 4 else None
+
+
+def _part(emitter: Emitter, item: Any, held: Integers) -> Integers:
+    """One field of what split gives."""
+    held = _in_place(emitter, held)
+    call = emitter.graph.definitions[item.tuple_value]
+    axis = int(call.attrs.axis) % held.rank
+    shapes = [shape_of_type(entry) for entry in call.ty.fields]
+    key = (item.tuple_value, held.layout)
+    if key not in emitter.laid:
+        sections = list(np.cumsum([shape[axis] for shape in shapes])[:-1].tolist())
+        expr = relax.op.split(held.stored, sections, held.layout.index(axis))
+        emitter.laid[key] = emitter.bind(expr, suffix="_parts")
+    index = int(item.index)
+    expr = relax.TupleGetItem(emitter.laid[key], index)
+    return emitter.held(expr, shapes[index], held.grid, held.layout)
+
+
+def shape_of_type(ty: Any) -> Shape:
+    return tuple(int(extent) for extent in ty.shape.values)
+
+
+@moves("relax.nn.pad", when=lambda call: call.attrs.pad_mode == "constant")
+def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    held = _in_place(emitter, held)
+    widths = [int(width) for width in call.attrs.pad_width]
+    moved = [width for axis in held.layout for width in widths[2 * axis : 2 * axis + 2]]
+    value = held.grid.held(float(call.attrs.pad_value))
+    expr = relax.op.nn.pad(held.stored, moved, "constant", float(value))
+    return emitter.held(expr, shape_of(call), held.grid, held.layout)
+
+
+@moves("relax.take", when=lambda call: is_constant(call.args[1]) and call.args[1].value.numpy().ndim == 1)
+def _take(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    held = _in_place(emitter, held)
+    axis = int(call.attrs.axis) % held.rank if call.attrs.axis is not None else 0
+    indices = np.asarray(call.args[1].value.numpy())
+    wrapped = np.where(indices < 0, indices + held.shape[axis], indices)
+    expr = relax.op.take(held.stored, constant(wrapped.astype(indices.dtype)), axis=held.layout.index(axis))
+    return emitter.held(expr, shape_of(call), held.grid, held.layout)
+
+
+@moves("relax.tile", "relax.repeat", "relax.broadcast_to")
+def _repeat(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    args = [emitter.plain(held), *call.args[1:]]
+    expr = relax.Call(call.op, args, call.attrs, call.ty_args)
+    shape = shape_of(call)
+    return emitter.held(expr, shape, held.grid, identity(len(shape)))
+
+
+@moves("relax.flip")
+def _flip(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    held = _in_place(emitter, held)
+    axis = held.layout.index(int(call.attrs.axis) % held.rank)
+    return emitter.held(relax.op.flip(held.stored, axis), held.shape, held.grid, held.layout)
+
+
+def _is_nearest(call: Any) -> bool:
+    given = attributes(call)
+    return given.method == "nearest_neighbor" and given.layout == "NCHW" and not any(map(float, given.roi or ()))
+
+
+@moves("relax.image.resize2d", when=_is_nearest)
+def _nearest(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    given = attributes(call)
+    layout = CHANNELS_LAST[4]
+    shape = shape_of(call)
+    expr = relax.op.image.resize2d(
+        emitter.stored(held, layout),
+        size=shape[2:],
+        layout="NHWC",
+        method=given.method,
+        coordinate_transformation_mode=given.coordinate_transformation_mode,
+        rounding_method=given.rounding_method,
+    )
+    return emitter.held(expr, shape, held.grid, layout)
+
+
+def _pools(call: Any) -> bool:
+    given = attributes(call)
+    pads = [int(pad) for pad in given.padding]
+    fits = all(pad < window for pad, window in zip(pads, [*map(int, given.pool_size)] * 2, strict=True))
+    return given.layout == "NCHW" and all(int(d) == 1 for d in given.dilation) and fits
+
+
+@moves("relax.nn.max_pool2d", when=_pools)
+def _max_pool(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    attrs = pool_attrs(call, held.grid.limits)
+    layout = CHANNELS_LAST[4]
+    expr = get(MaxPool2d)(emitter.stored(held, layout), attrs=attrs)
+    return emitter.held(expr, shape_of(call), held.grid, layout)
+
+
+def pool_attrs(call: Any, limits: tuple[int, int]) -> PoolAttrs:
+    given = attributes(call)
+    window, strides = (tuple(map(int, sizes)) for sizes in (given.pool_size, given.strides))
+    return PoolAttrs(window, strides, pool_padding(call, window, strides), *limits)
+
+
+def pool_padding(call: Any, window: Shape, strides: Shape) -> tuple[int, int, int, int]:
+    """top, left, bottom, right; the latter two as far as the windows of the result reach (ceil_mode)."""
+    top, left = (int(pad) for pad in attributes(call).padding[:2])
+    given, result = shape_of(call.args[0])[2:], shape_of(call)[2:]
+    reach = [(count - 1) * stride + size for count, stride, size in zip(result, strides, window, strict=True)]
+    return top, left, max(0, reach[0] - given[0] - top), max(0, reach[1] - given[1] - left)
+
+
+def elements(shape: Shape) -> int:
+    return math.prod(shape)

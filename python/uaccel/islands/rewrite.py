@@ -1,0 +1,199 @@
+"""Two walks over a float model: backwards to see what is needed as floats, forwards to write it anew with integers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from uaccel.errors import ModelError
+from uaccel.islands import conv, elementwise, join, matmul, means, softmax
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import DEQUANTIZE, QUANTIZE, Graph, operator_name, read, variables
+from uaccel.islands.held import Grid, Integers
+from uaccel.islands.moves import grid_of, integers_of
+from uaccel.islands.rules import RULES, Emit, island_of
+from uaccel.islands.table import table_island
+from uaccel.model import ImportedModel, Signature, TensorSpec
+from uaccel.ops.base import info_of
+from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, relax, replace_main
+
+RULE_MODULES = (conv, elementwise, join, matmul, means, softmax)
+FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
+
+
+def integers(model: ImportedModel) -> ImportedModel:
+    """The model with integer operators wherever it is quantised; the rest computes floats as before."""
+    if not any(_is(expr, QUANTIZE, DEQUANTIZE) for expr in read(model.module, {}).definitions.values()):
+        return model
+    return _Rewrite(model).run()
+
+
+def _is(expr: Any, *names: str) -> bool:
+    return is_call(expr) and operator_name(expr) in names
+
+
+class _Rewrite:
+    def __init__(self, model: ImportedModel) -> None:
+        self.model = model
+        self.graph: Graph = read(model.module, model.origins)
+        self.plans: dict[Any, tuple[Any, Emit]] = {}
+        self.as_floats: set[Any] = set()
+        self.warnings: list[str] = []
+
+    def run(self) -> ImportedModel:
+        self._plan()
+        emitters: list[Emitter] = []
+
+        def body(block: Any) -> Any:
+            emitter = Emitter(self.graph, block, dict(self.model.tensors))
+            emitters.append(emitter)
+            return self._write(emitter)
+
+        module = replace_main(self.graph.parameters, body)
+        emitter = emitters[0]
+        given = {name: self.model.tensors[name] for name in (v.name for v in self.graph.parameters)}
+        return replace(
+            self.model,
+            module=module,
+            signature=self._signature(),
+            tensors=given | emitter.tensors,
+            origins=emitter.origins,
+            warnings=(*self.model.warnings, *reversed(self.warnings)),
+        )
+
+    def _plan(self) -> None:
+        """Backwards: how each quantised value is computed, and which variables must be there as floats."""
+        self.as_floats.update(variables(self.graph.result))
+        for var, expr in reversed(self.graph.definitions.items()):
+            if _is(expr, QUANTIZE):
+                self._plan_quantised(var, expr)
+            elif var in self.as_floats and not _is(expr, DEQUANTIZE) and grid_of(self.graph, var) is None:
+                self.as_floats.update(variables(expr))
+
+    def _plan_quantised(self, var: Any, call: Any) -> None:
+        if self.graph.value(call.args[0]) is not None:
+            return
+        grid = self.graph.grid(call)
+        if grid is None:
+            raise ModelError(
+                f"{self._where(var)}: activations with a scale for each channel, or of type {info_of(call).dtype}, "
+                "cannot be compiled; quantise activations per tensor to int8, uint8 or int16"
+            )
+        value = call.args[0]
+        found = _planned(self.graph, value, grid)
+        if isinstance(found, tuple):
+            self.plans[var] = found
+            return
+        if found and self._reads_integers(value):
+            self.warnings.append(f"{self._where(value)}: {FLOAT_NOTE} ({found})")
+        self.as_floats.add(value)
+
+    def _reads_integers(self, value: Any) -> bool:
+        bound = self.graph.definitions.get(value)
+        return bound is not None and any(grid_of(self.graph, var) is not None for var in variables(bound))
+
+    def _where(self, var: Any) -> str:
+        origin = self.graph.origins.get(var.name)
+        return f'operator {origin.index} {origin.op} ("{origin.tensor}")' if origin else f"operator {var.name}"
+
+    def _write(self, emitter: Emitter) -> Any:
+        for var in self.graph.parameters:
+            emitter.reals[var] = emitter.names.take(var.name) and var
+        for var, expr in self.graph.definitions.items():
+            emitter.layer = var
+            if _is(expr, QUANTIZE):
+                self._write_quantised(emitter, var, expr)
+            if var in self.as_floats:
+                emitter.reals[var] = self._real(emitter, var, expr)
+        return self._result(emitter, self.graph.result)
+
+    def _write_quantised(self, emitter: Emitter, var: Any, call: Any) -> None:
+        grid = self.graph.grid(call)
+        if grid is None or self.graph.value(call.args[0]) is not None:
+            return
+        if var in self.plans:
+            emitter.layer, emit = self.plans[var]
+            held = emit(emitter)
+        else:
+            real = emitter.real(call.args[0])
+            held = emitter.quantized(real, grid)
+        self._named(emitter, var, held)
+        emitter.integers[var] = held
+        emitter.layer = var
+
+    def _named(self, emitter: Emitter, var: Any, held: Integers) -> None:
+        """Reports call the integers as the model calls the quantised tensor."""
+        spec = self.model.tensors.get(var.name)
+        if spec is not None and is_var(held.stored) and held.stored.name in emitter.tensors:
+            known = emitter.tensors[held.stored.name]
+            emitter.tensors[held.stored.name] = TensorSpec(spec.name, known.info, known.quantisation)
+
+    def _real(self, emitter: Emitter, var: Any, expr: Any) -> Any:
+        """The variable in its own type: floats, or integers that the model gives out as such."""
+        if var in emitter.integers and info_of(var).dtype != "float32":
+            return emitter.as_declared(emitter.integers[var], info_of(var).dtype)
+        grid = None if hasattr(var.ty, "fields") else grid_of(self.graph, var)
+        if grid is not None:
+            held = integers_of(emitter, var, grid)
+            if info_of(var).dtype == "float32":
+                return emitter.dequantized(held)
+            return emitter.as_declared(held, info_of(var).dtype)
+        if _is(expr, QUANTIZE, DEQUANTIZE):
+            known = self.graph.value(var)
+            if known is None:
+                raise ModelError(f"{self._where(var)}: activations with a scale for each channel cannot be compiled")
+            return relax.const(known, str(known.dtype))
+        return emitter.bind(emitter.again(expr), tensor=self._tensor(var))
+
+    def _tensor(self, var: Any) -> str:
+        spec = self.model.tensors.get(var.name)
+        return spec.name if spec else ""
+
+    def _result(self, emitter: Emitter, result: Any) -> Any:
+        if is_tuple(result):
+            return relax.Tuple([self._result(emitter, entry) for entry in result.fields])
+        return result if is_constant(result) else emitter.reals[result]
+
+    def _signature(self) -> Signature:
+        """With the grids of integer inputs and outputs, as the model's own types state them."""
+        given = self.model.signature
+        result = self.graph.result
+        results = list(result.fields) if is_tuple(result) else [result]
+        inputs = tuple(
+            self._stated(spec, self._reader(var))
+            for spec, var in zip(given.inputs, self.graph.parameters, strict=True)
+        )
+        outputs = tuple(self._stated(spec, self._writer(var)) for spec, var in zip(given.outputs, results, strict=True))
+        return Signature(inputs, outputs)
+
+    def _stated(self, spec: TensorSpec, call: Any) -> TensorSpec:
+        if call is None or spec.quantisation is not None:
+            return spec
+        grid = self.graph.grid(call)
+        return spec if grid is None else replace(spec, quantisation=_declared(grid, spec.info.dtype).quantisation)
+
+    def _reader(self, parameter: Any) -> Any:
+        calls = (expr for expr in self.graph.definitions.values() if _is(expr, DEQUANTIZE))
+        return next((call for call in calls if call.args[0].same_as(parameter)), None)
+
+    def _writer(self, var: Any) -> Any:
+        return self.graph.call(var, QUANTIZE) if is_var(var) else None
+
+
+def _declared(grid: Grid, dtype: str) -> Grid:
+    return replace(grid, zero_point=grid.zero_point + 128) if dtype == "uint8" else grid
+
+
+def _planned(graph: Graph, value: Any, grid: Grid) -> tuple[Any, Emit] | str:
+    """The variable that the layer is named after and what computes it, or why there is none."""
+    island = island_of(graph, value, grid)
+    reason = ""
+    for ask in RULES.get(graph.name(island.core), ()):
+        found = ask(island)
+        if callable(found):
+            return island.core, found
+        reason = reason or found or ""
+    table = table_island(graph, value, grid)
+    if table is not None:
+        return value, table
+    return reason or f"{graph.name(island.core) or 'an input'} is no operator that integers can compute"

@@ -1,0 +1,105 @@
+"""What convolutions and matrix products share: weights, biases and factors of an accumulator in integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.islands.graph import Graph
+from uaccel.islands.held import Grid
+from uaccel.islands.known import KnownIntegers
+from uaccel.islands.rules import Island
+from uaccel.ops.base import constant
+from uaccel.ops.rounding import float32_scales
+from uaccel.tvm_api import is_var
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """``values`` with their zero points taken off, and one scale for each output channel.
+
+    Where they need 9 bits, ``rest`` is what is missing: values + rest are the weights.
+    """
+
+    values: NDArray[np.int8]
+    scales: NDArray[np.float32]
+    rest: NDArray[np.int8] | None = None
+
+
+def weights_of(known: KnownIntegers | None, axis: int) -> Weights | str:
+    """The weights with output channels along ``axis``."""
+    if known is None:
+        return "its weights are not quantised constants"
+    scales = known.scales_along(axis)
+    if scales is None:
+        return "its weights have scales along another axis than the output channels"
+    centred = known.centred
+    if np.abs(centred).max(initial=0) > 254:
+        return "its weights have more than 8 bits"
+    values = np.clip(centred, -128, 127)
+    rest = centred - values
+    return Weights(values.astype(np.int8), scales, rest.astype(np.int8) if rest.any() else None)
+
+
+def biased(graph: Graph, core: Any, *operators: str) -> tuple[Any, Array | None] | None:
+    """The variable of one of the operators and what is added to it for each channel; None for anything else."""
+    if graph.call(core, *operators) is not None:
+        return core, None
+    added = graph.call(core, "relax.add")
+    for data, other in (added.args, reversed(added.args)) if added is not None else ():
+        bias = graph.value(other)
+        if bias is not None and is_var(data) and graph.call(data, *operators) is not None:
+            return data, bias
+    return None
+
+
+def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Array | str:
+    """One number for each output channel."""
+    if bias is None:
+        return np.zeros(channels, np.float32)
+    full = bias.reshape((1,) * (rank - bias.ndim) + bias.shape) if bias.ndim <= rank else bias
+    others = [extent for i, extent in enumerate(full.shape) if i != axis]
+    if full.ndim != rank or any(extent != 1 for extent in others) or full.shape[axis] not in (1, channels):
+        return "what is added to it is not one number for each channel"
+    return np.broadcast_to(full.reshape(-1), (channels,))
+
+
+@dataclass(frozen=True)
+class Constants:
+    bias: Any
+    multiplier: Any
+    shift: Any
+
+
+def constants(island: Island, data: Grid, scales: NDArray[np.float32], bias: Array) -> Constants | str:
+    """The operands behind the weights: bias in units of the products, and the factor to the output's grid."""
+    products = np.float32(data.scale) * scales
+    wide = np.rint(bias.astype(np.float64) / products.astype(np.float64))
+    if not np.isfinite(wide).all() or np.abs(wide).max(initial=0) > 2**31 - 1:
+        return "its bias does not fit 32 bits in units of the products"
+    try:
+        multiplier, shift = float32_scales(products / np.float32(island.output.scale))
+    except ModelError as error:
+        return str(error)
+    return Constants(constant(wide.astype(np.int32)), constant(multiplier), constant(shift))
+
+
+def ends(island: Island, data: Grid) -> dict[str, int]:
+    """The attributes that say where the numbers lie."""
+    return {
+        "input_zero_point": data.zero_point,
+        "output_zero_point": island.output.zero_point,
+        "clamp_min": island.low,
+        "clamp_max": island.high,
+    }
+
+
+def only_8_bits(*grids: Grid) -> str:
+    """Why these grids do not do, empty where they do."""
+    return "" if all(grid.dtype == "int8" for grid in grids) else "16-bit activations"
