@@ -4,7 +4,18 @@ As it stands this accelerator works. Change what it computes here, how it is cal
 does in device/. 'uaccel explain MODEL --accelerator ./starter' tells what a change leads to.
 """
 
-from uaccel.accelerator import Accelerator, Constant, Input, KernelCall, Operation, Output, Region, library_call, sums
+from uaccel.accelerator import (
+    ROUNDINGS,
+    Accelerator,
+    Constant,
+    Input,
+    KernelCall,
+    Operation,
+    Output,
+    Region,
+    library_call,
+    sums,
+)
 
 LARGEST = 1024  # of rows, units, and what a row holds
 
@@ -36,7 +47,10 @@ ACCELERATOR = Accelerator(
     headers=["starter.h"],
     operations=[
         # A name; which operator it is about; the call; what it cannot do; the cost; and what of the layer is the
-        # device's: sums.fully_connected leaves it int32 sums of products, and the CPU bias, scale and clamp.
-        Operation("multiply", "fully_connected", multiply, can_multiply, cycles, sums.fully_connected),
+        # device's: sums.fully_connected leaves it int32 sums of products, and the CPU bias, scale and clamp, in
+        # whichever way the model rounds.
+        Operation(
+            "multiply", "fully_connected", multiply, can_multiply, cycles, sums.fully_connected, roundings=ROUNDINGS
+        ),
     ],
 )

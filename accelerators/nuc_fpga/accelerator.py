@@ -3,7 +3,17 @@
 It multiplies and adds int8 tensors in NCHW into int32 sums; requantisation is the CPU's.
 """
 
-from uaccel.accelerator import Accelerator, Constant, Input, Operation, Output, Region, library_call, sums
+from uaccel.accelerator import (
+    ROUNDINGS,
+    Accelerator,
+    Constant,
+    Input,
+    Operation,
+    Output,
+    Region,
+    library_call,
+    sums,
+)
 from uaccel.ops.kernel import KernelCall
 
 MULTIPLIERS = 64
@@ -63,8 +73,12 @@ ACCELERATOR = Accelerator(
     description="int8 convolution and matrix engine called as a C library; requantisation on the CPU",
     headers=["nuc_fpga.h"],
     operations=[
-        Operation("conv2d", "conv2d", convolve, can_convolve, cycles, sums.conv2d_nchw),
-        Operation("depthwise_conv2d", "depthwise_conv2d", convolve, can_convolve, cycles, sums.conv2d_nchw),
-        Operation("dense", "fully_connected", multiply, sums.int8_only, cycles, sums.fully_connected),
+        *(
+            Operation(name, name, convolve, can_convolve, cycles, sums.conv2d_nchw, roundings=ROUNDINGS)
+            for name in ("conv2d", "depthwise_conv2d")
+        ),
+        Operation(
+            "dense", "fully_connected", multiply, sums.int8_only, cycles, sums.fully_connected, roundings=ROUNDINGS
+        ),
     ],
 )

@@ -3,6 +3,7 @@
 #define UACCEL_BATCH_MATMUL_H
 
 #include "uaccel_fixedpoint.h"
+#include "uaccel_float32.h"
 
 struct uaccel_batch_matmul {
     uaccel_index batch[3];
@@ -19,6 +20,14 @@ struct uaccel_batch_matmul {
 #include "uaccel_type_end.h"
 
 #include "uaccel_type_s16.h"
+#include "uaccel_batch_matmul_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s8_float32.h"
+#include "uaccel_batch_matmul_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16_float32.h"
 #include "uaccel_batch_matmul_body.h"
 #include "uaccel_type_end.h"
 

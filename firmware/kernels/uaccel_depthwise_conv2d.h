@@ -5,6 +5,7 @@
 #define UACCEL_DEPTHWISE_CONV2D_H
 
 #include "uaccel_fixedpoint.h"
+#include "uaccel_float32.h"
 
 struct uaccel_depthwise_conv2d {
     uaccel_index batch, in_height, in_width, in_channels;
@@ -27,6 +28,18 @@ struct uaccel_depthwise_conv2d {
 #include "uaccel_type_end.h"
 
 #include "uaccel_type_s16_acc32.h"
+#include "uaccel_depthwise_conv2d_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s8_float32.h"
+#include "uaccel_depthwise_conv2d_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16_float32.h"
+#include "uaccel_depthwise_conv2d_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16_acc32_float32.h"
 #include "uaccel_depthwise_conv2d_body.h"
 #include "uaccel_type_end.h"
 

@@ -28,6 +28,20 @@ UACCEL_KERNEL int32_t uaccel_shift_left(int32_t x, int32_t exponent)
     return (int32_t)((uint32_t)x << exponent);
 }
 
+/* How many zero bits precede the first one; 32 for zero. */
+UACCEL_KERNEL int32_t uaccel_leading_zeros(uint32_t x)
+{
+#if defined(__GNUC__)
+    return x == 0 ? 32 : __builtin_clz(x);
+#else
+    int32_t zeros = 0;
+    for (uint32_t bit = UINT32_C(1) << 31; bit != 0 && (x & bit) == 0; bit >>= 1) {
+        ++zeros;
+    }
+    return zeros;
+#endif
+}
+
 /* round(a * b / 2^31), halves upwards; only INT32_MIN * INT32_MIN saturates. */
 UACCEL_KERNEL int32_t uaccel_high_mul(int32_t a, int32_t b)
 {

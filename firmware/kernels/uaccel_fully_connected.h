@@ -5,6 +5,7 @@
 #define UACCEL_FULLY_CONNECTED_H
 
 #include "uaccel_fixedpoint.h"
+#include "uaccel_float32.h"
 
 struct uaccel_fully_connected {
     uaccel_index rows, depth, units;
@@ -22,6 +23,18 @@ struct uaccel_fully_connected {
 #include "uaccel_type_end.h"
 
 #include "uaccel_type_s16_acc32.h"
+#include "uaccel_fully_connected_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s8_float32.h"
+#include "uaccel_fully_connected_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16_float32.h"
+#include "uaccel_fully_connected_body.h"
+#include "uaccel_type_end.h"
+
+#include "uaccel_type_s16_acc32_float32.h"
 #include "uaccel_fully_connected_body.h"
 #include "uaccel_type_end.h"
 

@@ -17,13 +17,29 @@ struct uaccel_dequantize {
     int32_t zero_point;
 };
 
-/* round(value / scale) + zero_point, halves away from zero. Clamped first, so that the conversion to an integer is
- * defined; a NaN becomes the lowest value. */
-UACCEL_KERNEL int32_t uaccel_quantize_value(const struct uaccel_quantize *p, float value)
+/* value / scale, clamped, so that the conversion to an integer is defined; a NaN becomes the lowest value. */
+UACCEL_KERNEL float uaccel_quantize_steps(const struct uaccel_quantize *p, float value)
 {
     const float low = (float)(p->clamp_min - p->zero_point), high = (float)(p->clamp_max - p->zero_point);
     const float quotient = value / p->scale;
-    const float steps = quotient > low ? (quotient < high ? quotient : high) : low;
+    return quotient > low ? (quotient < high ? quotient : high) : low;
+}
+
+/* round(value / scale) + zero_point, halves to even. */
+UACCEL_KERNEL int32_t uaccel_quantize_value_float32(const struct uaccel_quantize *p, float value)
+{
+    const float steps = uaccel_quantize_steps(p, value);
+    const int32_t whole = (int32_t)steps;
+    const float rest = steps - (float)whole;
+    const bool odd = (whole & 1) != 0;
+    const bool up = rest > 0.5f || (odd && rest >= 0.5f), down = rest < -0.5f || (odd && rest <= -0.5f);
+    return whole + (up ? 1 : 0) - (down ? 1 : 0) + p->zero_point;
+}
+
+/* round(value / scale) + zero_point, halves away from zero. */
+UACCEL_KERNEL int32_t uaccel_quantize_value(const struct uaccel_quantize *p, float value)
+{
+    const float steps = uaccel_quantize_steps(p, value);
     const int32_t whole = (int32_t)steps;
     const float rest = steps - (float)whole;
     return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + p->zero_point;
@@ -35,6 +51,14 @@ UACCEL_KERNEL int32_t uaccel_quantize_value(const struct uaccel_quantize *p, flo
     {                                                                                                        \
         for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
             output[i] = (type)uaccel_quantize_value(p, input[i]);                                            \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
+    UACCEL_KERNEL void uaccel_quantize_##suffix##_float32(const struct uaccel_quantize *p,                   \
+                                                          const float *input, type *output)                  \
+    {                                                                                                        \
+        for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
+            output[i] = (type)uaccel_quantize_value_float32(p, input[i]);                                    \
         }                                                                                                    \
     }                                                                                                        \
                                                                                                              \

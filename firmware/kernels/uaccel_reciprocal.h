@@ -4,20 +4,6 @@
 
 #include "uaccel_fixedpoint.h"
 
-/* How many zero bits precede the first one; 32 for zero. */
-UACCEL_KERNEL int32_t uaccel_leading_zeros(uint32_t x)
-{
-#if defined(__GNUC__)
-    return x == 0 ? 32 : __builtin_clz(x);
-#else
-    int32_t zeros = 0;
-    for (uint32_t bit = UINT32_C(1) << 31; bit != 0 && (x & bit) == 0; bit >>= 1) {
-        ++zeros;
-    }
-    return zeros;
-#endif
-}
-
 /* x * 2^exponent, saturated. */
 UACCEL_KERNEL int32_t uaccel_shift_left_saturating(int32_t x, int32_t exponent)
 {

@@ -5,6 +5,7 @@
 #define UACCEL_REDUCE_H
 
 #include "uaccel_fixedpoint.h"
+#include "uaccel_float32.h"
 
 struct uaccel_reduce {
     uaccel_index outer, reduced_outer, middle, reduced_inner, inner;
@@ -14,7 +15,7 @@ struct uaccel_reduce {
     int32_t output_zero_point;
 };
 
-enum uaccel_reduction { UACCEL_REDUCE_SUM, UACCEL_REDUCE_MAX, UACCEL_REDUCE_MIN };
+enum uaccel_reduction { UACCEL_REDUCE_SUM, UACCEL_REDUCE_SUM_FLOAT32, UACCEL_REDUCE_MAX, UACCEL_REDUCE_MIN };
 
 #include "uaccel_type_s8.h"
 #include "uaccel_reduce_body.h"

@@ -4,12 +4,13 @@
 UACCEL_KERNEL int32_t UACCEL_FN(uaccel_reduce_one)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *first,
                                                    enum uaccel_reduction reduction)
 {
-    int32_t result = reduction == UACCEL_REDUCE_SUM ? 0 : *first;
+    const bool adds = reduction == UACCEL_REDUCE_SUM || reduction == UACCEL_REDUCE_SUM_FLOAT32;
+    int32_t result = adds ? 0 : *first;
     for (uaccel_index i = 0; i < p->reduced_outer; ++i) {
         const UACCEL_ELEMENT *element = first + i * p->middle * p->reduced_inner * p->inner;
         for (uaccel_index j = 0; j < p->reduced_inner; ++j) {
             const int32_t value = element[j * p->inner];
-            if (reduction == UACCEL_REDUCE_SUM) {
+            if (adds) {
                 result += value;
             } else if (reduction == UACCEL_REDUCE_MAX ? value > result : value < result) {
                 result = value;
@@ -19,10 +20,14 @@ UACCEL_KERNEL int32_t UACCEL_FN(uaccel_reduce_one)(const struct uaccel_reduce *p
     return result;
 }
 
-UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_reduce_requantise)(const struct uaccel_reduce *p, int32_t sum)
+UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_reduce_requantise)(const struct uaccel_reduce *p, int32_t sum,
+                                                                  enum uaccel_reduction reduction)
 {
     const int32_t highest = (1 << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
-    const int32_t scaled = uaccel_requantise(uaccel_add_wrapping(sum, p->offset), p->multiplier, p->shift);
+    const int32_t acc = uaccel_add_wrapping(sum, p->offset);
+    const int32_t scaled = reduction == UACCEL_REDUCE_SUM_FLOAT32
+                               ? uaccel_requantise_float32(acc, p->multiplier, p->shift)
+                               : uaccel_requantise(acc, p->multiplier, p->shift);
     const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
     return (UACCEL_ELEMENT)uaccel_clamp(value, -highest - 1, highest);
 }
@@ -35,8 +40,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_reduce)(const struct uaccel_reduce *p, const
             const UACCEL_ELEMENT *row = input + m * p->reduced_inner * p->inner;
             for (uaccel_index i = 0; i < p->inner; ++i) {
                 const int32_t value = UACCEL_FN(uaccel_reduce_one)(p, row + i, reduction);
-                *output++ = reduction == UACCEL_REDUCE_SUM ? UACCEL_FN(uaccel_reduce_requantise)(p, value)
-                                                           : (UACCEL_ELEMENT)value;
+                const bool whole = reduction == UACCEL_REDUCE_MAX || reduction == UACCEL_REDUCE_MIN;
+                *output++ = whole ? (UACCEL_ELEMENT)value : UACCEL_FN(uaccel_reduce_requantise)(p, value, reduction);
             }
         }
         input += p->reduced_outer * p->middle * p->reduced_inner * p->inner;
@@ -47,6 +52,12 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_sum)(const struct uaccel_reduce *p, c
                                                 UACCEL_ELEMENT *output)
 {
     UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_SUM);
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_sum_float32)(const struct uaccel_reduce *p,
+                                                        const UACCEL_ELEMENT *input, UACCEL_ELEMENT *output)
+{
+    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_SUM_FLOAT32);
 }
 
 UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_max)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,

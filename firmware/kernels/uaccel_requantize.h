@@ -3,6 +3,7 @@
 #define UACCEL_REQUANTIZE_H
 
 #include "uaccel_fixedpoint.h"
+#include "uaccel_float32.h"
 
 struct uaccel_requantize {
     uaccel_index elements;
@@ -21,20 +22,33 @@ UACCEL_KERNEL int32_t uaccel_requantize_value(const struct uaccel_requantize *p,
     return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_REQUANTIZE(from, from_type, to, to_type)                                                 \
-    UACCEL_KERNEL void uaccel_requantize_##from##_##to(const struct uaccel_requantize *p,               \
-                                                       const from_type *input, to_type *output)         \
-    {                                                                                                   \
-        for (uaccel_index i = 0; i < p->elements; ++i) {                                                \
-            output[i] = (to_type)uaccel_requantize_value(p, input[i]);                                  \
-        }                                                                                               \
+/* The same for results of up to 16 bits, rounded as single precision rounds. */
+UACCEL_KERNEL int32_t uaccel_requantize_value_float32(const struct uaccel_requantize *p, int32_t stored)
+{
+    const int32_t value = uaccel_add_wrapping(stored, -p->input_zero_point);
+    /* a factor of one leaves the values of 16 bits as they are */
+    const bool same_scale = p->multiplier == 1 << 30 && p->shift == 1;
+    const int32_t scaled = same_scale ? uaccel_clamp(value, UACCEL_FLOAT32_LOWEST, UACCEL_FLOAT32_HIGHEST)
+                                      : uaccel_requantise_float32(value, p->multiplier, p->shift);
+    return uaccel_clamp(scaled + p->output_zero_point, p->clamp_min, p->clamp_max);
+}
+
+#define UACCEL_REQUANTIZE(name, from_type, to_type, value)                                               \
+    UACCEL_KERNEL void name(const struct uaccel_requantize *p, const from_type *input, to_type *output)  \
+    {                                                                                                    \
+        for (uaccel_index i = 0; i < p->elements; ++i) {                                                 \
+            output[i] = (to_type)value(p, input[i]);                                                     \
+        }                                                                                                \
     }
 
-#define UACCEL_REQUANTIZE_FROM(from, from_type)         \
-    UACCEL_REQUANTIZE(from, from_type, s8, int8_t)      \
-    UACCEL_REQUANTIZE(from, from_type, u8, uint8_t)     \
-    UACCEL_REQUANTIZE(from, from_type, s16, int16_t)    \
-    UACCEL_REQUANTIZE(from, from_type, s32, int32_t)
+#define UACCEL_REQUANTIZE_FROM(from, type)                                                                         \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_s8, type, int8_t, uaccel_requantize_value)                        \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_u8, type, uint8_t, uaccel_requantize_value)                       \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_s16, type, int16_t, uaccel_requantize_value)                      \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_s32, type, int32_t, uaccel_requantize_value)                      \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_s8_float32, type, int8_t, uaccel_requantize_value_float32)        \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_u8_float32, type, uint8_t, uaccel_requantize_value_float32)       \
+    UACCEL_REQUANTIZE(uaccel_requantize_##from##_s16_float32, type, int16_t, uaccel_requantize_value_float32)
 
 UACCEL_REQUANTIZE_FROM(s8, int8_t)
 UACCEL_REQUANTIZE_FROM(u8, uint8_t)

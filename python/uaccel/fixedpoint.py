@@ -1,4 +1,7 @@
-"""The integer arithmetic of TFLite's reference kernels, on numpy: what tables and parameters are computed with."""
+"""The arithmetic of output stages, on numpy: what tables and parameters are computed with.
+
+Most of it is the integer arithmetic of TFLite's reference kernels.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from uaccel.errors import ModelError
 
 Int32s = NDArray[np.int32]
+
+FLOAT32_LIMITS = (-(1 << 23), (1 << 23) - 1)
+"""What ``requantize_float32`` saturates to: far beyond any type of 16 bits, and a zero point can be added."""
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
@@ -56,3 +62,10 @@ def multiply_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift:
     left = np.maximum(shifts, 0)
     shifted = (np.asarray(x, np.int64) << left).astype(np.int32)
     return rounding_divide_by_power(rounding_doubling_high_mul(shifted, multiplier), np.maximum(-shifts, 0))
+
+
+def requantize_float32(acc: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> NDArray[np.int64]:
+    """float32(acc) * float32(multiplier * 2**(shift - 31)), then half to even: rounded as single precision rounds."""
+    scale = np.ldexp(np.asarray(multiplier, np.float64), np.asarray(shift, np.int64) - 31).astype(np.float32)
+    product = np.asarray(acc, np.int64).astype(np.float32) * scale
+    return np.asarray(np.clip(np.rint(product), *FLOAT32_LIMITS), np.int64)

@@ -9,10 +9,14 @@ from uaccel.accelerator.objective import planning_for
 from uaccel.accelerator.patterns import ANY, pattern
 from uaccel.accelerator.region import OpCall, Region, Tensor
 from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
+from uaccel.ops.rounding import FLOAT32, ROUNDINGS, TFLITE
 
 __all__ = [
     "ANY",
+    "FLOAT32",
     "OBJECTIVES",
+    "ROUNDINGS",
+    "TFLITE",
     "Accelerator",
     "Constant",
     "Definition",

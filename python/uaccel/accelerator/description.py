@@ -12,6 +12,7 @@ from uaccel.accelerator.lowered import Lowered
 from uaccel.accelerator.patterns import operators_of, pattern, why_never
 from uaccel.accelerator.region import Region
 from uaccel.ops.kernel import KernelCall
+from uaccel.ops.rounding import TFLITE
 
 OBJECTIVES: Final = ("latency", "energy")
 """What an accelerator may be asked to save: time, or bytes moved."""
@@ -35,7 +36,8 @@ class Operation:
     ``check`` says in words why it cannot compute a certain match, None where it can. ``cost`` is in cycles of the
     device. ``expand`` replaces a match by what the accelerator computes of it and what the CPU does before and after
     (see :mod:`uaccel.accelerator.expansion`). ``lower`` turns what is the accelerator's into calls of its driver; an
-    operation without it is part of regions that the accelerator's ``stream`` takes whole.
+    operation without it is part of regions that the accelerator's ``stream`` takes whole. ``roundings``: those of
+    :mod:`uaccel.ops.rounding` that its output stage has; matches with another one are not even put to ``check``.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Operation:
     cost: Cost | None = None
     expand: Expand | None = None
     doc: str = ""
+    roundings: Sequence[str] = (TFLITE,)
 
     def __post_init__(self) -> None:
         if isinstance(self.pattern, str):

@@ -78,7 +78,8 @@ def _requantized(sums: Any, region: Region, weights: NDArray[Any], axis: int) ->
     attrs, (bias, multiplier, shift) = region.attrs, (operand.value for operand in region.operands[2:5])
     correction = attrs.input_zero_point * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
     folded = (bias.astype(np.int64) - correction).astype(np.int32)
-    after = RequantizeSumsAttrs(axis, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, region.output.dtype)
+    clamps, dtype = (attrs.clamp_min, attrs.clamp_max), region.output.dtype
+    after = RequantizeSumsAttrs(axis, attrs.output_zero_point, *clamps, dtype, attrs.rounding)
     return get(RequantizeSums)(sums, constant(folded), constant(multiplier), constant(shift), attrs=after)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from uaccel.accelerator.description import Accelerator, Operation
 from uaccel.errors import AcceleratorError
+from uaccel.ops.rounding import ROUNDINGS
 
 Wrong = Callable[[str], AcceleratorError]
 HOOKS: Final = ("before_partition", "on_region", "after_lowering")
@@ -88,6 +89,9 @@ def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) 
         value = getattr(operation, part)
         if value is not None and not callable(value):
             raise wrong(f"{part} of operation '{name}' is {value!r}; wanted a function, or None")
+    roundings = _list(f"roundings of operation '{name}'", operation.roundings, "roundings", wrong)
+    if not roundings or any(rounding not in ROUNDINGS for rounding in roundings):
+        raise wrong(f"roundings of operation '{name}' is {roundings!r}; wanted some of {', '.join(ROUNDINGS)}")
     if operation.lower is None and accelerator.stream is None:
         raise wrong(f"operation '{name}' has no 'lower', and the accelerator no 'stream' that would take it")
 

@@ -11,6 +11,7 @@ from uaccel.model import Shape, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable
+from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
 BATCH_AXES = 3  # that the kernel's loops have
@@ -27,6 +28,7 @@ class BatchMatmulAttrs(Attributes):
     output_zero_point: int
     multiplier: int
     shift: int
+    rounding: str = TFLITE
 
 
 def matrix(shape: Shape, transposed: bool) -> tuple[int, int]:
@@ -56,6 +58,7 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: BatchMatmulAttrs) -> TensorInfo:
         lhs, rhs = inputs
+        check_rounding(attrs, self.name)
         fits = all(2 <= len(side.shape) <= 2 + BATCH_AXES for side in inputs)
         require(fits, f"batch_matmul: {lhs} and {rhs} have ranks other than 2 to {2 + BATCH_AXES}")
         rows, depth = matrix(lhs.shape, attrs.adj_x)
@@ -67,9 +70,7 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
         lhs, rhs = inputs
         infos = [exact.info(side) for side in inputs]
         output = self.infer(infos, attrs)
-        wide = output.dtype == "int16"
-        acc_dtype = "int64" if wide else "int32"
-        requantize = exact.requantize_wide if wide else exact.requantize
+        acc_dtype = "int64" if output.dtype == "int16" else "int32"
         k = te.reduce_axis((0, matrix(infos[0].shape, attrs.adj_x)[1]), name="k")
 
         def value(side: Any, info: TensorInfo, batch: Sequence[Any], place: tuple[Any, Any], zero: int) -> Any:
@@ -88,7 +89,7 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
         multiplier, shift = exact.const(attrs.multiplier, "int32"), exact.const(attrs.shift, "int32")
 
         def finished(*index: Any) -> Any:
-            scaled = requantize(acc(*index), multiplier, shift)
+            scaled = exact.requantize_as(attrs.rounding, acc(*index), multiplier, shift)
             return exact.finish(scaled, attrs.output_zero_point, low, high, output.dtype)
 
         return te.compute(output.shape, finished, name="product")
@@ -114,7 +115,8 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
             "multiplier": attrs.multiplier,
             "shift": attrs.shift,
         }
-        function, header = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}", "uaccel_batch_matmul.h"
+        function = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}"
+        header = "uaccel_batch_matmul.h"
         return [portable(function, header, parameters, _arguments(site), struct="uaccel_batch_matmul")]
 
     def macs(self, site: Site[BatchMatmulAttrs]) -> int:

@@ -12,6 +12,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable
+from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
 
 HEADER = "uaccel_conv2d.h"
@@ -29,10 +30,12 @@ class Conv2dAttrs(Attributes):
     output_zero_point: int
     clamp_min: int
     clamp_max: int
+    rounding: str = TFLITE
 
 
 def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
     """The output of a windowed operator with ``channels`` output channels."""
+    check_rounding(attrs, what)
     top, left, bottom, right = attrs.padding
     height = window_count(data.shape[1], kernel[0], attrs.strides[0], attrs.dilation[0], top, bottom)
     width = window_count(data.shape[2], kernel[1], attrs.strides[1], attrs.dilation[1], left, right)
@@ -65,6 +68,8 @@ class Clamped(Protocol):
     def clamp_min(self) -> int: ...
     @property
     def clamp_max(self) -> int: ...
+    @property
+    def rounding(self) -> str: ...
 
 
 def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clamped, dtype: str) -> Any:
@@ -72,11 +77,10 @@ def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clampe
 
     The bias' type is the accumulator's: 16-bit activations come with 64-bit biases and then round once.
     """
-    requantize = exact.requantize_wide if str(bias.dtype) == "int64" else exact.requantize
 
     def element(*index: Any) -> Any:
         c = index[-1]
-        scaled = requantize(acc(*index) + bias(c), multiplier(c), shift(c))
+        scaled = exact.requantize_as(attrs.rounding, acc(*index) + bias(c), multiplier(c), shift(c))
         return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
 
     return te.compute(acc.shape, element, name="requantized")
@@ -140,10 +144,10 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
 
 
 def accumulator_suffix(site: Site[Any]) -> str:
-    """s8, s16 (64-bit accumulator) or s16_acc32: how the kernels' names tell the arithmetic."""
+    """s8, s16 (64-bit accumulator) or s16_acc32, and _float32: how the kernels' names tell the arithmetic."""
     suffix = dtype_suffix(site.output.dtype)
     narrow = site.operands[2].info.dtype == "int32"
-    return f"{suffix}_acc32" if suffix == "s16" and narrow else suffix
+    return (f"{suffix}_acc32" if suffix == "s16" and narrow else suffix) + kernel_suffix(site.attrs)
 
 
 def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple[Constant, ...]:

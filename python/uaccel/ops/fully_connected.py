@@ -11,6 +11,7 @@ from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, folded_constants, output_stage, scale_step
 from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable
+from uaccel.ops.rounding import TFLITE, check_rounding
 from uaccel.tvm_api import te
 
 
@@ -20,6 +21,7 @@ class FullyConnectedAttrs(Attributes):
     output_zero_point: int
     clamp_min: int
     clamp_max: int
+    rounding: str = TFLITE
 
 
 @register
@@ -32,6 +34,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
+        check_rounding(attrs, self.name)
         require(len(data.shape) == 2 and len(weights.shape) == 2, "fully_connected: input and weights have rank 2")
         require(data.shape[1] == weights.shape[1], f"fully_connected: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], weights.shape[0]), data.dtype)

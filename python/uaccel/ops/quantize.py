@@ -9,7 +9,9 @@ from typing import Any
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.exact import half_even, real
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
 
 DTYPES = ("int8", "uint8", "int16")
@@ -23,17 +25,22 @@ class QuantizeAttrs(Attributes):
     scale: float
     zero_point: int
     output_dtype: str
+    rounding: str = TFLITE
 
 
 @register
 class Quantize(IntegerOperator[QuantizeAttrs]):
-    """round(x / scale) + zero_point with halves away from zero, clamped; a NaN becomes the lowest value."""
+    """round(x / scale) + zero_point, clamped; a NaN becomes the lowest value.
+
+    Halves go away from zero as in TFLite, or to even with float32 rounding.
+    """
 
     name = "quantize"
     attributes = QuantizeAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
+        check_rounding(attrs, self.name)
         require(inputs[0].dtype == "float32", f"quantize: input is {inputs[0].dtype}, wanted float32")
         require(attrs.output_dtype in DTYPES, f"quantize: output is {attrs.output_dtype}")
         return TensorInfo(inputs[0].shape, attrs.output_dtype)
@@ -41,21 +48,18 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
     def meaning(self, inputs: Sequence[Any], attrs: QuantizeAttrs) -> Any:
         (data,) = inputs
         low, high = exact.limits(attrs.output_dtype)
-        lowest, highest = (_real(limit - attrs.zero_point) for limit in (low, high))
+        lowest, highest = (real(limit - attrs.zero_point) for limit in (low, high))
 
         def clamped(*index: Any) -> Any:
-            quotient = data(*index) / _real(attrs.scale)
+            quotient = data(*index) / real(attrs.scale)
             return tirx.Select(quotient > lowest, tirx.Select(quotient < highest, quotient, highest), lowest)
 
         steps = te.compute(data.shape, clamped, name="steps")
 
         def element(*index: Any) -> Any:
-            whole = exact.i32(steps(*index))
-            rest = steps(*index) - whole.astype("float32")
-            up, down = (
-                tirx.Select(condition, _one(), _zero()) for condition in (rest >= _real(0.5), rest <= _real(-0.5))
-            )
-            return (whole + up - down + exact.const(attrs.zero_point, "int32")).astype(attrs.output_dtype)
+            rounded = half_even if attrs.rounding == FLOAT32 else _half_away
+            value = rounded(steps(*index)) + exact.const(attrs.zero_point, "int32")
+            return value.astype(attrs.output_dtype)
 
         return te.compute(data.shape, element, name="quantize")
 
@@ -68,7 +72,7 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
             "clamp_min": low,
             "clamp_max": high,
         }
-        function = f"uaccel_quantize_{dtype_suffix(site.output.dtype)}"
+        function = f"uaccel_quantize_{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}"
         return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_quantize")]
 
 
@@ -97,7 +101,7 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
 
         def element(*index: Any) -> Any:
             value = exact.i32(data(*index)) - exact.const(attrs.zero_point, "int32")
-            return value.astype("float32") * _real(attrs.scale)
+            return value.astype("float32") * real(attrs.scale)
 
         return te.compute(data.shape, element, name="dequantize")
 
@@ -111,8 +115,12 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
         return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_dequantize")]
 
 
-def _real(value: float) -> Any:
-    return tirx.const(value, "float32")
+def _half_away(steps: Any) -> Any:
+    """A float32 as an int32."""
+    whole = exact.i32(steps)
+    rest = steps - whole.astype("float32")
+    up, down = (tirx.Select(condition, _one(), _zero()) for condition in (rest >= real(0.5), rest <= real(-0.5)))
+    return whole + up - down
 
 
 def _one() -> Any:

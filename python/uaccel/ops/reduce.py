@@ -11,6 +11,7 @@ from uaccel.model import Shape, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
 HEADER = "uaccel_reduce.h"
@@ -32,6 +33,7 @@ class ReduceSumAttrs(ReduceAttrs):
     output_zero_point: int
     multiplier: int
     shift: int
+    rounding: str = TFLITE
 
 
 def infer_reduced(data: TensorInfo, attrs: ReduceAttrs, what: str) -> TensorInfo:
@@ -102,6 +104,7 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         return attrs.multiplier, attrs.shift
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ReduceSumAttrs) -> TensorInfo:
+        check_rounding(attrs, self.name)
         return infer_reduced(inputs[0], attrs, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: ReduceSumAttrs) -> Any:
@@ -110,10 +113,11 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         count = reduced_elements(info.shape, attrs.axes)
         sums = _reduce(data, attrs, self.name, te.sum, exact.i64)
         low, high = exact.limits(info.dtype)
+        factor = [exact.const(number, "int32") for number in self.factor(attrs, count)]
 
         def output(*index: Any) -> Any:
             centred = sums(*index) - exact.const(attrs.input_zero_point * count)
-            scaled = exact.requantize_const(exact.i32(centred), *self.factor(attrs, count))
+            scaled = exact.requantize_as(attrs.rounding, exact.i32(centred), *factor)
             return exact.finish(scaled, attrs.output_zero_point, low, high, info.dtype)
 
         return te.compute(sums.shape, output, name=self.name)
@@ -128,7 +132,7 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
             "shift": shift,
             "output_zero_point": attrs.output_zero_point,
         }
-        return [_kernel("uaccel_reduce_sum", site, parameters)]
+        return [_kernel(f"uaccel_reduce_sum{kernel_suffix(attrs)}", site, parameters)]
 
 
 @register
@@ -145,7 +149,12 @@ class ReduceMean(_RequantisedSum):
     name = "mean"
 
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
-        """The quotient keeps as many bits as the reference keeps, and is cut off, not rounded."""
+        """TFLite's quotient keeps as many bits as the reference keeps, and is cut off, not rounded.
+
+        With float32 rounding the attributes hold the whole factor, division and all, as a float32 can hold it.
+        """
+        if attrs.rounding == FLOAT32:
+            return attrs.multiplier, attrs.shift
         bits = min(count.bit_length() - 1, 32, 31 + attrs.shift)
         return (attrs.multiplier << bits) // count, attrs.shift - bits
 

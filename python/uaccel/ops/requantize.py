@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
+from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix, requantized
 from uaccel.tvm_api import te
 
 DTYPES = ("int8", "uint8", "int16", "int32")
@@ -30,27 +30,35 @@ class RequantizeAttrs(Attributes):
     clamp_min: int
     clamp_max: int
     output_dtype: str
+    rounding: str = TFLITE
 
 
 @register
 class Requantize(IntegerOperator[RequantizeAttrs]):
-    """clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift)."""
+    """clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift).
+
+    With float32 rounding results have at most 16 bits.
+    """
 
     name = "requantize"
     attributes = RequantizeAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
+        check_rounding(attrs, self.name)
         require(inputs[0].dtype in DTYPES, f"requantize: input is {inputs[0].dtype}")
         require(attrs.output_dtype in DTYPES, f"requantize: output is {attrs.output_dtype}")
+        narrow = attrs.rounding == TFLITE or attrs.output_dtype != "int32"
+        require(narrow, f"requantize: output is {attrs.output_dtype}, too wide for the rounding {attrs.rounding}")
         return TensorInfo(inputs[0].shape, attrs.output_dtype)
 
     def meaning(self, inputs: Sequence[Any], attrs: RequantizeAttrs) -> Any:
         (data,) = inputs
+        factor = [exact.const(number, "int32") for number in (attrs.multiplier, attrs.shift)]
 
         def element(*index: Any) -> Any:
             value = exact.i32(data(*index)) - exact.const(attrs.input_zero_point, "int32")
-            scaled = exact.i32(exact.requantize_const(value, attrs.multiplier, attrs.shift))
+            scaled = exact.i32(exact.requantize_as(attrs.rounding, value, *factor))
             return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
 
         return te.compute(data.shape, element, name="requantize")
@@ -58,8 +66,9 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
     def kernels(self, site: Site[RequantizeAttrs]) -> Sequence[Kernel]:
         attrs, data, output = site.attrs, site.operands[0].info, site.output
         parameters = {"elements": output.elements} | asdict(attrs)
-        del parameters["output_dtype"]
-        function = f"uaccel_requantize_{dtype_suffix(data.dtype)}_{dtype_suffix(output.dtype)}"
+        del parameters["output_dtype"], parameters["rounding"]
+        types = f"{dtype_suffix(data.dtype)}_{dtype_suffix(output.dtype)}"
+        function = f"uaccel_requantize_{types}{kernel_suffix(attrs)}"
         inplace = (0,) if data.itemsize == output.itemsize else ()
         arithmetic = portable(
             function,
@@ -77,5 +86,5 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
 
 def _table(dtype: str, attrs: RequantizeAttrs) -> NDArray[Any]:
     value = stored_values(dtype) - attrs.input_zero_point
-    scaled = multiply_by_quantized_multiplier(value, attrs.multiplier, attrs.shift) + attrs.output_zero_point
+    scaled = requantized(value, attrs.multiplier, attrs.shift, attrs.rounding) + attrs.output_zero_point
     return np.clip(scaled, attrs.clamp_min, attrs.clamp_max).astype(attrs.output_dtype)

@@ -13,6 +13,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
 
@@ -25,6 +26,7 @@ class RequantizeSumsAttrs(Attributes):
     clamp_min: int
     clamp_max: int
     output_dtype: str
+    rounding: str = TFLITE
 
 
 @register
@@ -37,6 +39,7 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeSumsAttrs) -> TensorInfo:
         sums, rank = inputs[0], len(inputs[0].shape)
+        check_rounding(attrs, self.name)
         require(sums.dtype == "int32" and rank >= 2, f"requantize_sums: {sums}, wanted int32 of rank 2 or more")
         require(0 <= attrs.axis < rank, f"requantize_sums: axis {attrs.axis} of {sums}")
         wanted = TensorInfo((sums.shape[attrs.axis],), "int32")
@@ -50,8 +53,8 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
 
         def element(*index: Any) -> Any:
             c = index[attrs.axis]
-            total = exact.wrap32(exact.i64(sums(*index)) + exact.i64(bias(c)))
-            scaled = exact.requantize(total, multiplier(c), shift(c))
+            total = exact.i32(exact.wrap32(exact.i64(sums(*index)) + exact.i64(bias(c))))
+            scaled = exact.requantize_as(attrs.rounding, total, multiplier(c), shift(c))
             return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
 
         return te.compute(sums.shape, element, name="requantize_sums")
@@ -78,4 +81,5 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
             Output(0),
         )
         name, header = "uaccel_requantize_sums", "uaccel_requantize_sums.h"
-        return [portable(f"{name}_s8", header, parameters, arguments, struct=name, inplace=(0,))]
+        function = f"{name}_s8{kernel_suffix(attrs)}"
+        return [portable(function, header, parameters, arguments, struct=name, inplace=(0,))]

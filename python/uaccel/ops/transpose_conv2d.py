@@ -11,6 +11,7 @@ from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, output_stage, scale_step
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable
+from uaccel.ops.rounding import TFLITE, check_rounding
 from uaccel.tvm_api import te, tirx
 
 
@@ -25,6 +26,7 @@ class TransposeConv2dAttrs(Attributes):
     output_zero_point: int
     clamp_min: int
     clamp_max: int
+    rounding: str = TFLITE
 
 
 @register
@@ -37,6 +39,7 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
+        check_rounding(attrs, self.name)
         require(len(data.shape) == 4 and len(weights.shape) == 4, f"{self.name}: input and weights have rank 4")
         require(data.shape[3] == weights.shape[3], f"{self.name}: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)

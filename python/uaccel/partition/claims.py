@@ -12,6 +12,7 @@ from uaccel.accelerator.region import Region, region_of
 from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
 from uaccel.ops.base import short_name
+from uaccel.ops.rounding import FLOAT32, TFLITE, rounding_of
 from uaccel.partition.graph import RESULT, Graph
 from uaccel.tvm_api import is_tuple_type, matched
 
@@ -88,10 +89,22 @@ def _ask(
     if any(is_tuple_type(var) for var in (*inputs, *outputs)):
         return Rejection(accelerator.name, operation.name, "a tuple of tensors goes in or out of it as a whole")
     region = region_of([graph.bindings[i] for i in sorted(members)], inputs, outputs, graph.names)
-    reason = _checked(accelerator, operation, region)
+    reason = _other_rounding(operation, region) or _checked(accelerator, operation, region)
     if reason is not None:
         return Rejection(accelerator.name, operation.name, reason)
     return Claim(accelerator, operation, index, members, region, _cost(accelerator, operation, region))
+
+
+def _other_rounding(operation: Operation, region: Region) -> str | None:
+    """What the accelerator need not know of: models that round in another way than its output stage."""
+    wanted = [rounding_of(call.attrs) for call in region.calls]
+    return next((_MEANT[rounding] for rounding in wanted if rounding not in operation.roundings), None)
+
+
+_MEANT = {
+    FLOAT32: "it rounds once, half to even, in single precision; the output stage rounds as TFLite does",
+    TFLITE: "it rounds as TFLite does; the output stage rounds once, half to even",
+}
 
 
 def _checked(accelerator: Accelerator, operation: Operation, region: Region) -> str | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.base import constant, info_of, operator_of
+from uaccel.ops.rounding import requantized
 from uaccel.simplify.channels import POOLS, RESHAPE, Integers, Linked, Mask, Steps, Weighted, channels_of
 from uaccel.simplify.fold_constants import evaluate
 from uaccel.tvm_api import is_var, relax
@@ -60,7 +60,7 @@ def _of_weighted(step: Weighted, known: Mapping[Any, Known]) -> Known:
     total = step.bias.astype(np.int64) + (sums.sum(axis=-1) if step.mixes else sums)
     limits = np.iinfo(np.int32)
     mask &= (total >= limits.min) & (total <= limits.max)
-    number = multiply_by_quantized_multiplier(np.where(mask, total, 0), step.multiplier, step.shift)
+    number = requantized(np.where(mask, total, 0), step.multiplier, step.shift, step.attrs.rounding)
     finished = number + step.attrs.output_zero_point
     return Known(mask, np.clip(finished, step.attrs.clamp_min, step.attrs.clamp_max))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from uaccel.ops.base import IntegerOperator, Site
@@ -70,8 +70,13 @@ def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
 
 
 def site_words(operator: IntegerOperator[Any], site: Site[Any]) -> str:
-    """What an operator's call costs depends on: attributes and types, and which operands are constants."""
-    attributes = ", ".join(f"{name}={_word(value)}" for name, value in asdict(site.attrs).items())
+    """What an operator's call costs depends on: attributes and types, and which operands are constants.
+
+    What an attribute is by default goes without saying: records stay good when operators get more attributes.
+    """
+    values = asdict(site.attrs)
+    usual = {attribute.name: attribute.default for attribute in fields(site.attrs)}
+    attributes = ", ".join(f"{name}={_word(value)}" for name, value in values.items() if value != usual[name])
     operands = ", ".join(f"{'const ' * (o.constant is not None)}{o.info}" for o in site.operands)
     return f"{operator.name}({attributes}): {operands}"
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from uaccel.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import folded_constants
+from uaccel.ops.rounding import TFLITE
 
 LARGEST_SHIFT: Final = 22
 """The zero point, times 2^shift, stays within 30 bits."""
@@ -62,6 +63,8 @@ class OutputStage:
 
 def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
     """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+    if site.attrs.rounding != TFLITE:
+        return None
     if site.output.dtype != "int8" or weights.dtype != np.int8:
         return None
     attrs = site.attrs
