@@ -1,4 +1,4 @@
-"""The rounding of TFLite's reference kernels as TE expressions, for the operators' exact meanings.
+"""Rounding as TE expressions, for the operators' exact meanings: that of TFLite's reference kernels, and half to even.
 
 64-bit intermediates keep every step free of overflow; where the reference wraps to 32 bits, so does the cast here.
 """
@@ -78,6 +78,14 @@ def requantize_wide(acc: Any, multiplier: Any, shift: Any) -> Any:
     reduced = tirx.Select(wide < const(0x7FFF0000), (wide + const(1 << 15)) >> const(16), const(0x7FFF))
     total = const(15) - i64(shift)
     return (acc * reduced + (const(1) << (total - const(1)))) >> total
+
+
+def round_half_even(value: Any, shift: int, tolerance: int) -> Any:
+    """int64 value / 2**shift, rounded once; within ``tolerance`` of the middle the even neighbour is taken."""
+    biased = value + const((1 << (shift - 1)) + tolerance)
+    above = biased >> const(shift)
+    tie = (biased & const((1 << shift) - 1)) <= const(2 * tolerance)
+    return above - tirx.Select(tie, above & const(1), const(0))
 
 
 def finish(value: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
