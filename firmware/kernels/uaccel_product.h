@@ -1,0 +1,39 @@
+/* Multiplication of quantised tensors, the real result rounded once, portable C. */
+#ifndef UACCEL_PRODUCT_H
+#define UACCEL_PRODUCT_H
+
+#include "uaccel_half_even.h"
+
+struct uaccel_product {
+    uaccel_index extents[6], strides1[6], strides2[6];
+    int32_t zero_point1, zero_point2;
+    int32_t multiplier, shift;
+    int64_t tolerance;
+    int32_t output_zero_point;
+    int32_t clamp_min, clamp_max;
+};
+
+UACCEL_KERNEL int32_t uaccel_product_first(const struct uaccel_product *p, int32_t value)
+{
+    return value - p->zero_point1;
+}
+
+UACCEL_KERNEL int32_t uaccel_product_second(const struct uaccel_product *p, int32_t value)
+{
+    return value - p->zero_point2;
+}
+
+/* The product of int16 elements takes 33 bits, and 63 with the multiplier, which has 30. */
+UACCEL_KERNEL int32_t uaccel_product_combine(const struct uaccel_product *p, int32_t x, int32_t y)
+{
+    const int64_t product = (int64_t)x * y * p->multiplier;
+    return uaccel_finish_half_even(product, p->shift, p->tolerance, p->output_zero_point, p->clamp_min, p->clamp_max);
+}
+
+#define UACCEL_BINARY uaccel_product
+#define UACCEL_FIRST uaccel_product_first
+#define UACCEL_SECOND uaccel_product_second
+#define UACCEL_COMBINE uaccel_product_combine
+#include "uaccel_binary.h"
+
+#endif

@@ -1,0 +1,101 @@
+"""Tables of functions hold what ONNX Runtime computes between DequantizeLinear and QuantizeLinear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.hostlib import Array
+from support.rounded_once import Case, Quantised, check_onnx
+from uaccel.model import Quantisation
+from uaccel.ops import table_float32
+from uaccel.ops.table_float32 import FUNCTIONS, Function, leaky_relu
+from uaccel.ops.table_float32 import table_float32 as table_of
+
+
+@dataclass(frozen=True)
+class Row:
+    onnx: str
+    function: Function
+    attributes: dict[str, Any] = field(default_factory=dict)
+    output: tuple[float, int] = (0.03, -20)
+    arrays: tuple[Array, ...] = ()
+
+
+ROWS = {
+    **{
+        name.lower(): Row(name, FUNCTIONS[name.lower()])
+        for name in (
+            "Abs",
+            "Ceil",
+            "Cos",
+            "Erf",
+            "Exp",
+            "Floor",
+            "Gelu",
+            "Identity",
+            "Log",
+            "Mish",
+            "Reciprocal",
+            "Relu",
+        )
+    },
+    **{
+        name.lower(): Row(name, FUNCTIONS[name.lower()], output=(1 / 128, 0))
+        for name in ("Round", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh")
+    },
+    "gelu_tanh": Row("Gelu", FUNCTIONS["gelu_tanh"], {"approximate": "tanh"}),
+    "hard_swish": Row("HardSwish", FUNCTIONS["hard_swish"]),
+    "negative": Row("Neg", FUNCTIONS["negative"]),
+    "leaky_relu": Row("LeakyRelu", leaky_relu(0.01), {"alpha": 0.01}),
+    "elu": Row("Elu", table_float32.elu(0.7), {"alpha": 0.7}),
+    "selu": Row("Selu", table_float32.selu()),
+    "hard_sigmoid": Row("HardSigmoid", table_float32.hard_sigmoid(1 / 6), {"alpha": 1 / 6}, (1 / 256, -128)),
+    "clip": Row("Clip", table_float32.clip(-1, 6), arrays=(np.array(-1, np.float32), np.array(6, np.float32))),
+    "coarser": Row("Identity", FUNCTIONS["identity"], output=(0.1, 3)),
+    "saturates": Row("Identity", FUNCTIONS["identity"], output=(1e-6, 3)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_as_onnx_runtime(name: str) -> None:
+    row, stored = ROWS[name], np.arange(-128, 128, dtype=np.int8)
+    for scale, point in ((0.05, -3), (0.011, -128), (0.25, 100)):
+        given, wanted = Quantised((256,), scale, point), Quantised((256,), *row.output)
+        table = table_of(row.function, given.quantisation, wanted.quantisation)
+        got = table[stored.view(np.uint8)]
+
+        def real(centred: Array, given: Quantised = given, wanted: Quantised = wanted) -> Array:
+            values = row.function(centred.astype(np.float32) * np.float32(given.scale)).astype(np.float64)
+            steps = np.nan_to_num(values / np.float64(np.float32(wanted.scale)))
+            return np.array([Fraction(step) for step in steps.tolist()])
+
+        with np.errstate(all="ignore"):
+            case = Case((given,), wanted, lambda x: x, real, row.onnx, row.attributes, row.arrays)
+            check_onnx(case, [stored], got, f"{name}, scale {scale}")
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_functions_keep_float32(name: str) -> None:
+    with np.errstate(all="ignore"):
+        values = FUNCTIONS[name](np.linspace(-3, 3, 7, dtype=np.float32))
+    assert (str(values.dtype), values.shape) == ("float32", (7,))
+
+
+def test_unsigned_bytes() -> None:
+    given, wanted = Quantisation((0.5,), (128,)), Quantisation((0.25,), (10,))
+    table = table_of(FUNCTIONS["identity"], given, wanted, input_dtype="uint8", output_dtype="uint8")
+    assert table.dtype == np.uint8
+    assert table[[0, 127, 128, 129, 255]].tolist() == [0, 8, 10, 12, 255]
+
+
+def test_ties_go_to_the_even_step_and_no_number_to_the_lowest() -> None:
+    given, wanted = Quantisation((1.0,), (0,)), Quantisation((2.0,), (1,))
+    table = table_of(FUNCTIONS["identity"], given, wanted)
+    assert table[[1, 3, 5]].tolist() == [1, 3, 3]
+    roots = table_of(FUNCTIONS["sqrt"], given, wanted)
+    assert roots[[0, 4, 16, 128, 255]].tolist() == [1, 2, 3, -128, -128]
