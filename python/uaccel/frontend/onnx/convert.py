@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import InternalError, ModelError
 from uaccel.frontend.onnx.graph import Array, Graph, Node
+from uaccel.frontend.onnx.package import onnx_package
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops.base import constant, info_of
 
@@ -64,7 +65,7 @@ class Context:
         if name in self.constants:
             value = self.constants[name]
             return TensorInfo(value.shape, str(value.dtype))
-        return info_of(self.expr(name))
+        return static_info(self.expr(name), name)
 
     def known(self, name: str) -> Array | None:
         """The tensor's value, None where it is computed or given at run time."""
@@ -78,9 +79,29 @@ class Context:
             raise ModelError(f'{role} "{name}" is computed at run time; only constant {role} can be compiled')
         return value
 
+    def compute(self, op: str, inputs: Sequence[Expr | None], **attributes: Any) -> list[Expr]:
+        """What another operator gives for these inputs: the converter that a node of it would have."""
+        names = []
+        for expr in inputs:
+            names.append(f"(inner {len(self.exprs)})" if expr is not None else "")
+            if expr is not None:
+                self.exprs[names[-1]] = self.normal(expr)
+        proto = onnx_package().helper.make_node(op, names, ["(result)"], **attributes)
+        return expressions(self, Node(-1, op, "", "", tuple(names), ("(result)",), attributes, proto))
+
     def normal(self, expr: Expr) -> Expr:
         """The expression with its type worked out."""
         return self.block.builder.normalize(expr)
+
+
+def static_info(expr: Expr, name: str) -> TensorInfo:
+    """The type of an expression, which must not depend on data."""
+    try:
+        return info_of(expr)
+    except (InternalError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(
+            f'the shape of "{name}" depends on data ({expr.ty}), and firmware needs every shape fixed'
+        ) from error
 
 
 CONVERTERS: dict[tuple[str, str], Converter] = {}
@@ -96,6 +117,15 @@ def converts(*names: str, domain: str = "") -> Callable[[Converter], Converter]:
         return function
 
     return add
+
+
+def expressions(context: Context, node: Node) -> list[Expr]:
+    """The outputs of a node: by a converter of ours, or else by TVM's, or by ONNX's definition of the operator."""
+    from uaccel.frontend.onnx import fallback  # which needs this module
+
+    converter = CONVERTERS.get((node.domain, node.op), fallback.convert)
+    result = converter(context, node)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 def need(condition: bool, problem: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, Expr, need
+from uaccel.frontend.onnx.convert import Context, Expr, need, static_info
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
+from uaccel.model import TensorInfo
 from uaccel.tvm_api import TvmConversionError, convert_onnx_node, knows_onnx_operator
 
 ADVICE = "rewrite the layer with supported operators"
 DATA_DEPENDENT = ("NonMaxSuppression", "NonZero", "Unique", "Compress", "AllClassNMS")
 """The shapes of their results depend on data."""
+DEFINED = ("Attention", "AffineGrid")
+"""TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
 
 
 def convert(context: Context, node: Node) -> list[Expr]:
@@ -20,12 +23,40 @@ def convert(context: Context, node: Node) -> list[Expr]:
         "cut the model before it and compute it in the application",
     )
     need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
-    need(knows_onnx_operator(node.op), f"there is no converter for this operator; {ADVICE}")
+    reason = f"there is no converter for this operator; {ADVICE}"
+    if knows_onnx_operator(node.op) and node.op not in DEFINED:
+        try:
+            return _by_tvm(context, node)
+        except TvmConversionError as error:
+            reason = f"{error}; {ADVICE}"
+    from uaccel.frontend.onnx.functions import expand  # which needs this module
+
+    outputs = expand(context, node)
+    if outputs is None:
+        raise ModelError(reason)
+    return outputs
+
+
+def _by_tvm(context: Context, node: Node) -> list[Expr]:
     inputs = [context.optional(name) for name in node.inputs]
     opset = context.graph.opset if not node.domain else 1
+    outputs = convert_onnx_node(
+        context.block.builder, node.op, inputs, node.proto.attribute, opset, len(node.outputs), node.layer_name
+    )
+    if len(outputs) < len(node.outputs):
+        raise TvmConversionError(f"TVM's converter gives {len(outputs)} of {len(node.outputs)} outputs")
+    for name, expr in zip(node.outputs, outputs, strict=False):
+        declared = context.graph.inferred.get(name)
+        if declared is not None:
+            _check(name, declared, expr)
+    return outputs
+
+
+def _check(name: str, declared: TensorInfo, expr: Expr) -> None:
+    """Against ONNX's own shape inference."""
     try:
-        return convert_onnx_node(
-            context.block.builder, node.op, inputs, node.proto.attribute, opset, len(node.outputs), node.layer_name
-        )
-    except TvmConversionError as error:
-        raise ModelError(f"{error}; {ADVICE}") from error
+        computed = static_info(expr, name)
+    except ModelError as error:
+        raise TvmConversionError(f"by TVM's converter {error}") from error
+    if computed != declared:
+        raise TvmConversionError(f"TVM's converter gives {computed}, and ONNX's rules {declared}")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from uaccel.errors import InternalError, ModelError
-from uaccel.frontend.onnx import fallback, quantise
-from uaccel.frontend.onnx.convert import CONVERTERS, Context, Expr, need
+from uaccel.errors import ModelError
+from uaccel.frontend.onnx import functions, integer, qlinear, quantise
+from uaccel.frontend.onnx.convert import Context, Expr, expressions, need, static_info
 from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
 from uaccel.frontend.onnx.reader import read
@@ -24,10 +24,9 @@ from uaccel.model import (
     c_identifier,
     unique_names,
 )
-from uaccel.ops.base import info_of
 from uaccel.tvm_api import ModuleBuilder, is_constant, is_var, main_bindings, relax
 
-CONVERTER_MODULES = (quantise,)
+CONVERTER_MODULES = (functions, integer, qlinear, quantise)
 SAME_VALUES = (
     "DepthToSpace",
     "Expand",
@@ -124,7 +123,8 @@ def _node(node: Node, context: Context, state: _State) -> None:
         if values is not None:
             context.constants |= dict(zip([name for name in node.outputs if name], values, strict=True))
             return
-        exprs = _expressions(context, node)
+        exprs = expressions(context, node)
+        _keep_quantisation(context, node)
         wanted = [(name, expr) for name, expr in zip(node.outputs, exprs, strict=False) if name]
         need(len(exprs) >= len(node.outputs), f"it has {len(node.outputs)} outputs, wanted {len(exprs)}")
         for number, (name, expr) in enumerate(wanted):
@@ -132,13 +132,6 @@ def _node(node: Node, context: Context, state: _State) -> None:
             _bind(node, name, expr, variable, context, state)
     except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
         _note_problem(node, str(error), context, state)
-
-
-def _expressions(context: Context, node: Node) -> list[Expr]:
-    entry = CONVERTERS.get((node.domain, node.op))
-    result = entry(context, node) if entry is not None else fallback.convert(context, node)
-    _keep_quantisation(context, node)
-    return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 def _keep_quantisation(context: Context, node: Node) -> None:
@@ -150,6 +143,7 @@ def _keep_quantisation(context: Context, node: Node) -> None:
 def _bind(node: Node, name: str, expr: Expr, variable: str, context: Context, state: _State) -> None:
     """Give an output its variable; what is a variable or a constant already needs none."""
     if is_constant(expr):
+        _checked(context, name, expr)
         context.constants[name] = expr.value.numpy()
         return
     if is_var(expr) and expr in context.exprs.values():
@@ -164,12 +158,7 @@ def _bind(node: Node, name: str, expr: Expr, variable: str, context: Context, st
 
 def _checked(context: Context, name: str, var: Any) -> TensorInfo:
     """What is computed must be static, and be what ONNX's rules say."""
-    try:
-        info = info_of(var)
-    except (InternalError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(
-            f'the shape of "{name}" depends on data ({var.ty}), and firmware needs every shape fixed'
-        ) from error
+    info = static_info(var, name)
     need(info.dtype in DTYPES, f'"{name}" has type {info.dtype}, which cannot be compiled')
     need(info.elements > 0, f'"{name}" ({info}) holds no elements; nothing to compute')
     need(info.size < LARGEST_TENSOR, f'"{name}" ({info}) has {info.size} bytes, more than 2 GiB')

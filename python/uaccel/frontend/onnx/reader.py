@@ -26,7 +26,7 @@ def read(path: Path, input_shapes: InputShapes) -> tuple[Graph, LoadedFile]:
     values = [value for value in graph.input if value.name not in constants]
     inputs = _inputs(onnx, values, input_shapes, path)
     _fix_inputs(onnx, values, inputs)
-    nodes = tuple(_node(onnx, index, node) for index, node in enumerate(graph.node))
+    nodes = tuple(node_of(onnx, index, node) for index, node in enumerate(graph.node))
     outputs = tuple(value.name for value in graph.output)
     inferred = _inferred(onnx, file.model, bool(input_shapes))
     return Graph(nodes, constants, inputs, outputs, inferred, file.opset), file
@@ -121,7 +121,8 @@ def _fix_inputs(onnx: Any, values: list[Any], inputs: tuple[TensorSpec, ...]) ->
         value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, kind, list(spec.info.shape)))
 
 
-def _node(onnx: Any, index: int, proto: Any) -> Node:
+def node_of(onnx: Any, index: int, proto: Any) -> Node:
+    """A node as plain data."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     attributes = {attribute.name: _attribute(onnx, attribute) for attribute in proto.attribute}
     return Node(index, proto.op_type, domain, proto.name, tuple(proto.input), tuple(proto.output), attributes, proto)
