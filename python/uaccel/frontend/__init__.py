@@ -7,7 +7,7 @@ from pathlib import Path
 from uaccel.errors import ModelError
 from uaccel.model import ImportedModel
 
-FORMATS = (".tflite",)
+FORMATS = (".tflite", ".pt2")
 
 
 def import_model(path: Path) -> ImportedModel:
@@ -18,6 +18,10 @@ def import_model(path: Path) -> ImportedModel:
         raise ModelError(f"{path} is a directory, wanted a model file ({', '.join(FORMATS)})")
     if path.suffix.lower() not in FORMATS:
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {', '.join(FORMATS)}")
+    if path.suffix.lower() == ".pt2":
+        from uaccel.frontend.torch.importer import import_torch
+
+        return import_torch(path)
     from uaccel.frontend.tflite.importer import import_tflite
 
     return import_tflite(path)
