@@ -7,7 +7,7 @@ what it needs from here, so that a new TVM release is a change to this file and 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +26,7 @@ __all__ = [
     "Op",
     "OrPattern",
     "TfliteConverter",
+    "TorchConverter",
     "TvmConversionError",
     "convert_onnx_node",
     "knows_onnx_operator",
@@ -282,6 +283,32 @@ class TfliteConverter:
         return [result] if outputs == 1 else [relax.TupleGetItem(result, i) for i in range(outputs)]
 
 
+class TorchConverter:
+    """TVM's converter of PyTorch's exported programs, driven one node at a time."""
+
+    def __init__(self, builder: Any) -> None:
+        from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+        self._importer = ExportedProgramImporter()
+        self._importer.block_builder = builder
+
+    def knows(self, operator: str) -> bool:
+        """Named with its overload: ``conv2d.default``."""
+        return operator in self._importer.convert_map
+
+    def define(self, node: Any, expr: Any) -> None:
+        """Say what an operand is."""
+        self._importer.env[node] = expr
+
+    def convert(self, operator: str, node: Any) -> Any:
+        """The node's value, several ones as a list or as a variable of a tuple's type."""
+        try:
+            return self._importer.convert_map[operator](node)
+        except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error
+
+
 class ModuleBuilder:
     """Builds a module with one dataflow function ``main``."""
 
@@ -345,6 +372,19 @@ def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings
         if name.name_hint != "main":
             rebuilt[name] = other
     return rebuilt
+
+
+def with_names(module: Any, names: Mapping[Any, str]) -> Any:
+    """``main`` with new names for some of its variables, each bound once."""
+    parameters, bindings, result = bindings_of(module["main"])
+    bound: dict[Any, Any] = {}
+
+    def body(block: FunctionBlock) -> Any:
+        for var, expr in bindings:
+            bound[var] = block.emit(relax_substitute(expr, bound), names.get(var, var.name))
+        return relax_substitute(result, bound)
+
+    return replace_main(parameters, body)
 
 
 def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:

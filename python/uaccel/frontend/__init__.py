@@ -8,7 +8,7 @@ from pathlib import Path
 from uaccel.errors import ModelError
 from uaccel.model import ImportedModel, Shape
 
-FORMATS = (".tflite", ".onnx")
+FORMATS = (".tflite", ".onnx", ".pt2")
 
 
 def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
@@ -20,10 +20,21 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {', '.join(FORMATS)}")
+    if suffix == ".tflite":
+        from uaccel.frontend.tflite.importer import import_tflite
+
+        return import_tflite(path)
+    return _with_integers(path, suffix, input_shapes or {})
+
+
+def _with_integers(path: Path, suffix: str, input_shapes: Mapping[str, Shape]) -> ImportedModel:
+    """A format that says float operators between quantisation steps."""
+    from uaccel.islands import integers
+
     if suffix == ".onnx":
         from uaccel.frontend.onnx.importer import import_onnx
 
-        return import_onnx(path, input_shapes or {})
-    from uaccel.frontend.tflite.importer import import_tflite
+        return integers(import_onnx(path, input_shapes))
+    from uaccel.frontend.torch.importer import import_torch
 
-    return import_tflite(path)
+    return integers(import_torch(path))

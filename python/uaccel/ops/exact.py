@@ -1,4 +1,4 @@
-"""Rounding as TE expressions, for the operators' exact meanings: that of TFLite's reference kernels, and half to even.
+"""Rounding as TE expressions, for the operators' exact meanings: TFLite's reference kernels, float32, half to even.
 
 64-bit intermediates keep every step free of overflow; where the reference wraps to 32 bits, so does the cast here.
 """
@@ -80,6 +80,32 @@ def requantize_wide(acc: Any, multiplier: Any, shift: Any) -> Any:
     reduced = tirx.Select(wide < const(0x7FFF0000), (wide + const(1 << 15)) >> const(16), const(0x7FFF))
     total = const(15) - i64(shift)
     return (acc * reduced + (const(1) << (total - const(1)))) >> total
+
+
+def real(value: float) -> Any:
+    return tirx.const(value, "float32")
+
+
+def requantize_float32(acc: Any, multiplier: Any, shift: Any) -> Any:
+    """float32(acc) * float32(multiplier * 2**(shift - 31)), half to even and saturated, as an int32 in 64 bits.
+
+    The quotient is exact: 24 bits of the multiplier by a power of two.
+    """
+    scale = i32(multiplier).astype("float32") / (const(1) << (const(31) - i64(shift))).astype("float32")
+    low, high = FLOAT32_LIMITS
+    return i64(half_even(tirx.max(tirx.min(acc.astype("float32") * scale, real(high)), real(low))))
+
+
+def half_even(value: Any) -> Any:
+    """A float32 that an int32 can hold, as that."""
+    return i32(tirx.nearbyint(value))
+
+
+def requantize_as(rounding: str, acc: Any, multiplier: Any, shift: Any) -> Any:
+    """``acc`` in the rounding of an operator; an int64 acc is that of 16-bit activations."""
+    if rounding == FLOAT32:
+        return requantize_float32(acc, multiplier, shift)
+    return (requantize_wide if dtype_of(acc) == "int64" else requantize)(acc, multiplier, shift)
 
 
 def round_half_even(value: Any, shift: int, tolerance: int) -> Any:

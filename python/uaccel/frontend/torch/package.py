@@ -1,0 +1,50 @@
+"""PyTorch and torchao: optional, heavy and talkative; imported when a model needs them, and in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from uaccel.errors import ModelError
+
+ADVICE = "install it: pip install 'uaccel[torch]'"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What PyTorch, torchao and TVM's importer say on the way is for their authors, not for our users."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def torch_package() -> Any:
+    """PyTorch, with the operators of quantised programs (``torch.ops.quantized_decomposed``) known to it."""
+    try:
+        with quiet():
+            import torch
+            import torch.ao.quantization.fx._decomposed  # registers them
+            import torch.export
+    except ImportError as error:
+        raise ModelError(f"reading .pt2 files takes PyTorch, which cannot be imported ({error}); {ADVICE}") from error
+    return torch
+
+
+def register_torchao() -> None:
+    """Make the operators ``torch.ops.torchao`` known."""
+    try:
+        with quiet():
+            import torchao.quantization.pt2e  # noqa: F401
+    except ImportError as error:
+        raise ModelError(
+            f"the model was quantised by torchao, whose operators cannot be imported ({error}); {ADVICE}"
+        ) from error

@@ -1,0 +1,131 @@
+"""PyTorch's quantise and dequantise operators, as PT2E writes them and as torchao does: ``relax.quantize`` and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from uaccel.frontend.torch.convert import Array, Context, Expr, arguments, constant, converts, need
+from uaccel.model import Quantisation
+from uaccel.tvm_api import relax
+
+_PT2E = "quantized_decomposed"
+_STORED = ("int8", "uint8", "int16", "int32")
+
+
+@converts(
+    f"{_PT2E}.quantize_per_tensor.default",
+    f"{_PT2E}.quantize_per_tensor.tensor",
+    f"{_PT2E}.quantize_per_tensor.tensor2",
+    f"{_PT2E}.quantize_per_channel.default",
+    "torchao.quantize_affine.default",
+)
+def quantize(context: Context, node: Any) -> Expr:
+    given = arguments(node)
+    dtype = _dtype(given["output_dtype"] if "output_dtype" in given else given["dtype"])
+    meaning = _meaning(context, node, given, dtype)
+    context.quantised[node] = meaning
+    data = context.expr(given["input"])
+    scale, zero_point = _constants(meaning)
+    stored = context.emit(relax.op.quantize(data, scale, zero_point, axis=meaning.axis, out_dtype=dtype))
+    return _clamped(context, stored, given, dtype)
+
+
+def _clamped(context: Context, stored: Expr, given: Mapping[str, Any], dtype: str) -> Expr:
+    """Within quant_min and quant_max, where these are narrower than the type."""
+    low, high = (_number(context, given.get(name)) for name in ("quant_min", "quant_max"))
+    widest = np.iinfo(dtype)
+    low, high = (widest.min if low is None else low), (widest.max if high is None else high)
+    need(low <= high, f"it keeps integers from {low} to {high}, of which there are none")
+    if low > widest.min:
+        stored = context.emit(relax.op.maximum(stored, constant(np.array(low, dtype))))
+    if high < widest.max:
+        stored = context.emit(relax.op.minimum(stored, constant(np.array(high, dtype))))
+    return stored
+
+
+@converts(
+    f"{_PT2E}.dequantize_per_tensor.default",
+    f"{_PT2E}.dequantize_per_tensor.tensor",
+    f"{_PT2E}.dequantize_per_tensor.tensor2",
+    f"{_PT2E}.dequantize_per_channel.default",
+    "torchao.dequantize_affine.default",
+)
+def dequantize(context: Context, node: Any) -> Expr:
+    given = arguments(node)
+    source = given["input"]
+    dtype = _dtype(given["input_dtype"] if "input_dtype" in given else given["dtype"])
+    wanted = given.get("out_dtype", given.get("output_dtype"))
+    need(str(wanted) in ("None", "torch.float32", "6"), f"it gives {wanted}; only float32 can be compiled")
+    meaning = _meaning(context, node, given, dtype)
+    context.quantised.setdefault(source, meaning)
+    scale, zero_point = _constants(meaning)
+    return relax.op.dequantize(context.expr(source), scale, zero_point, axis=meaning.axis, out_dtype="float32")
+
+
+def _dtype(torch_dtype: Any) -> str:
+    name = str(torch_dtype).removeprefix("torch.")
+    need(name in _STORED, f"it quantises to {name}; supported are {', '.join(_STORED)}")
+    return name
+
+
+def _constants(meaning: Quantisation) -> tuple[Expr, Expr]:
+    """Scalars, or one number for each slice along the axis."""
+    scales, zero_points = np.array(meaning.scales, np.float32), np.array(meaning.zero_points, np.int32)
+    if meaning.per_channel:
+        return constant(scales), constant(zero_points)
+    return constant(scales[0]), constant(zero_points[0])
+
+
+def _meaning(context: Context, node: Any, given: Mapping[str, Any], dtype: str) -> Quantisation:
+    """Scales, zero points and axis, with one of each for every slice; checked."""
+    shape = tuple(node.meta["val"].shape)
+    axis = _axis(given, shape)
+    scales = _numbers(context, given["scale"] if "scale" in given else given["scales"]).astype(np.float32)
+    offsets = given["zero_point"] if "zero_point" in given else given["zero_points"]
+    zero_points = np.zeros(len(scales), np.int64) if offsets is None else _numbers(context, offsets)
+    slices = 1 if axis is None else shape[axis]
+    need(
+        len(scales) == len(zero_points) == slices,
+        f"it has {len(scales)} scales and {len(zero_points)} zero points for {slices} slices",
+    )
+    need(np.all(np.isfinite(scales)) and np.all(scales > 0), "a scale is not a positive number")
+    whole = np.asarray(zero_points, np.float64)
+    need(np.array_equal(whole, np.rint(whole)), "a zero point is no integer")
+    widest = np.iinfo(dtype)
+    need(np.all((whole >= widest.min) & (whole <= widest.max)), f"a zero point lies outside {dtype}")
+    return Quantisation(tuple(map(float, scales)), tuple(map(int, whole)), axis or 0)
+
+
+def _axis(given: Mapping[str, Any], shape: tuple[int, ...]) -> int | None:
+    """The axis along which scales differ; None where there is one scale."""
+    if "axis" in given:
+        return int(given["axis"]) % len(shape)
+    if "block_size" not in given:
+        return None
+    block = tuple(int(extent) for extent in given["block_size"])
+    need(len(block) == len(shape), f"its blocks have {len(block)} dimensions, the tensor has {len(shape)}")
+    cut = [axis for axis, (part, extent) in enumerate(zip(block, shape, strict=True)) if part not in (extent, -1)]
+    need(
+        len(cut) <= 1 and all(block[axis] == 1 for axis in cut),
+        f"it has a scale for every block of {list(block)}; supported is one for all, or one for each slice of one axis",
+    )
+    return cut[0] if cut and math.prod(shape) > 1 else None
+
+
+def _number(context: Context, value: Any) -> int | None:
+    return None if value is None else int(_numbers(context, value)[0])
+
+
+def _numbers(context: Context, value: Any) -> Array:
+    """Numbers, or those of a constant tensor."""
+    if hasattr(value, "op"):
+        need(
+            context.is_constant(value),
+            f'"{value.name}" is computed at run time (dynamic quantisation); quantise with a static scheme',
+        )
+        return context.array(value).reshape(-1)
+    return np.asarray([value]).reshape(-1)

@@ -1,0 +1,189 @@
+"""One node of a program after the other, each by a converter of ours or by TVM's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uaccel.errors import ModelError
+from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant, need
+from uaccel.frontend.torch.decompose import name_of, namespace_of
+from uaccel.frontend.torch.normalise import fold, following
+from uaccel.frontend.torch.program import DTYPES, EVAL, info_of_value
+from uaccel.model import Origin, TensorSpec
+from uaccel.ops.base import info_of
+from uaccel.tvm_api import TorchConverter, TvmConversionError, is_constant, is_tuple_type, is_var, relax
+
+LARGEST_TENSOR: Final = 1 << 31  # kernels count in 32 bits
+ADVICE: Final = "rewrite the layer with supported operators"
+_MEASURING: Final = ("choose_qparams",)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a variable of the module is."""
+
+    name: str
+    origin: Origin
+    spec: TensorSpec
+
+
+@dataclass
+class Walk:
+    """``numbers``: of the nodes of the user's own program, by name."""
+
+    context: Context
+    tvm: TorchConverter
+    numbers: Mapping[str, int]
+    made: dict[Any, Made] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def visit(self, node: Any) -> None:
+        """Convert a node and bind its results; a failure is noted and the walk goes on."""
+        origin = self._origin(node)
+        try:
+            _check_values(node)
+            if self._is_known(node):
+                self.context.values[node] = self._computed(node)
+            else:
+                self.context.values[node] = self._bound(node, self._converted(node), origin)
+        except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
+            self.problems.append(f'operator {origin.index} {node.target} ("{origin.tensor}"): {error}')
+            self.context.values[node] = self._stand_ins(node)
+
+    def _origin(self, node: Any) -> Origin:
+        """The node of the user's program that this one is, or is a part of."""
+        names = [node.name, *(source.name for source in reversed(node.meta.get("from_node", ())))]
+        name = next((name for name in names if name in self.numbers), node.name)
+        operator = name_of(node.target).partition(".")[0].strip("_")
+        return Origin(self.numbers.get(name, len(self.numbers)), operator, name)
+
+    def _is_known(self, node: Any) -> bool:
+        """Whether it can be computed here and now. Weights stay the integers that they are in the file."""
+        if name_of(node.target).startswith("dequantize") and len(node.meta["val"].shape) > 0:
+            return False
+        return all(
+            self.context.is_constant(entry) or isinstance(self.context.values.get(entry), tuple)
+            for entry in node.all_input_nodes
+        )
+
+    def _computed(self, node: Any) -> Any:
+        torch = self.context.torch
+        with torch.no_grad():
+            args, kwargs = torch.utils._pytree.tree_map_only(
+                torch.fx.Node, self.context.values.__getitem__, (node.args, node.kwargs)
+            )
+            try:
+                return node.target(*args, **kwargs)
+            except Exception as error:  # whatever the operator says
+                lines = str(error).splitlines() or [type(error).__name__]
+                raise ModelError(f"PyTorch cannot compute it from its constants: {lines[0]}") from error
+
+    def _converted(self, node: Any) -> Expr:
+        operator, namespace = name_of(node.target), namespace_of(node.target)
+        if operator == "getitem":
+            return _item(self.context, node)
+        converter = CONVERTERS.get(f"{namespace}.{operator}")
+        if converter is not None:
+            return converter(self.context, node)
+        need(namespace == "aten" and self.tvm.knows(operator), f"there is no converter for this operator; {ADVICE}")
+        return self._by_tvm(operator, node)
+
+    def _by_tvm(self, operator: str, node: Any) -> Expr:
+        meaning = following(self.context, node)
+        for entry in node.all_input_nodes:
+            value = self.context.values[entry]
+            self.tvm.define(entry, self.context.expr(entry) if self.context.is_constant(entry) else value)
+        late = None
+        if meaning is not None:
+            given = arguments(node)
+            weight, bias = fold(self.context, node, meaning)
+            self.tvm.define(given["weight"], constant(weight.numpy()))
+            if given["bias"] is not None:
+                self.tvm.define(given["bias"], constant(bias.numpy()))
+            else:
+                late = bias
+        try:
+            value = self.tvm.convert(operator, node)
+        except TvmConversionError as error:
+            raise ModelError(f"{error}; {ADVICE}") from error
+        if late is None:
+            return value
+        spread = (1, -1) + (1,) * (len(node.meta["val"].shape) - 2)
+        return relax.op.add(value, constant(late.numpy().reshape(spread)))
+
+    def _bound(self, node: Any, value: Any, origin: Origin) -> Any:
+        """Variables for what a node computes: one, or a list."""
+        if isinstance(value, (list, tuple)):
+            return [self._bound(node, entry, origin) for entry in value]
+        if is_constant(value):
+            return self.context.torch.from_numpy(value.value.numpy().copy())
+        var = value if is_var(value) else self.context.block.emit(value, "lv")
+        if is_tuple_type(var):
+            return var
+        declared = node.meta["val"]
+        if hasattr(declared, "shape"):
+            wanted, computed = info_of_value(declared), info_of(var)
+            need(wanted == computed, f"the program declares {wanted}, TVM's converter computes {computed}; {ADVICE}")
+        if var not in self.made and not self._is_parameter(var):
+            spec = TensorSpec(origin.tensor, info_of(var), self.context.quantised.get(node))
+            self.made[var] = Made(f"{origin.op}_{origin.index}", origin, spec)
+        return var
+
+    def _is_parameter(self, var: Any) -> bool:
+        return any(node.op == "placeholder" and value is var for node, value in self.context.values.items())
+
+    def _stand_ins(self, node: Any) -> Any:
+        """Of the right shapes, so that later operators are checked as well."""
+        values = node.meta["val"]
+        if isinstance(values, (list, tuple)):
+            return [self._stand_in(value) for value in values]
+        return self._stand_in(values)
+
+    def _stand_in(self, value: Any) -> Any:
+        if not hasattr(value, "shape") or any(not isinstance(extent, int) for extent in value.shape):
+            return self.context.block.stand_in((1,), "float32")
+        info = info_of_value(value)
+        return self.context.block.stand_in(info.shape, info.dtype if info.dtype in DTYPES else "float32")
+
+
+def _item(context: Context, node: Any) -> Expr:
+    source, number = node.args
+    values = context.values[source]
+    if isinstance(values, (list, tuple)):
+        need(number < len(values), f"result {number} of {name_of(source.target)} is not supported; {ADVICE}")
+        return values[number]
+    if is_tuple_type(values):
+        return relax.TupleGetItem(values, number)
+    need(number == 0, f"result {number} of {name_of(source.target)} is not supported; {ADVICE}")
+    return values
+
+
+def _check_values(node: Any) -> None:
+    """What holds for every operator."""
+    operator = name_of(node.target)
+    need(namespace_of(node.target) != "higher_order", "control flow cannot be compiled; export without it")
+    need(
+        not operator.startswith(_MEASURING),
+        "it finds scale and zero point at run time (dynamic quantisation); quantise with a static scheme",
+    )
+    tags = {tag.name for tag in getattr(node.target, "tags", ())}
+    need("nondeterministic_seeded" not in tags, f"it draws random numbers; {EVAL}")
+    values = node.meta.get("val")
+    for value in values if isinstance(values, (list, tuple)) else [values]:
+        if value is None:
+            continue
+        need(hasattr(value, "shape"), "it makes a number, not a tensor, at run time; firmware needs it fixed")
+        extents = ",".join(map(str, value.shape))
+        need(
+            all(isinstance(extent, int) for extent in value.shape),
+            f"its result has the shape [{extents}], which depends on data; firmware needs every extent fixed",
+        )
+        info = info_of_value(value)
+        need(info.dtype in DTYPES, f"its result has type {info.dtype}, which cannot be compiled")
+        need(info.elements > 0 or value is not values, f"its result ({info}) holds no elements; nothing to compute")
+        need(
+            info.size < LARGEST_TENSOR,
+            f"its result has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled",
+        )
