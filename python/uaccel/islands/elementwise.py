@@ -63,7 +63,9 @@ def _operand(island: Island, expr: Any) -> _Operand | None:
     if known is not None and known.scales.size == 1 and known.zero_points.size == 1:
         low, high = island.output.limits
         offset = 0 if low <= known.integers.min(initial=0) and known.integers.max(initial=0) <= high else high + 1
-        grid = Grid(float(known.scales.reshape(-1)[0]), int(known.zero_points.reshape(-1)[0]) - offset, island.output.dtype)
+        grid = Grid(
+            float(known.scales.reshape(-1)[0]), int(known.zero_points.reshape(-1)[0]) - offset, island.output.dtype
+        )
         return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(island.output.dtype))
     return _number(island, expr)
 

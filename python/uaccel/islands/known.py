@@ -44,7 +44,9 @@ class KnownIntegers:
         if self.scales.size == 1 and self.zero_points.size == 1:
             ones = (1,) * len(shape)
             return KnownIntegers(integers, self.scales.reshape(ones), self.zero_points.reshape(ones))
-        scales, zeros = (np.broadcast_to(a, self.integers.shape).reshape(shape) for a in (self.scales, self.zero_points))
+        scales, zeros = (
+            np.broadcast_to(a, self.integers.shape).reshape(shape) for a in (self.scales, self.zero_points)
+        )
         return KnownIntegers(integers, scales, zeros)
 
     def scales_along(self, axis: int) -> NDArray[np.float32] | None:

@@ -52,9 +52,7 @@ def product(island: Island) -> Emit | str | None:
     return lambda emitter: _emit(emitter, island, call, grid, weights, operands)
 
 
-def _emit(
-    emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weights, operands: Constants
-) -> Integers:
+def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weights, operands: Constants) -> Integers:
     held = integers_of(emitter, call.args[0], grid)
     values, rest = weights.values, weights.rest
     units, depth = values.shape

@@ -160,8 +160,7 @@ class _Rewrite:
         result = self.graph.result
         results = list(result.fields) if is_tuple(result) else [result]
         inputs = tuple(
-            self._stated(spec, self._reader(var))
-            for spec, var in zip(given.inputs, self.graph.parameters, strict=True)
+            self._stated(spec, self._reader(var)) for spec, var in zip(given.inputs, self.graph.parameters, strict=True)
         )
         outputs = tuple(self._stated(spec, self._writer(var)) for spec, var in zip(given.outputs, results, strict=True))
         return Signature(inputs, outputs)
