@@ -59,7 +59,8 @@ class Quantised:
 class Case:
     """One layer: ``build`` applies it to variables, ``real`` gives the real result in steps, as fractions.
 
-    ``onnx`` is the ONNX operator that it stands for, with its attributes; more arrays are further inputs of that.
+    ``onnx`` is the ONNX operator that it stands for, with its attributes; more arrays are further inputs of that. Its
+    images have their channels first where ``channels_first`` says so.
     """
 
     inputs: tuple[Quantised, ...]
@@ -70,6 +71,7 @@ class Case:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     arrays: tuple[Array, ...] = ()
     clamp: tuple[int, int] | None = None
+    channels_first: bool = False
 
 
 def module_of(cases: Sequence[Case]) -> Any:
@@ -154,8 +156,9 @@ def run_onnx(case: Case, values: Sequence[Array]) -> Array:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(qdq_model(case), options, providers=["CPUExecutionProvider"])
-    (result,) = session.run(None, {f"x{i}": value for i, value in enumerate(values)})
-    return np.asarray(result)
+    moved = [np.moveaxis(value, -1, 1) if case.channels_first else value for value in values]
+    (result,) = session.run(None, {f"x{i}": np.ascontiguousarray(value) for i, value in enumerate(moved)})
+    return np.moveaxis(result, 1, -1) if case.channels_first else np.asarray(result)
 
 
 def qdq_model(case: Case) -> bytes:
@@ -180,9 +183,8 @@ def qdq_model(case: Case) -> bytes:
     nodes.append(helper.make_node("QuantizeLinear", ["g", *parameters("y", case.output)], ["y"]))
 
     def info(name: str, tensor: Quantised) -> Any:
-        return helper.make_tensor_value_info(
-            name, helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), tensor.shape
-        )
+        shape = (*tensor.shape[:1], tensor.shape[-1], *tensor.shape[1:-1]) if case.channels_first else tensor.shape
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), shape)
 
     inputs = [info(f"x{i}", tensor) for i, tensor in enumerate(case.inputs)]
     graph = helper.make_graph(nodes, "case", inputs, [info("y", case.output)], initialisers)

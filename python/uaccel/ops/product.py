@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 from uaccel.model import Quantisation
@@ -12,7 +11,7 @@ from uaccel.ops import exact
 from uaccel.ops.base import Attributes, register
 from uaccel.ops.broadcast import BinaryOperator
 from uaccel.ops.kernel import ParameterValue
-from uaccel.ops.ratio import fixed_ratios, scale_fraction
+from uaccel.ops.ratio import fixed_ratios, most_that_counts, scale_fraction
 
 BITS = 30  # of the multiplier: a product of int16 elements takes 33, with its sign
 
@@ -76,8 +75,3 @@ def product_attrs(
         clamp_min=clamp[0] if clamp else low,
         clamp_max=clamp[1] if clamp else high,
     )
-
-
-def most_that_counts(ratio: Fraction, largest: int, steps: int) -> int:
-    """The largest operand, of all up to ``largest``, whose result ``steps`` do not saturate."""
-    return min(largest, int((steps + 1) / ratio) + 1)

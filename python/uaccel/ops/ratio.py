@@ -60,6 +60,11 @@ def fixed_ratios(ratios: Sequence[Fraction], bits: int) -> Ratios:
     return Ratios(multipliers, shift, all(Fraction(m, 1 << shift) == ratio for m, ratio in pairs))
 
 
+def most_that_counts(ratio: Fraction, largest: int, steps: int) -> int:
+    """The largest operand, of all up to ``largest``, whose result ``steps`` do not saturate."""
+    return min(largest, int((steps + 1) / ratio) + 1)
+
+
 def _integer_bits(ratio: Fraction) -> int:
     """The least n with ratio < 2**n; negative for small ratios."""
     bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()

@@ -68,27 +68,32 @@ def loop_extents(shape: Shape, axes: Sequence[int]) -> list[int]:
 LONGEST = 5  # runs that the kernels' loops have
 
 
-def _reduce(data: Any, attrs: ReduceAttrs, what: str, combine: Any, convert: Any) -> Any:
+def reduced(data: Any, attrs: ReduceAttrs, what: str, combine: Any, convert: Any) -> Any:
     """``combine`` over the reduced axes, of each element ``convert``-ed."""
     info = exact.info(data)
     shape = infer_reduced(info, attrs, what).shape
-    reduced = {axis: te.reduce_axis((0, info.shape[axis]), name=f"r{axis}") for axis in attrs.axes}
+    taken = {axis: te.reduce_axis((0, info.shape[axis]), name=f"r{axis}") for axis in attrs.axes}
 
     def element(*index: Any) -> Any:
         kept = list(index)
         if attrs.keep_dims:
-            kept = [position for axis, position in enumerate(index) if axis not in reduced]
-        full = [reduced[axis] if axis in reduced else kept.pop(0) for axis in range(len(info.shape))]
-        return combine(convert(data(*full)), axis=list(reduced.values()))
+            kept = [position for axis, position in enumerate(index) if axis not in taken]
+        full = [taken[axis] if axis in taken else kept.pop(0) for axis in range(len(info.shape))]
+        return combine(convert(data(*full)), axis=list(taken.values()))
 
     return te.compute(shape, element, name="reduced")
 
 
+def loop_parameters(shape: Shape, axes: Sequence[int]) -> dict[str, int]:
+    """The loops as fields of a kernel's structure; those that are missing run once."""
+    runs = loop_extents(shape, axes)
+    names = ("outer", "reduced_outer", "middle", "reduced_inner", "inner")
+    return dict(zip(names, [*runs, *[1] * (LONGEST - len(runs))], strict=True))
+
+
 def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kernel:
     data = site.operands[0].info
-    runs = loop_extents(data.shape, site.attrs.axes)
-    names = ("outer", "reduced_outer", "middle", "reduced_inner", "inner")
-    loops = dict(zip(names, [*runs, *[1] * (LONGEST - len(runs))], strict=True))
+    loops = loop_parameters(data.shape, site.attrs.axes)
     name = f"{function}_{dtype_suffix(data.dtype)}"
     return portable(name, HEADER, loops | parameters, (Input(0), Output(0)), struct="uaccel_reduce")
 
@@ -111,7 +116,7 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         (data,) = inputs
         info = exact.info(data)
         count = reduced_elements(info.shape, attrs.axes)
-        sums = _reduce(data, attrs, self.name, te.sum, exact.i64)
+        sums = reduced(data, attrs, self.name, te.sum, exact.i64)
         low, high = exact.limits(info.dtype)
         factor = [exact.const(number, "int32") for number in self.factor(attrs, count)]
 
@@ -170,7 +175,7 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
         return infer_reduced(inputs[0], attrs, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: ReduceAttrs) -> Any:
-        return _reduce(inputs[0], attrs, self.name, type(self).combine, lambda element: element)
+        return reduced(inputs[0], attrs, self.name, type(self).combine, lambda element: element)
 
     def kernels(self, site: Site[ReduceAttrs]) -> Sequence[Kernel]:
         return [_kernel(f"uaccel_{self.name}", site, {})]
