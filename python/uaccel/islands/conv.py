@@ -12,7 +12,17 @@ from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
-from uaccel.islands.sums import Constants, Weights, biased, channel_bias, constants, ends, only_8_bits, weights_of
+from uaccel.islands.sums import (
+    Constants,
+    Weights,
+    biased,
+    channel_bias,
+    constants,
+    ends,
+    only_8_bits,
+    read_twice,
+    weights_of,
+)
 from uaccel.model import Shape
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -51,8 +61,6 @@ def convolution(island: Island) -> Emit | str | None:
     weights = weights_of(island.graph.integers(call.args[1]), 0)
     if isinstance(weights, str):
         return weights
-    if weights.rest is not None and window.groups != 1:
-        return "its weights need 9 bits once their zero point is taken off, and it has groups"
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
     if isinstance(bias, str):
         return bias
@@ -114,15 +122,12 @@ def _emit(
     )
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
     channels, depth = values.shape[:2]
-    if depth == 1 and window.groups == held.shape[1] > 1:
+    if depth == 1 and window.groups == held.shape[1] > 1 and weights.rest is None:
         kernel = constant(values[:, 0].transpose(1, 2, 0))
         expr = get(DepthwiseConv2d)(data, kernel, operands.bias, operands.multiplier, operands.shift, attrs=attrs)
     else:
-        kernel = values.transpose(0, 2, 3, 1)
-        if weights.rest is not None:
-            rest = weights.rest.reshape(values.shape).transpose(0, 2, 3, 1)
-            kernel = np.concatenate([kernel, rest], axis=3)
-            data = emitter.bind(relax.op.concat([data, data], axis=3), quantisation=grid.quantisation, suffix="_twice")
+        rest = None if weights.rest is None else weights.rest.reshape(values.shape).transpose(0, 2, 3, 1)
+        data, kernel = read_twice(emitter, data, grid, values.transpose(0, 2, 3, 1), rest)
         args = (data, constant(kernel), operands.bias, operands.multiplier, operands.shift)
         expr = get(Conv2d)(*args, attrs=attrs)
     shape = shape_of(call)

@@ -42,14 +42,14 @@ def binary(island: Island) -> Emit | str | None:
     dtypes = {first.grid.dtype, second.grid.dtype, island.output.dtype}
     if len(dtypes) > 1:
         return f"its inputs and output are of {' and '.join(sorted(dtypes))}"
-    grids = [grid.quantisation for grid in (first.grid, second.grid, island.output)]
+    one, other, output = (grid.quantisation for grid in (first.grid, second.grid, island.output))
     clamp = (island.low, island.high)
     name = operator_name(call)
     try:
         if name == PRODUCT:
-            product = product_attrs(grids[0], grids[1], grids[2], island.output.dtype, clamp=clamp)
+            product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)
             return lambda emitter: _emit(emitter, island, first, second, Product, product)
-        total = weighted_sum_attrs(*grids, island.output.dtype, sign=SIGNS[name], clamp=clamp)
+        total = weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
     except ModelError as error:
         return str(error)
     return lambda emitter: _emit(emitter, island, first, second, WeightedSum, total)
@@ -63,10 +63,9 @@ def _operand(island: Island, expr: Any) -> _Operand | None:
     if known is not None and known.scales.size == 1 and known.zero_points.size == 1:
         low, high = island.output.limits
         offset = 0 if low <= known.integers.min(initial=0) and known.integers.max(initial=0) <= high else high + 1
-        grid = Grid(
-            float(known.scales.reshape(-1)[0]), int(known.zero_points.reshape(-1)[0]) - offset, island.output.dtype
-        )
-        return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(island.output.dtype))
+        scale, zero_point = (part.reshape(-1)[0] for part in (known.scales, known.zero_points))
+        grid = Grid(float(scale), int(zero_point) - offset, island.output.dtype)
+        return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(grid.dtype))
     return _number(island, expr)
 
 

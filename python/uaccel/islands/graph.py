@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 @dataclass
 class Graph:
-    """``definitions`` has an entry for every variable that is bound, in order; ``sources`` is what ``table.py`` found."""
+    """``definitions`` has every variable that is bound, in order; ``sources`` is what ``table.py`` found."""
 
     parameters: list[Any]
     definitions: dict[Any, Any]
@@ -122,7 +122,7 @@ def _moved(name: str, call: Any, value: Array) -> Array:
     return value.reshape(shape_of(call))
 
 
-def _moved_integers(name: str, call: Any, known: KnownIntegers) -> KnownIntegers | None:
+def _moved_integers(name: str, call: Any, known: KnownIntegers) -> KnownIntegers:
     if name == "relax.permute_dims":
         axes = permuted_axes(call)
         return known.each(lambda part: part.transpose(axes))

@@ -38,16 +38,13 @@ class KnownIntegers:
         """The same change of axes for the integers and for what belongs to them."""
         return KnownIntegers(change(self.integers), change(self.scales), change(self.zero_points))
 
-    def reshaped(self, shape: tuple[int, ...]) -> KnownIntegers | None:
-        """None where scales along an axis do not survive it."""
+    def reshaped(self, shape: tuple[int, ...]) -> KnownIntegers:
         integers = self.integers.reshape(shape)
         if self.scales.size == 1 and self.zero_points.size == 1:
             ones = (1,) * len(shape)
             return KnownIntegers(integers, self.scales.reshape(ones), self.zero_points.reshape(ones))
-        scales, zeros = (
-            np.broadcast_to(a, self.integers.shape).reshape(shape) for a in (self.scales, self.zero_points)
-        )
-        return KnownIntegers(integers, scales, zeros)
+        parts = (np.broadcast_to(part, self.integers.shape) for part in (self.scales, self.zero_points))
+        return KnownIntegers(integers, *(part.reshape(shape) for part in parts))
 
     def scales_along(self, axis: int) -> NDArray[np.float32] | None:
         """One scale for each slice along an axis, None where they differ within a slice."""

@@ -14,7 +14,17 @@ from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers, identity
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
-from uaccel.islands.sums import Constants, Weights, biased, channel_bias, constants, ends, only_8_bits, weights_of
+from uaccel.islands.sums import (
+    Constants,
+    Weights,
+    biased,
+    channel_bias,
+    constants,
+    ends,
+    only_8_bits,
+    read_twice,
+    weights_of,
+)
 from uaccel.ops.base import constant, get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -55,7 +65,7 @@ def product(island: Island) -> Emit | str | None:
 def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weights, operands: Constants) -> Integers:
     held = integers_of(emitter, call.args[0], grid)
     values, rest = weights.values, weights.rest
-    units, depth = values.shape
+    depth = values.shape[1]
     if held.flat_of is not None and held.stored is None:
         order = _order_of(held.flat_of)
         values, rest = values[:, order], rest[:, order] if rest is not None else None
@@ -67,9 +77,7 @@ def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weig
     if shape_of(data) != (rows, depth):
         expr = relax.op.reshape(data, (rows, depth))
         data = emitter.bind(expr, quantisation=grid.quantisation, suffix="_rows")
-    if rest is not None:
-        values = np.concatenate([values, rest], axis=1)
-        data = emitter.bind(relax.op.concat([data, data], axis=1), quantisation=grid.quantisation, suffix="_twice")
+    data, values = read_twice(emitter, data, grid, values, rest)
     attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32)
     args = (data, constant(np.ascontiguousarray(values)), operands.bias, operands.multiplier, operands.shift)
     result = get(FullyConnected)(*args, attrs=attrs)

@@ -1,0 +1,85 @@
+"""Sums and means: over windows, and along axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uaccel.errors import ModelError
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import attributes, operator_name, shape_of
+from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, identity
+from uaccel.islands.moves import in_place, integers_of, pool_padding
+from uaccel.islands.rules import Emit, Island, rule
+from uaccel.model import TensorInfo
+from uaccel.ops.base import constant, get
+from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
+from uaccel.ops.window import WindowAttrs, WindowMean, window_mean_operands
+
+POOL = "relax.nn.avg_pool2d"
+MEAN = "relax.mean"
+NOT_QUANTISED = "its input is not quantised"
+
+
+@rule(POOL)
+def window_mean(island: Island) -> Emit | str | None:
+    call = island.call
+    given, grid = attributes(call), island.grid(call.args[0])
+    if grid is None:
+        return NOT_QUANTISED
+    if given.layout != "NCHW" or grid.dtype != island.output.dtype:
+        return f"its layout is {given.layout}" if given.layout != "NCHW" else "its input and output differ in type"
+    window, strides, dilation = (tuple(map(int, part)) for part in (given.pool_size, given.strides, given.dilation))
+    padding = pool_padding(call, window, strides, dilation)
+    declared = tuple(map(int, given.padding))
+    batch, channels, height, width = shape_of(call.args[0])
+    try:
+        attrs, multipliers = window_mean_operands(
+            TensorInfo((batch, height, width, channels), grid.dtype),
+            grid.quantisation,
+            island.output.quantisation,
+            WindowAttrs(window, strides, padding, dilation, island.low, island.high),
+            declared if given.count_include_pad else (0, 0, 0, 0),
+        )
+    except (ModelError, TypeError) as error:
+        return str(error)
+
+    def emit(emitter: Emitter) -> Integers:
+        data = emitter.channels_last(integers_of(emitter, call.args[0], grid))
+        expr = get(WindowMean)(data, constant(multipliers), attrs=attrs)
+        return emitter.held(expr, shape_of(call), island.output, CHANNELS_LAST[4])
+
+    return emit
+
+
+@rule(MEAN, "relax.sum")
+def along_axes(island: Island) -> Emit | str | None:
+    call = island.call
+    given, grid = attributes(call), island.grid(call.args[0])
+    if grid is None:
+        return NOT_QUANTISED
+    if grid.dtype != island.output.dtype:
+        return "its input and output differ in type"
+    rank = len(shape_of(call.args[0]))
+    axes = sorted({int(axis) % rank for axis in given.axis}) if given.axis is not None else list(range(rank))
+    return lambda emitter: _emit(emitter, island, call, grid, axes, bool(given.keepdims))
+
+
+def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, axes: list[int], keep: bool) -> Integers:
+    held = in_place(emitter, integers_of(emitter, call.args[0], grid))
+    attrs = scaled_sum_attrs(
+        TensorInfo(held.stored_shape, grid.dtype),
+        grid.quantisation,
+        island.output.quantisation,
+        [held.layout.index(axis) for axis in axes],
+        keep_dims=keep,
+        mean=operator_name(call) == MEAN,
+        clamp=(island.low, island.high),
+    )
+    layout = held.layout if keep else _without(held.layout, axes)
+    return emitter.held(get(ScaledSum)(held.stored, attrs=attrs), shape_of(call), island.output, layout)
+
+
+def _without(layout: Layout, axes: list[int]) -> Layout:
+    """The order of the axes that are left, as they are counted then."""
+    left = [axis for axis in identity(len(layout)) if axis not in axes]
+    return tuple(left.index(axis) for axis in layout if axis not in axes)

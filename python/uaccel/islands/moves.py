@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, bytes_ord
 from uaccel.model import Shape
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.pool import MaxPool2d, PoolAttrs
+from uaccel.ops.window import WindowAttrs, WindowMax
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
 
 Move = Callable[[Emitter, Any, Integers], Integers]
@@ -122,14 +122,14 @@ def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
     return emitter.held(relax.op.reshape(source, shape), shape, held.grid, identity(len(shape)))
 
 
-def _in_place(emitter: Emitter, held: Integers) -> Integers:
+def in_place(emitter: Emitter, held: Integers) -> Integers:
     """With bytes of its own, in whatever layout."""
     return Integers(*_stored(emitter, held)) if held.stored is None else held
 
 
 @moves("relax.strided_slice", when=lambda call: _numbers(call) is not None)
 def _slice(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    held = _in_place(emitter, held)
+    held = in_place(emitter, held)
     numbers = _numbers(call)
     assert numbers is not None
     axes, begin, end, strides = numbers
@@ -155,7 +155,7 @@ def _numbers(call: Any) -> list[list[int]] | None:
 
 def _part(emitter: Emitter, item: Any, held: Integers) -> Integers:
     """One field of what split gives."""
-    held = _in_place(emitter, held)
+    held = in_place(emitter, held)
     call = emitter.graph.definitions[item.tuple_value]
     axis = int(call.attrs.axis) % held.rank
     shapes = [shape_of_type(entry) for entry in call.ty.fields]
@@ -175,7 +175,7 @@ def shape_of_type(ty: Any) -> Shape:
 
 @moves("relax.nn.pad", when=lambda call: call.attrs.pad_mode == "constant")
 def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    held = _in_place(emitter, held)
+    held = in_place(emitter, held)
     widths = [int(width) for width in call.attrs.pad_width]
     moved = [width for axis in held.layout for width in widths[2 * axis : 2 * axis + 2]]
     value = held.grid.held(float(call.attrs.pad_value))
@@ -185,7 +185,7 @@ def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 @moves("relax.take", when=lambda call: is_constant(call.args[1]) and call.args[1].value.numpy().ndim == 1)
 def _take(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    held = _in_place(emitter, held)
+    held = in_place(emitter, held)
     axis = int(call.attrs.axis) % held.rank if call.attrs.axis is not None else 0
     indices = np.asarray(call.args[1].value.numpy())
     wrapped = np.where(indices < 0, indices + held.shape[axis], indices)
@@ -203,7 +203,7 @@ def _repeat(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 @moves("relax.flip")
 def _flip(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    held = _in_place(emitter, held)
+    held = in_place(emitter, held)
     axis = held.layout.index(int(call.attrs.axis) % held.rank)
     return emitter.held(relax.op.flip(held.stored, axis), held.shape, held.grid, held.layout)
 
@@ -230,33 +230,29 @@ def _nearest(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def _pools(call: Any) -> bool:
-    given = attributes(call)
-    pads = [int(pad) for pad in given.padding]
-    fits = all(pad < window for pad, window in zip(pads, [*map(int, given.pool_size)] * 2, strict=True))
-    return given.layout == "NCHW" and all(int(d) == 1 for d in given.dilation) and fits
+    return bool(attributes(call).layout == "NCHW")
 
 
 @moves("relax.nn.max_pool2d", when=_pools)
 def _max_pool(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    attrs = pool_attrs(call, held.grid.limits)
+    given = attributes(call)
+    window, strides, dilation = (tuple(map(int, part)) for part in (given.pool_size, given.strides, given.dilation))
+    padding = pool_padding(call, window, strides, dilation)
     layout = CHANNELS_LAST[4]
-    expr = get(MaxPool2d)(emitter.stored(held, layout), attrs=attrs)
+    data = emitter.stored(held, layout)
+    limits = held.grid.limits
+    inside = all(pad < size for pad, size in zip(padding, (*window, *window), strict=True))
+    if inside and dilation == (1, 1):
+        expr = get(MaxPool2d)(data, attrs=PoolAttrs(window, strides, padding, *limits))
+    else:
+        expr = get(WindowMax)(data, attrs=WindowAttrs(window, strides, padding, dilation, *limits))
     return emitter.held(expr, shape_of(call), held.grid, layout)
 
 
-def pool_attrs(call: Any, limits: tuple[int, int]) -> PoolAttrs:
-    given = attributes(call)
-    window, strides = (tuple(map(int, sizes)) for sizes in (given.pool_size, given.strides))
-    return PoolAttrs(window, strides, pool_padding(call, window, strides), *limits)
-
-
-def pool_padding(call: Any, window: Shape, strides: Shape) -> tuple[int, int, int, int]:
+def pool_padding(call: Any, window: Shape, strides: Shape, dilation: Shape) -> tuple[int, int, int, int]:
     """top, left, bottom, right; the latter two as far as the windows of the result reach (ceil_mode)."""
     top, left = (int(pad) for pad in attributes(call).padding[:2])
     given, result = shape_of(call.args[0])[2:], shape_of(call)[2:]
-    reach = [(count - 1) * stride + size for count, stride, size in zip(result, strides, window, strict=True)]
+    sizes = [(size - 1) * step + 1 for size, step in zip(window, dilation, strict=True)]
+    reach = [(count - 1) * stride + size for count, stride, size in zip(result, strides, sizes, strict=True)]
     return top, left, max(0, reach[0] - given[0] - top), max(0, reach[1] - given[1] - left)
-
-
-def elements(shape: Shape) -> int:
-    return math.prod(shape)

@@ -19,8 +19,8 @@ from uaccel.tvm_api import is_call
 class Island:
     """One float value that is quantised, seen from its end.
 
-    ``core`` is the variable of the operator proper, ``value`` that of the activations behind it. ``low`` and ``high`` are
-    the integers between which the result lies.
+    ``core`` is the variable of the operator proper, ``value`` that of the activations behind it. ``low`` and ``high``
+    are the integers between which the result lies.
     """
 
     graph: Graph

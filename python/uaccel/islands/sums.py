@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
+from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid
 from uaccel.islands.known import KnownIntegers
 from uaccel.islands.rules import Island
 from uaccel.ops.base import constant
 from uaccel.ops.rounding import float32_scales
-from uaccel.tvm_api import is_var
+from uaccel.tvm_api import is_var, relax
 
 Array = NDArray[Any]
 
@@ -45,6 +46,15 @@ def weights_of(known: KnownIntegers | None, axis: int) -> Weights | str:
     values = np.clip(centred, -128, 127)
     rest = centred - values
     return Weights(values.astype(np.int8), scales, rest.astype(np.int8) if rest.any() else None)
+
+
+def read_twice(emitter: Emitter, data: Any, grid: Grid, values: Array, rest: Array | None) -> tuple[Any, Array]:
+    """Input and weights where the latter need 9 bits: each element is read twice, and its weight is in two parts."""
+    if rest is None:
+        return data, np.ascontiguousarray(values)
+    axis = values.ndim - 1
+    twice = emitter.bind(relax.op.repeat(data, 2, axis), quantisation=grid.quantisation, suffix="_twice")
+    return twice, np.stack([values, rest], axis=-1).reshape(*values.shape[:-1], 2 * values.shape[-1])
 
 
 def biased(graph: Graph, core: Any, *operators: str) -> tuple[Any, Array | None] | None:
