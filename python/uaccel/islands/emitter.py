@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from uaccel.islands.graph import DEQUANTIZE, Graph, operator_name, shape_of
+from uaccel.islands.graph import Graph, shape_of
 from uaccel.islands.held import OFFSETS, Grid, Integers, Layout, bytes_order, identity
 from uaccel.islands.known import KnownIntegers
-from uaccel.model import Origin, Quantisation, Shape, TensorInfo, TensorSpec, UniqueNames
+from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops import exact
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
@@ -38,9 +38,9 @@ class Emitter:
 
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
         """A variable for an expression, with what reports say of it."""
-        name = self.names.take(self.layer.name + suffix)
-        var = self.block.emit(expr, name)
         origin = self.graph.origins.get(self.layer.name)
+        name = self.names.take((layer_name(origin) if origin else self.layer.name) + suffix)
+        var = self.block.emit(expr, name)
         if origin is not None:
             self.origins[var.name] = origin
         if not hasattr(var.ty, "fields"):
@@ -149,8 +149,6 @@ def shifted(expr: Any, by: int, dtype: str) -> Any:
     return get(Requantize)(expr, attrs=attrs)
 
 
-def info(var: Any) -> TensorInfo:
-    return info_of(var)
-
-
-__all__ = ["DEQUANTIZE", "Emitter", "operator_name", "replace", "shifted"]
+def layer_name(origin: Origin) -> str:
+    """conv_3: the operator and its number in the file."""
+    return f"{c_identifier(origin.op).lower()}_{origin.index}"
