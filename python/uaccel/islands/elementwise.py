@@ -66,7 +66,7 @@ def _operand(island: Island, expr: Any) -> _Operand | None:
         scale, zero_point = (part.reshape(-1)[0] for part in (known.scales, known.zero_points))
         grid = Grid(float(scale), int(zero_point) - offset, island.output.dtype)
         return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(grid.dtype))
-    return _number(island, expr)
+    return _number(island, expr) if island.output.dtype != "int8" else None  # of 8 bits a table is the better way
 
 
 def _number(island: Island, expr: Any) -> _Operand | None:

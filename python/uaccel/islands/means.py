@@ -7,8 +7,8 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import attributes, operator_name, shape_of
-from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, identity
-from uaccel.islands.moves import in_place, integers_of, pool_padding
+from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
+from uaccel.islands.moves import in_place, integers_of, pool_padding, without
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
@@ -75,11 +75,5 @@ def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, axes: list[in
         mean=operator_name(call) == MEAN,
         clamp=(island.low, island.high),
     )
-    layout = held.layout if keep else _without(held.layout, axes)
+    layout = held.layout if keep else without(held.layout, axes)
     return emitter.held(get(ScaledSum)(held.stored, attrs=attrs), shape_of(call), island.output, layout)
-
-
-def _without(layout: Layout, axes: list[int]) -> Layout:
-    """The order of the axes that are left, as they are counted then."""
-    left = [axis for axis in identity(len(layout)) if axis not in axes]
-    return tuple(left.index(axis) for axis in layout if axis not in axes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, bytes_ord
 from uaccel.model import Shape
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.pool import MaxPool2d, PoolAttrs
+from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
 from uaccel.ops.window import WindowAttrs, WindowMax
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
 
@@ -227,6 +228,26 @@ def _nearest(emitter: Emitter, call: Any, held: Integers) -> Integers:
         rounding_method=given.rounding_method,
     )
     return emitter.held(expr, shape, held.grid, layout)
+
+
+EXTREMES: dict[str, type[ReduceMax] | type[ReduceMin]] = {"relax.max": ReduceMax, "relax.min": ReduceMin}
+
+
+@moves(*EXTREMES)
+def _extreme(emitter: Emitter, call: Any, held: Integers) -> Integers:
+    held = in_place(emitter, held)
+    given = attributes(call)
+    axes = sorted({int(axis) % held.rank for axis in given.axis}) if given.axis is not None else identity(held.rank)
+    places = tuple(sorted(held.layout.index(axis) for axis in axes))
+    expr = get(EXTREMES[operator_name(call)])(held.stored, attrs=ReduceAttrs(places, bool(given.keepdims)))
+    layout = held.layout if given.keepdims else without(held.layout, axes)
+    return emitter.held(expr, shape_of(call), held.grid, layout)
+
+
+def without(layout: Layout, axes: Sequence[int]) -> Layout:
+    """The order of the axes that are left, as they are counted then."""
+    left = [axis for axis in identity(len(layout)) if axis not in axes]
+    return tuple(left.index(axis) for axis in layout if axis not in axes)
 
 
 def _pools(call: Any) -> bool:
