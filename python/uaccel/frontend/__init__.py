@@ -26,4 +26,4 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
         return import_onnx(path, input_shapes or {})
     from uaccel.frontend.tflite.importer import import_tflite
 
-    return import_tflite(path)
+    return import_tflite(path, input_shapes)
