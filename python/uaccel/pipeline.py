@@ -16,7 +16,7 @@ from uaccel.lower.from_relax import lower
 from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement, place
-from uaccel.model import ImportedModel, c_identifier
+from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.simplify import simplify
 
@@ -61,6 +61,7 @@ def compile_model(
     wishes: Wishes | None = None,
     cpu_fallback: bool = False,
     engine_words: Sequence[str] = (),
+    input_shapes: Mapping[str, Shape] | None = None,
     progress: Progress = _quiet,
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
@@ -68,11 +69,11 @@ def compile_model(
     ``how``: the board's CPU, whose features kernels may use, and who picks among kernels.
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
-    accelerators: it takes them to generate the same again.
+    accelerators: it takes them to generate the same again. ``input_shapes``: of inputs that the file leaves open.
     """
     path, options = Path(path), options or EmitOptions()
     progress("import")
-    model = import_model(path)
+    model = import_model(path, input_shapes)
     stages = {"import": model.module}
     progress("simplify")
     model = replace(model, module=simplify(model.module))
@@ -85,6 +86,14 @@ def compile_model(
     progress("plan memory")
     placement = place(program, workspace_io=options.workspace_io)
     progress("emit C")
-    command = regenerate_command(path.name, board_file or board, program.name, options, engine_words)
+    command = regenerate_command(
+        path.name, board_file or board, program.name, options, (*_shape_words(input_shapes), *engine_words)
+    )
     generated = generate(program, placement, options, command)
     return Compiled(partitioned.model, program, placement, generated, options, board, stages, partitioned)
+
+
+def _shape_words(input_shapes: Mapping[str, Shape] | None) -> list[str]:
+    """What to type for the same shapes."""
+    given = (input_shapes or {}).items()
+    return [word for name, shape in given for word in ("--input-shape", f"{name}:{','.join(map(str, shape))}")]

@@ -23,10 +23,12 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import (
     BoardOption,
+    InputShapeOption,
     ModelArgument,
     NameOption,
     RecordsOption,
     WorkspaceIoOption,
+    read_shapes,
     record_words,
 )
 from uaccel.cli.output import JsonFlag, emit, progress
@@ -71,6 +73,7 @@ def compile_command(
     allow_none: AllowNoneFlag = False,
     dump: DumpOption = None,
     records: RecordsOption = None,
+    input_shape: InputShapeOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
@@ -95,6 +98,7 @@ def compile_command(
             how=how_for(target, records),
             name=name,
             options=options,
+            input_shapes=read_shapes(input_shape),
             progress=step,
             **(arguments | {"engine_words": (*arguments["engine_words"], *record_words(records))}),
         )

@@ -20,7 +20,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, ModelArgument, RecordsOption
+from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, RecordsOption, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def explain_command(
     objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     records: RecordsOption = None,
+    input_shape: InputShapeOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
@@ -62,6 +63,7 @@ def explain_command(
             board=target.name,
             board_file=Path(board).name,
             how=how_for(target, records),
+            input_shapes=read_shapes(input_shape),
             progress=step,
             **engine.arguments(),
         )

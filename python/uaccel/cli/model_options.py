@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from uaccel.emit.options import EmitOptions
 
 # readable=False: a file that may not be read is no error of usage, and our own words say more.
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (.tflite).", readable=False)]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="The model file (.tflite, .onnx).", readable=False)
+]
 BoardOption = Annotated[
     str, typer.Option("--board", "-b", metavar="BOARD", help="A board's name, or the path of a board file.")
 ]
@@ -39,6 +41,37 @@ WorkspaceIoOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _checked_shapes(words: list[str] | None) -> list[str] | None:
+    read_shapes(words)
+    return words
+
+
+InputShapeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input-shape",
+        metavar="NAME:D0,D1,...",
+        help="The shape of an input that the file leaves open; may be repeated.",
+        callback=_checked_shapes,
+    ),
+]
+
+
+def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """``NAME:D0,D1,...`` by name; a name may hold colons itself."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for word in words or []:
+        name, _, extents = word.rpartition(":")
+        if not name or not re.fullmatch(r"[0-9]+(,[0-9]+)*", extents):
+            raise typer.BadParameter(f"{word!r}: wanted NAME:D0,D1,... as in x:1,3,224,224")
+        if name in shapes:
+            raise typer.BadParameter(f"{word!r}: input {name!r} has a shape already")
+        shapes[name] = tuple(int(extent) for extent in extents.split(","))
+        if 0 in shapes[name]:
+            raise typer.BadParameter(f"{word!r}: extents must be positive")
+    return shapes
 
 
 def record_words(records: Path | None) -> tuple[str, ...]:

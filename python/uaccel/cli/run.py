@@ -22,7 +22,14 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, NameOption, RecordsOption, WorkspaceIoOption
+from uaccel.cli.model_options import (
+    BoardOption,
+    InputShapeOption,
+    NameOption,
+    RecordsOption,
+    WorkspaceIoOption,
+    read_shapes,
+)
 from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.run_model import ModelJob, run_model
@@ -32,7 +39,8 @@ from uaccel.errors import UaccelError
 from uaccel.files import require_writable
 
 ModelOrProject = Annotated[
-    Path, typer.Argument(metavar="MODEL|DIR", help="The model file (.tflite), or a project's folder.", readable=False)
+    Path,
+    typer.Argument(metavar="MODEL|DIR", help="The model file (.tflite, .onnx), or a project's folder.", readable=False),
 ]
 InputsOption = Annotated[
     Path | None,
@@ -94,6 +102,7 @@ def run_command(
     allow_none: AllowNoneFlag = False,
     verify_layers: VerifyLayersFlag = False,
     records: RecordsOption = None,
+    input_shape: InputShapeOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
@@ -102,7 +111,7 @@ def run_command(
     )
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
-        given |= {"workspace-io": workspace_io is not None, "records": records}
+        given |= {"workspace-io": workspace_io is not None, "records": records, "input-shape": input_shape}
         given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
         given |= {"fallback": fallback is not Fallback.none, "objective": objective is not Objective.latency}
         _refuse([option for option, value in given.items() if value])
@@ -113,7 +122,19 @@ def run_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     _require_places(outputs, trace, project)
-    job = ModelJob(model, target, Path(board).name, name, project, wishes, engine, verify_layers, workspace_io, records)
+    job = ModelJob(
+        model,
+        target,
+        Path(board).name,
+        name,
+        project,
+        wishes,
+        engine,
+        verify_layers,
+        workspace_io,
+        records,
+        read_shapes(input_shape),
+    )
     if template is not None:
         _run_through(template, job, as_json)
     elif option:
@@ -129,7 +150,15 @@ def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
         made = TemplateJob(
-            job.model, job.board, job.board_file, job.name, template, folder, bool(job.workspace_io), job.records
+            job.model,
+            job.board,
+            job.board_file,
+            job.name,
+            template,
+            folder,
+            bool(job.workspace_io),
+            job.records,
+            job.input_shapes,
         )
         run_on_template(made, job.wishes, as_json)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ class ModelJob:
     verify_layers: bool
     workspace_io: bool | None = None
     records: Path | None = None
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def io_in_workspace(self) -> bool:
@@ -64,6 +66,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             how=how_for(job.board, job.records),
             name=job.name,
             options=EmitOptions(workspace_io=job.io_in_workspace),
+            input_shapes=job.input_shapes,
             progress=step,
             **job.engines.arguments(),
         )

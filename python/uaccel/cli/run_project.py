@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ class TemplateJob:
     workspace_io: bool
     """Only where it was asked for: whoever wrote the template may call the model with tensors of his own."""
     records: Path | None = None
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
@@ -121,6 +123,7 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
         how=how_for(job.board, job.records),
         name=job.name,
         options=EmitOptions(workspace_io=job.workspace_io),
+        input_shapes=job.input_shapes,
         progress=step,
     )
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:

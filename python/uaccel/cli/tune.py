@@ -18,7 +18,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, ModelArgument
+from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.files import require_writable
 
@@ -57,6 +57,7 @@ def tune_command(
     forbid: ForbidOption = None,
     objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
+    input_shape: InputShapeOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure every way to compute each layer on the board, and write what 'compile --records' chooses by."""
@@ -72,7 +73,13 @@ def tune_command(
 
         def compile_with(how: How) -> Compiled:
             return compile_model(
-                model, board=target.name, board_file=Path(board).name, how=how, progress=step, **engine.arguments()
+                model,
+                board=target.name,
+                board_file=Path(board).name,
+                how=how,
+                input_shapes=read_shapes(input_shape),
+                progress=step,
+                **engine.arguments(),
             )
 
         known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)

@@ -23,7 +23,7 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
     if suffix == ".tflite":
         from uaccel.frontend.tflite.importer import import_tflite
 
-        return import_tflite(path)
+        return import_tflite(path, input_shapes)
     return _with_integers(path, suffix, input_shapes or {})
 
 

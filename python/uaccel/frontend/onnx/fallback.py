@@ -11,7 +11,7 @@ from uaccel.tvm_api import TvmConversionError, convert_onnx_node, knows_onnx_ope
 ADVICE = "rewrite the layer with supported operators"
 DATA_DEPENDENT = ("NonMaxSuppression", "NonZero", "Unique", "Compress", "AllClassNMS")
 """The shapes of their results depend on data."""
-DEFINED = ("Attention", "AffineGrid")
+DEFINED = ("Attention", "AffineGrid", "RMSNormalization")
 """TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
 
 

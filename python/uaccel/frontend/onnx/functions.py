@@ -25,7 +25,9 @@ def expand(context: Context, node: Node) -> list[Expr] | None:
     inner = replace(context, graph=replace(context.graph, opset=opset))
     names = dict.fromkeys(function.input, "") | dict(zip(function.input, node.inputs, strict=False))
     given = {attribute.name: attribute for attribute in node.proto.attribute}
-    given |= {entry.name: entry for entry in function.attribute_proto if entry.name not in given}
+    given |= {
+        entry.name: entry for entry in (*function.attribute_proto, *_defaults(context, node)) if entry.name not in given
+    }
     return _run_all(inner, node, function.node, function.output[: len(node.outputs)], names, given)
 
 
@@ -56,7 +58,8 @@ def _run_all(
     prefix = _prefix(context)
     for proto in inner:
         _run(context, node_of(onnx_package(), node.index, _renamed(proto, names, prefix, given)))
-    return [context.expr(names.get(name, name)) for name in outputs]
+    wanted = zip(outputs, node.outputs, strict=True)
+    return [context.expr(names.get(name, name)) if called else None for name, called in wanted]
 
 
 def _function(context: Context, node: Node) -> Any | None:
@@ -83,6 +86,12 @@ def _function(context: Context, node: Node) -> Any | None:
     function = onnx.FunctionProto()
     function.ParseFromString(data)
     return function
+
+
+def _defaults(context: Context, node: Node) -> list[Any]:
+    """What holds for attributes that the node leaves out."""
+    schema = onnx_package().defs.get_schema(node.op, context.graph.opset, node.domain)
+    return [attribute.default_value for attribute in schema.attributes.values() if attribute.default_value.name]
 
 
 def _type(context: Context, name: str) -> bytes:

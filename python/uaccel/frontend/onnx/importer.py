@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.onnx import functions, integer, qlinear, quantise
+from uaccel.frontend.onnx import (
+    convolution,
+    elementwise,
+    functions,
+    integer,
+    normalise,
+    qlinear,
+    quantise,
+    rearrange,
+    resize,
+)
 from uaccel.frontend.onnx.convert import Context, Expr, expressions, need, static_info
 from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
@@ -26,7 +36,17 @@ from uaccel.model import (
 )
 from uaccel.tvm_api import ModuleBuilder, is_constant, is_var, main_bindings, relax
 
-CONVERTER_MODULES = (functions, integer, qlinear, quantise)
+CONVERTER_MODULES = (
+    convolution,
+    elementwise,
+    functions,
+    integer,
+    normalise,
+    qlinear,
+    quantise,
+    rearrange,
+    resize,
+)
 SAME_VALUES = (
     "DepthToSpace",
     "Expand",

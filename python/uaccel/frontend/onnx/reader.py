@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ def read(path: Path, input_shapes: InputShapes) -> tuple[Graph, LoadedFile]:
     values = [value for value in graph.input if value.name not in constants]
     inputs = _inputs(onnx, values, input_shapes, path)
     _fix_inputs(onnx, values, inputs)
+    if input_shapes:  # so that the file in an archive is the model that was compiled
+        _forget_shapes(file.model)
+        file = replace(file, data=file.model.SerializeToString(deterministic=True))
     nodes = tuple(node_of(onnx, index, node) for index, node in enumerate(graph.node))
     outputs = tuple(value.name for value in graph.output)
-    inferred = _inferred(onnx, file.model, bool(input_shapes))
+    inferred = _inferred(onnx, file.model)
     return Graph(nodes, constants, inputs, outputs, inferred, file.opset), file
 
 
@@ -139,14 +143,17 @@ def _attribute(onnx: Any, attribute: Any) -> Any:
     return value
 
 
-def _inferred(onnx: Any, model: Any, reshaped: bool) -> dict[str, TensorInfo]:
-    """Static types by ONNX's rules; a file's own notes count only where its shapes were not changed."""
+def _forget_shapes(model: Any) -> None:
+    """What a file notes of its tensors holds for the shapes that it was made with."""
+    model.graph.ClearField("value_info")
+    for value in model.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+
+
+def _inferred(onnx: Any, model: Any) -> dict[str, TensorInfo]:
+    """Static types by ONNX's rules."""
     light = without_weights(onnx, model)
-    if reshaped:
-        light.graph.ClearField("value_info")
-        for value in light.graph.output:
-            if value.type.HasField("tensor_type"):
-                value.type.tensor_type.ClearField("shape")
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):

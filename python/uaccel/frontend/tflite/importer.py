@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from uaccel.frontend.tflite import (
     transpose,
     transpose_conv2d,
 )
+from uaccel.frontend.tflite.batch import with_input_shapes
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, need
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
@@ -78,9 +80,12 @@ class _State:
     warnings: list[str] = field(default_factory=list)
 
 
-def import_tflite(path: Path) -> ImportedModel:
+def import_tflite(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
     """Read, check and convert; every layer that cannot be converted is named in one error."""
     graph, data = read(path)
+    digest = hashlib.sha256(data).hexdigest()
+    if input_shapes:
+        graph, data = with_input_shapes(graph, data, str(path), input_shapes)
     _check_tensors(graph, path)
     state = _State()
     module = _convert(graph, state)
@@ -90,7 +95,7 @@ def import_tflite(path: Path) -> ImportedModel:
     return ImportedModel(
         name=path.stem,
         source_format="tflite",
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=digest,
         module=module,
         signature=Signature(_specs(graph.inputs), _specs(graph.outputs)),
         tensors=state.tensors,

@@ -1,0 +1,38 @@
+"""Windows: what TVM's converters of convolutions leave out."""
+
+from __future__ import annotations
+
+from uaccel.frontend.onnx import fallback
+from uaccel.frontend.onnx.convert import Context, Expr, converts, need
+from uaccel.frontend.onnx.graph import Node
+
+
+@converts("ConvTranspose")
+def conv_transpose(context: Context, node: Node) -> list[Expr]:
+    """The shape of the output, where it is given, decides the padding."""
+    wanted = node.attributes.get("output_shape")
+    if not wanted:
+        return fallback.convert(context, node)
+    attributes = dict(node.attributes)
+    del attributes["output_shape"]
+    mode = attributes.pop("auto_pad", "NOTSET")
+    data, weights = (context.info(node.required_input(position)).shape for position in (0, 1))
+    rank = len(data) - 2
+    wanted = wanted[-rank:]
+    kernel = attributes.get("kernel_shape", weights[2:])
+    strides = attributes.get("strides", (1,) * rank)
+    dilations = attributes.get("dilations", (1,) * rank)
+    extra = list(attributes.get("output_padding", (0,) * rank))
+    before, after = [], []
+    for axis in range(rank):
+        full = strides[axis] * (data[2 + axis] - 1) + (kernel[axis] - 1) * dilations[axis] + 1
+        total = full + extra[axis] - wanted[axis]
+        if total < 0:
+            extra[axis] -= total
+            total = 0
+        need(extra[axis] < max(strides[axis], dilations[axis]), f"output_shape {wanted} is too large")
+        low = total // 2 if mode == "SAME_UPPER" else total - total // 2
+        before.append(low)
+        after.append(total - low)
+    attributes |= {"pads": [*before, *after], "output_padding": extra}
+    return context.compute("ConvTranspose", [context.optional(name) for name in node.inputs], **attributes)

@@ -1,0 +1,46 @@
+"""Norms, and reductions that TVM's converters take for something else."""
+
+from __future__ import annotations
+
+from uaccel.frontend.onnx import fallback
+from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
+from uaccel.frontend.onnx.graph import Node
+from uaccel.frontend.onnx.integer import real
+from uaccel.tvm_api import relax
+
+
+@converts("BatchNormalization")
+def batch_normalization(context: Context, node: Node) -> list[Expr]:
+    need(
+        not node.attributes.get("training_mode", 0),
+        "training_mode takes mean and variance from the data; export the model for inference",
+    )
+    return fallback.convert(context, node)
+
+
+@converts("LpNormalization")
+def lp_normalization(context: Context, node: Node) -> Expr:
+    """Where the norm is 0, nothing is divided."""
+    name = node.required_input(0)
+    data = context.expr(name)
+    axis = need_axis(node.attributes.get("axis", -1), len(context.info(name).shape))
+    power = node.attributes.get("p", 2)
+    need(power in (1, 2), f"p = {power} is not supported, only 1 and 2")
+    size = relax.op.abs(data) if power == 1 else relax.op.multiply(data, data)
+    total = context.block.builder.emit(relax.op.sum(size, axis, True))
+    norm = total if power == 1 else context.block.builder.emit(relax.op.sqrt(total))
+    zero = real(0.0, context, data)
+    nothing = relax.op.equal(norm, zero)
+    return relax.op.divide(data, relax.op.where(nothing, real(1.0, context, data), norm))
+
+
+@converts("ReduceMax", "ReduceMin")
+def extreme(context: Context, node: Node) -> list[Expr]:
+    need(context.info(node.required_input(0)).dtype != "bool", "extremes of bool are not supported; cast to uint8")
+    return fallback.convert(context, node)
+
+
+@converts("RoiAlign")
+def roi_align(context: Context, node: Node) -> list[Expr]:
+    need(node.attributes.get("mode", "avg") == "avg", "mode max is not supported, only avg")
+    return fallback.convert(context, node)

@@ -1,0 +1,179 @@
+"""Resize: by TVM's operator where that means the same, else by picking and weighing elements axis by axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
+from uaccel.frontend.onnx.graph import Array, Node
+from uaccel.ops.base import constant
+from uaccel.tvm_api import relax
+
+COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+OPERATOR_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+METHODS = {"nearest": "nearest_neighbor", "linear": "linear"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """``scale`` is the one that coordinates go by, which need not be the quotient of the extents."""
+
+    number: int
+    extent: int
+    size: int
+    scale: float
+
+    @property
+    def plain(self) -> bool:
+        return self.size == self.extent and self.scale == 1.0
+
+
+@converts("Resize")
+def resize(context: Context, node: Node) -> Expr:
+    name = node.required_input(0)
+    shape, data = context.info(name).shape, context.expr(name)
+    mode = node.attributes.get("mode", "nearest")
+    coordinates = node.attributes.get("coordinate_transformation_mode", "half_pixel")
+    need(mode in ("nearest", "linear", "cubic"), f"mode {mode} is not supported")
+    need(
+        coordinates in COORDINATES,
+        f"coordinate_transformation_mode {coordinates} is not supported; supported are {', '.join(COORDINATES)}",
+    )
+    axes = [axis for axis in _axes(context, node, shape) if not axis.plain]
+    if not axes:
+        return data
+    if _has_operator(node, mode, coordinates, shape, axes):
+        sizes = {axis.number: axis.size for axis in axes}
+        return relax.op.image.resize2d(
+            data,
+            (sizes.get(2, shape[2]), sizes.get(3, shape[3])),
+            layout="NCHW",
+            method=METHODS[mode],
+            coordinate_transformation_mode=coordinates,
+            rounding_method=node.attributes.get("nearest_mode", "round_prefer_floor"),
+        )
+    for axis in axes:
+        data = _along(context, node, data, axis, mode, _positions(axis, coordinates))
+    return data
+
+
+def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
+    """What the node resizes, by scales or by sizes."""
+    given = node.attributes.get("axes", tuple(range(len(shape))))
+    numbers = [need_axis(int(axis), len(shape)) for axis in given]
+    scales, sizes = (_numbers(context, node.optional_input(position)) for position in (2, 3))
+    if scales:
+        need(len(scales) == len(numbers), f"{len(scales)} scales for {len(numbers)} axes")
+        found = [
+            Axis(n, shape[n], math.floor(shape[n] * scale), scale) for n, scale in zip(numbers, scales, strict=True)
+        ]
+    else:
+        need(len(sizes) == len(numbers), f"{len(sizes)} sizes for {len(numbers)} axes")
+        found = _by_sizes(node, shape, numbers, [int(size) for size in sizes])
+    need(all(axis.size > 0 for axis in found), "an axis would have no elements; nothing to compute")
+    return found
+
+
+def _by_sizes(node: Node, shape: tuple[int, ...], numbers: list[int], sizes: list[int]) -> list[Axis]:
+    policy = node.attributes.get("keep_aspect_ratio_policy", "stretch")
+    pairs = list(zip(numbers, sizes, strict=True))
+    if policy == "stretch":
+        return [Axis(number, shape[number], size, size / shape[number]) for number, size in pairs]
+    pick = min if policy == "not_larger" else max
+    scale = pick(size / shape[number] for number, size in pairs)
+    return [Axis(n, shape[n], math.floor(shape[n] * scale + 0.5), scale) for n, _ in pairs]
+
+
+def _numbers(context: Context, name: str) -> list[float]:
+    return [] if not name else [float(value) for value in context.need_known(name, "size").reshape(-1)]
+
+
+def _has_operator(node: Node, mode: str, coordinates: str, shape: tuple[int, ...], axes: list[Axis]) -> bool:
+    """Whether TVM's operator, which knows sizes only, means the same."""
+    exact = all(axis.scale * axis.extent == axis.size and axis.size > 1 for axis in axes)
+    spatial = len(shape) == 4 and {axis.number for axis in axes} <= {2, 3}
+    return spatial and exact and mode in METHODS and coordinates in OPERATOR_COORDINATES and not _smooths(node, axes)
+
+
+def _smooths(node: Node, axes: list[Axis]) -> bool:
+    return bool(node.attributes.get("antialias", 0)) and any(axis.scale < 1 for axis in axes)
+
+
+def _positions(axis: Axis, coordinates: str) -> Array:
+    """Where in the input each output element lies."""
+    out = np.arange(axis.size, dtype=np.float64)
+    if coordinates == "asymmetric":
+        return out / axis.scale
+    if coordinates == "align_corners":
+        length = axis.extent * axis.scale
+        return out * (axis.extent - 1) / (length - 1) if length > 1 else np.zeros_like(out)
+    if coordinates == "pytorch_half_pixel" and axis.size <= 1:
+        return np.zeros_like(out)
+    offset = 0.0
+    if coordinates == "half_pixel_symmetric":
+        length = axis.extent * axis.scale
+        offset = axis.extent / 2 * (1 - axis.size / length)
+    return (out + 0.5) / axis.scale - 0.5 + offset
+
+
+def _along(context: Context, node: Node, data: Expr, axis: Axis, mode: str, positions: Array) -> Expr:
+    """Resize one axis."""
+    if mode == "nearest":
+        picked = np.clip(_nearest(node, positions), 0, axis.extent - 1).astype(np.int64)
+        return context.normal(relax.op.take(data, constant(picked), axis.number))
+    taps = _taps(node, axis, mode, positions)
+    rank, dtype = len(context.normal(data).ty.shape), str(context.normal(data).ty.dtype)
+    need(dtype.startswith("float"), f"{mode} resizing of {dtype} is not supported")
+    shape = [1] * rank
+    shape[axis.number] = axis.size
+    total = None
+    for indices, weights in taps:
+        part = relax.op.take(data, constant(indices), axis.number)
+        part = relax.op.multiply(part, constant(weights.astype(dtype).reshape(shape)))
+        total = part if total is None else relax.op.add(total, part)
+    return context.normal(total)
+
+
+def _nearest(node: Node, positions: Array) -> Array:
+    mode = node.attributes.get("nearest_mode", "round_prefer_floor")
+    if mode == "round_prefer_floor":
+        return np.ceil(positions - 0.5)
+    if mode == "round_prefer_ceil":
+        return np.floor(positions + 0.5)
+    if mode in ("floor", "ceil"):
+        return np.floor(positions) if mode == "floor" else np.ceil(positions)
+    raise ModelError(f"nearest_mode {mode} is not known")
+
+
+def _taps(node: Node, axis: Axis, mode: str, positions: Array) -> list[tuple[Array, Array]]:
+    """For each tap an index and a weight of every output element; outside, the border is repeated."""
+    stretch = 1.0 / min(axis.scale, 1.0) if _smooths(node, [axis]) else 1.0
+    radius = (1.0 if mode == "linear" else 2.0) * stretch
+    first = np.floor(positions - radius).astype(np.int64) + 1
+    count = 2 * math.ceil(radius)
+    raw = [first + number for number in range(count)]
+    kernel = _linear if mode == "linear" else _cubic(float(node.attributes.get("cubic_coeff_a", -0.75)))
+    weights = np.stack([kernel(np.abs(positions - index) / stretch) for index in raw])
+    if node.attributes.get("exclude_outside", 0):
+        weights[(np.stack(raw) < 0) | (np.stack(raw) >= axis.extent)] = 0
+    weights /= weights.sum(axis=0)
+    pairs = zip(raw, weights, strict=True)
+    return [(np.clip(index, 0, axis.extent - 1), weight) for index, weight in pairs if weight.any()]
+
+
+def _linear(distance: Array) -> Array:
+    return np.maximum(0.0, 1.0 - distance)
+
+
+def _cubic(a: float) -> Callable[[Array], Array]:
+    def kernel(distance: Array) -> Array:
+        near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+        far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+        return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+
+    return kernel
