@@ -108,12 +108,13 @@ def requantize_as(rounding: str, acc: Any, multiplier: Any, shift: Any) -> Any:
     return (requantize_wide if dtype_of(acc) == "int64" else requantize)(acc, multiplier, shift)
 
 
-def round_half_even(value: Any, shift: int, tolerance: int) -> Any:
+def round_half_even(value: Any, shift: Any, tolerance: int = 0) -> Any:
     """int64 value / 2**shift, rounded once; within ``tolerance`` of the middle the even neighbour is taken."""
-    biased = value + const((1 << (shift - 1)) + tolerance)
-    above = biased >> const(shift)
-    tie = (biased & const((1 << shift) - 1)) <= const(2 * tolerance)
-    return above - tirx.Select(tie, above & const(1), const(0))
+    bits, one = (const(shift) if isinstance(shift, int) else shift), const(1)
+    biased = value + (one << (bits - one)) + const(tolerance)
+    above = biased >> bits
+    tie = (biased & ((one << bits) - one)) <= const(2 * tolerance)
+    return above - tirx.Select(tie, above & one, const(0))
 
 
 def finish(value: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:

@@ -1,0 +1,21 @@
+/* The softmax kernel for one output type; included by uaccel_softmax_once.h, once a type. */
+
+/* The output may overwrite an input of the same type: a row is read twice before its first element is written. */
+UACCEL_KERNEL void UACCEL_FN(uaccel_softmax_once_s8)(const struct uaccel_softmax_once *p, const int8_t *input,
+                                                     const int32_t *table, UACCEL_ELEMENT *output)
+{
+    const int32_t highest = (1 << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
+    for (uaccel_index r = 0; r < p->rows; ++r) {
+        const struct uaccel_softmax_once_row row = uaccel_softmax_once_row(p, input, table);
+        for (uaccel_index i = 0; i < p->depth; ++i) {
+            /* below 2^62: what is shifted by more than that is less than a half */
+            const int64_t share = row.reciprocal * uaccel_softmax_once_exp(p, table, row.largest - input[i]);
+            const int64_t kept = row.shift > 62 ? 0 : share;
+            const int32_t shift = row.shift > 62 ? 62 : row.shift;
+            output[i] = (UACCEL_ELEMENT)uaccel_finish_half_even(kept, shift, 0, p->output_zero_point, -highest - 1,
+                                                                highest);
+        }
+        input += p->depth;
+        output += p->depth;
+    }
+}

@@ -1,0 +1,111 @@
+"""Softmax along the last axis whose real result is rounded once, half to even."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Quantisation, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.exact import const
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.ratio import LONGEST_SHIFT, fixed_ratios, scale_fraction
+from uaccel.ops.softmax_steps import differences, used_part
+from uaccel.tvm_api import te, tirx
+
+ENTRIES = 256
+EXPONENTIAL_BITS = 30  # after the point; the largest is one
+RECIPROCAL_BITS = 31
+INVERSE_BITS = 31
+
+
+@dataclass(frozen=True)
+class SoftmaxOnceAttrs(Attributes):
+    """``inverse / 2**shift`` is 1 / output scale."""
+
+    inverse: int
+    shift: int
+    output_zero_point: int
+    output_dtype: str
+
+
+@register
+class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
+    """Softmax of int8 along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
+
+    The sum of a row is exact. One division a row gives its reciprocal, with 30 bits and more.
+    """
+
+    name = "softmax_once"
+    attributes = SoftmaxOnceAttrs
+    arguments = ("input", "exponentials")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxOnceAttrs) -> TensorInfo:
+        data, table = inputs
+        require(len(data.shape) > 0, "softmax_once: the input is a scalar")
+        require(data.dtype == "int8", f"softmax_once: input is {data.dtype}, wanted int8")
+        wanted = TensorInfo((ENTRIES,), "int32")
+        require(table == wanted, f"softmax_once: the table is {table}, wanted {wanted}")
+        return TensorInfo(data.shape, attrs.output_dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
+        data, table = inputs
+        difference = differences(data)
+        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
+        rows = data.shape[:-1]
+        sums = te.compute(rows, lambda *row: te.sum(exact.i64(table(difference(*row, k))), axis=k), name="sums")
+        excess = te.compute(rows, lambda *row: _excess(sums(*row)), name="excess")
+
+        def reciprocal(*row: Any) -> Any:
+            return tirx.truncdiv(const(attrs.inverse << RECIPROCAL_BITS), sums(*row) >> excess(*row))
+
+        reciprocals = te.compute(rows, reciprocal, name="reciprocals")
+        low, high = exact.limits(attrs.output_dtype)
+
+        def output(*index: Any) -> Any:
+            shift = const(RECIPROCAL_BITS + attrs.shift) + excess(*index[:-1])
+            share = exact.i64(table(difference(*index))) * reciprocals(*index[:-1])
+            shortest = tirx.min(shift, const(LONGEST_SHIFT))
+            rounded = tirx.Select(shift > shortest, const(0), exact.round_half_even(share, shortest))
+            return exact.finish(rounded, attrs.output_zero_point, low, high, attrs.output_dtype)
+
+        return te.compute(data.shape, output, name=self.name)
+
+    def kernels(self, site: Site[SoftmaxOnceAttrs]) -> Sequence[Kernel]:
+        attrs, data, table = site.attrs, site.operands[0].info, used_part(site.operands[1].value)
+        depth = data.shape[-1]
+        parameters = {
+            "rows": data.elements // depth,
+            "depth": depth,
+            "entries": len(table),
+            "inverse": attrs.inverse,
+            "shift": RECIPROCAL_BITS + attrs.shift,
+            "output_zero_point": attrs.output_zero_point,
+        }
+        function = f"uaccel_softmax_once_s8_{dtype_suffix(site.output.dtype)}"
+        arguments = (Input(0), Constant("exponentials", table), Output(0))
+        inplace = (0,) if site.output.dtype == data.dtype else ()
+        header, struct = "uaccel_softmax_once.h", "uaccel_softmax_once"
+        return [portable(function, header, parameters, arguments, struct=struct, inplace=inplace)]
+
+
+def _excess(total: Any) -> Any:
+    """By how many bits a sum is longer than 31; the largest exponential alone has that many."""
+    longer = (tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, LONGEST_SHIFT))
+    return sum(longer, start=const(0))
+
+
+def softmax_once_operands(
+    given: Quantisation, wanted: Quantisation, output_dtype: str = "int8"
+) -> tuple[SoftmaxOnceAttrs, NDArray[np.int32]]:
+    """Attributes and the table of exponentials."""
+    inverse = fixed_ratios([Fraction(1) / scale_fraction(wanted.scale)], INVERSE_BITS)
+    differences = np.arange(ENTRIES) * float(scale_fraction(given.scale))
+    table = np.rint(np.exp(-differences) * (1 << EXPONENTIAL_BITS)).astype(np.int32)
+    return SoftmaxOnceAttrs(inverse.multipliers[0], inverse.shift, wanted.zero_point, output_dtype), table
