@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uaccel.ops.base import get
 from uaccel.ops.conv2d import Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.rounding import FLOAT32, TFLITE
 from uaccel.testing.layers import Layers
 
 Array = NDArray[Any]
@@ -45,7 +46,9 @@ class Zoo(Layers):
         padding = (1, 1, 1, 1) if self.integer(0, 2) else tuple(self.integer(0, 2) for _ in range(4))
         attrs = Conv2dAttrs((stride, stride), padding, (1, 1), channels, self.integer(-128, 127), zero_point, low, 127)
         attrs = replace(attrs, output_zero_point=-128, clamp_min=-128) if self.integer(0, 1) else attrs
-        return get(DepthwiseConv2d)(x, *self._weights(channels, (3, 3, channels), 9), attrs=attrs)
+        return get(DepthwiseConv2d)(
+            x, *self._weights(channels, (3, 3, channels), 9), attrs=replace(attrs, rounding=self.rounding)
+        )
 
     def image(self) -> tuple[int, ...]:
         if self.larger:
@@ -86,6 +89,23 @@ def average(zoo: Zoo) -> Any:
     return (zoo.image(),), lambda x: zoo.pool(x, True)
 
 
+def single(maker: Maker) -> Maker:
+    """The same layer, which rounds in single precision."""
+
+    def made(zoo: Zoo) -> Any:
+        shapes, layer = maker(zoo)
+
+        def rounded(*variables: Any) -> Any:
+            zoo.rounding = FLOAT32
+            call = layer(*variables)
+            zoo.rounding = TFLITE
+            return call
+
+        return shapes, rounded
+
+    return made
+
+
 MAKERS = (
     convolution,
     convolution,
@@ -98,6 +118,7 @@ MAKERS = (
     fully_connected,
     addition,
     average,
+    *map(single, (convolution, same, depthwise, rows, fully_connected, fully_connected)),
 )
 """One network has a layer of each."""
 

@@ -18,6 +18,7 @@ from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
+from uaccel.ops.rounding import FLOAT32, TFLITE
 from uaccel.tvm_api import relax
 
 Array = NDArray[Any]
@@ -26,8 +27,10 @@ Array = NDArray[Any]
 class Layers:
     """Each method takes a variable and returns a call."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, rounding: str = TFLITE) -> None:
+        """``rounding`` is that of layers with weights, and of means."""
         self.random = np.random.default_rng(seed)
+        self.rounding = rounding
 
     def integer(self, low: int, high: int) -> int:
         """Both included."""
@@ -49,7 +52,8 @@ class Layers:
     def same(self, x: Any, channels: int, kernel: int = 3) -> Any:
         """A convolution whose output is as large as its input."""
         border = (kernel // 2,) * 4
-        attrs = Conv2dAttrs((1, 1), border, (1, 1), 1, self._zero_point(), self._zero_point(), *self._range())
+        points = (self._zero_point(), self._zero_point())
+        attrs = Conv2dAttrs((1, 1), border, (1, 1), 1, *points, *self._range(), self.rounding)
         shape = (channels, kernel, kernel, shape_of(x)[3])
         return get(Conv2d)(x, *self._weights(channels, shape, kernel * kernel * shape[3]), attrs=attrs)
 
@@ -62,7 +66,7 @@ class Layers:
 
     def fully_connected(self, x: Any, units: int = 0) -> Any:
         depth, units = shape_of(x)[1], units or self.integer(1, 9)
-        attrs = FullyConnectedAttrs(self._zero_point(), self._zero_point(), *self._range())
+        attrs = FullyConnectedAttrs(self._zero_point(), self._zero_point(), *self._range(), self.rounding)
         return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
 
     def add(self, x: Any, y: Any) -> Any:
@@ -86,7 +90,7 @@ class Layers:
         """Of rows and columns."""
         (multiplier,), (shift,) = self._scales(1, 1)
         scale = (self._zero_point(), self._zero_point(), int(multiplier), min(30, int(shift) + 7))
-        return get(ReduceMean)(x, attrs=ReduceSumAttrs((1, 2), bool(self.integer(0, 1)), *scale))
+        return get(ReduceMean)(x, attrs=ReduceSumAttrs((1, 2), bool(self.integer(0, 1)), *scale, self.rounding))
 
     def pad(self, x: Any, value: int) -> Any:
         """A border of rows and columns."""
@@ -101,7 +105,8 @@ class Layers:
         strides = (self.integer(1, 3), self.integer(1, 3))
         padding = tuple(self.integer(0, 3) for _ in range(4))
         dilation = (self.integer(1, 2), self.integer(1, 2))
-        return Conv2dAttrs(strides, padding, dilation, groups, self._zero_point(), self._zero_point(), *self._range())
+        points = (self._zero_point(), self._zero_point())
+        return Conv2dAttrs(strides, padding, dilation, groups, *points, *self._range(), self.rounding)
 
     def _kernel(self, x: Any, attrs: Conv2dAttrs) -> tuple[int, int]:
         """One that fits into the padded input."""
@@ -117,6 +122,13 @@ class Layers:
         return [constant(array) for array in arrays]
 
     def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
+        """Multipliers and shifts, such as float32 has them where that is the rounding."""
+        multiplier, shift = self._any_scales(count, terms)
+        if self.rounding == FLOAT32:
+            multiplier = (np.maximum(multiplier, 1 << 30) & ~127).astype(np.int32)
+        return multiplier, shift
+
+    def _any_scales(self, count: int, terms: int) -> tuple[Array, Array]:
         """Mostly such that results spread over 8 bits; now and then as far off as there is."""
         if self.integer(0, 7) == 0:
             multiplier = self.random.choice([0, 1, 2**30, 2**31 - 1], count)

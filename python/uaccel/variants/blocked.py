@@ -39,7 +39,7 @@ def _kernel(
     table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1).astype(np.int32)
     constants = (Constant("weights", weights), Constant("constants", table))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-    function, struct = f"uaccel_{name}_blocked_s8", f"uaccel_{name}_blocked"
+    function, struct = f"uaccel_{name}_blocked_s8{'_float32' * stage.single}", f"uaccel_{name}_blocked"
     call = KernelCall(function, f"uaccel_{header or name}_blocked.h", struct, {**parameters, **finish}, arguments)
     return Kernel("blocked", (call,), scratch=scratch)
 
@@ -50,7 +50,7 @@ def interleaved(rows: NDArray[Any], block: int) -> NDArray[np.int8]:
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
-@offers(Conv2d, EMBEDDED)
+@offers(Conv2d, EMBEDDED, float32=())
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, height, width, _ = weights.shape
@@ -68,7 +68,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1])
 
 
-@offers(FullyConnected, EMBEDDED)
+@offers(FullyConnected, EMBEDDED, float32=())
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row; several are the pixels of a pointwise convolution."""
     (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
@@ -83,7 +83,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return _kernel("rows", parameters, packed, filled, header="conv2d")
 
 
-@offers(DepthwiseConv2d, EMBEDDED)
+@offers(DepthwiseConv2d, EMBEDDED, float32=())
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape

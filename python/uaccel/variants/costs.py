@@ -21,6 +21,8 @@ Coefficients = Mapping[str, float]
 MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
 """Which CPU speaks for others with a feature; the last resort is one that has none of them."""
 PLAIN: Final = "cortex-m3"
+SINGLE: Final = "_float32"
+"""Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time."""
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +54,8 @@ class Estimated:
 
     def of(self, option: Option, work: Work) -> float | None:
         """Instructions; None where a function was never measured."""
-        if not option.functions or any(function not in self.costs for function in option.functions):
+        functions = [function.removesuffix(SINGLE) for function in option.functions]
+        if not functions or any(function not in self.costs for function in functions):
             return None
-        known = [self.costs[function] for function in option.functions]
+        known = [self.costs[function] for function in functions]
         return sum(c["mac"] * work.macs + c["output"] * work.outputs + c["call"] for c in known)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uaccel.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import folded_constants
-from uaccel.ops.rounding import TFLITE
+from uaccel.ops.rounding import FLOAT32
 
 LARGEST_SHIFT: Final = 22
 """The zero point, times 2^shift, stays within 30 bits."""
@@ -27,6 +27,9 @@ class OutputStage:
 
     ``sign``: whether minus one is added to what is negative. Where the lower bound is the zero point or above it may be
     left out, as it decides between two values of which neither survives.
+
+    With ``single``, ``multiplier`` and ``shift`` are the operator's own, for single precision, and ``offset`` is the
+    zero point.
     """
 
     bias: Ints
@@ -36,6 +39,17 @@ class OutputStage:
     sign: bool
     clamp_min: int
     clamp_max: int
+    single: bool = False
+
+    @property
+    def scale_bits(self) -> Ints:
+        """The scales in single precision, by their bits, 0 for channels that count for nothing."""
+        return np.where(self.multiplier == 0, 0, ((self.shift + 125) << 23) + (self.multiplier >> 7))
+
+    @property
+    def way(self) -> int:
+        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``, 2 in single precision."""
+        return 2 if self.single else int(self.sign)
 
     @property
     def clamps(self) -> bool:
@@ -63,21 +77,20 @@ class OutputStage:
 
 def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
     """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
-    if site.attrs.rounding != TFLITE:
-        return None
     if site.output.dtype != "int8" or weights.dtype != np.int8:
         return None
     attrs = site.attrs
     multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
     multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
     bias = folded_constants(site, weights)[1].data.astype(np.int64)
+    if attrs.rounding == FLOAT32:
+        return _single_precision(attrs, weights, bias, multiplier, shift)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
     known = ~weights.any(axis=1) | (multiplier == 0)
     values = _known_values(attrs, bias, multiplier, shift)
     bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
-    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
     exact = (
-        reach.max(initial=0) < SUM_LIMIT
+        _reach(weights, bias) < SUM_LIMIT
         and right.min(initial=1) >= (1 if sign else 0)
         and right.max(initial=0) <= LARGEST_SHIFT
     )
@@ -86,6 +99,18 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
     offset = np.where(known, 2 * values, half + (attrs.output_zero_point << right))
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
+
+
+def _single_precision(attrs: Any, weights: NDArray[Any], bias: Ints, multiplier: Ints, shift: Ints) -> Any:
+    if _reach(weights, bias) >= SUM_LIMIT:
+        return None
+    offset = np.full(len(bias), attrs.output_zero_point, np.int64)
+    return OutputStage(bias, multiplier, offset, shift, False, attrs.clamp_min, attrs.clamp_max, single=True)
+
+
+def _reach(weights: NDArray[Any], bias: Ints) -> int:
+    """How far from zero a sum can be."""
+    return int((128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
 
 
 def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:

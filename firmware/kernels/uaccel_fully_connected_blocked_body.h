@@ -1,0 +1,38 @@
+/* The kernel for one way to round; included by uaccel_fully_connected_blocked.h, once a way. */
+
+/* weights: for each eight units and each input those of the units. */
+UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_blocked_s8)(
+    const struct uaccel_fully_connected_blocked *p, const int8_t *input, const int8_t *weights,
+    const int32_t *constants, int8_t *output)
+{
+    for (uaccel_index unit = 0; unit < p->units; unit += 8) {
+        const int8_t *const end = input + p->depth;
+        int32_t sums[8];
+        int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
+        int32_t e = constants[16], f = constants[20], g = constants[24], h = constants[28];
+        for (const int8_t *x = input; x != end; ++x) {
+            const int32_t value = *x;
+            a += value * weights[0];
+            b += value * weights[1];
+            c += value * weights[2];
+            d += value * weights[3];
+            e += value * weights[4];
+            f += value * weights[5];
+            g += value * weights[6];
+            h += value * weights[7];
+            weights += 8;
+        }
+        sums[0] = a;
+        sums[1] = b;
+        sums[2] = c;
+        sums[3] = d;
+        sums[4] = e;
+        sums[5] = f;
+        sums[6] = g;
+        sums[7] = h;
+        for (uaccel_index i = 0; i < 8 && unit + i < p->units; ++i) {
+            output[unit + i] = UACCEL_BLOCKED_ROUND(&p->finish, sums[i], constants + 4 * i);
+        }
+        constants += 32;
+    }
+}

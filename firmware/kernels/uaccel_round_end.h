@@ -1,0 +1,3 @@
+/* Ends what uaccel_round_*.h began. */
+#undef UACCEL_ROUNDED
+#undef UACCEL_BLOCKED_ROUND
