@@ -33,7 +33,7 @@ def per_channel(count: int, axis: int = 0) -> Grid:
 
 
 def bias(graph: Graph, count: int, data: Grid, weights: Grid) -> str:
-    scales = np.broadcast_to(np.float32(data.scale) * weights.scales, (count,))
+    scales = np.broadcast_to(data.scales * weights.scales, (count,))
     return graph.weights(stored(count, low=-900, high=900), Grid(tuple(map(float, scales)), 0, "int32"))
 
 
@@ -68,7 +68,7 @@ def conv_then(grids: tuple[Grid, Grid, Grid], op: str, *bounds: float, **attribu
     data, kernel, output = grids
 
     def build(graph: Graph) -> None:
-        x = graph.quantized_input((1, 4, 6, 6), data)
+        x = graph.quantized_input((1, 4, 12, 12), data)
         y = graph.apply("Conv", x, graph.weights(stored(5, 4, 3, 3), kernel), strides=[2, 2])
         limits = [graph.constant(np.float32(bound)) for bound in bounds]
         graph.quantized_output(graph.apply(op, y, *limits, **attributes), output)
@@ -165,13 +165,18 @@ def pad_then_conv(graph: Graph) -> None:
 
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
-HALVED = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
-WINDOW = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
+WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
 
 CASES = (
     Case("conv", conv((1, 4, 8, 7), (6, 4, 3, 3), BYTES, pads=[1, 0, 0, 1], strides=[2, 1]), ("conv2d",)),
     Case("conv int8", conv((2, 4, 8, 7), (6, 4, 1, 1), SIGNED), ("conv2d",)),
-    Case("conv dilated", conv((1, 2, 9, 9), (6, 2, 3, 3), MIXED, dilations=[2, 2], auto_pad="SAME_UPPER"), ("conv2d",)),
+    Case("conv dilated", conv((1, 2, 9, 9), (6, 2, 3, 3), MIXED, dilations=[2, 2]), ("conv2d",)),
+    Case(
+        "conv of the same size",
+        conv((1, 2, 8, 9), (6, 2, 3, 2), MIXED, strides=[2, 1], auto_pad="SAME_LOWER"),
+        ("conv2d",),
+    ),
     Case("conv in groups", conv((1, 8, 5, 5), (6, 4, 3, 3), BYTES, group=2), ("conv2d",)),
     Case("conv depthwise", conv((1, 6, 5, 5), (6, 1, 3, 3), BYTES, group=6), ("depthwise_conv2d",)),
     Case("conv depthwise twice", conv((1, 3, 5, 5), (6, 1, 3, 3), BYTES, group=3), ("depthwise_conv2d",)),
@@ -212,6 +217,8 @@ CASES = (
     Case("max pool", one("MaxPool", output=U8, **WINDOW), ("max_pool2d",)),
     Case("max pool dilated", one("MaxPool", output=U8, kernel_shape=[2, 2], dilations=[2, 2]), ("window_max",)),
     Case("global max pool", one("GlobalMaxPool", output=U8), ("reduce_max",)),
+    Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
+    Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("concat", concat, ("lookup",)),
     Case("split", split, ("lookup",)),
     Case("transpose", one("Transpose", output=U8, perm=[0, 2, 3, 1]), ()),

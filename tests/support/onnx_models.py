@@ -29,7 +29,7 @@ class Grid:
 
     @property
     def scales(self) -> Array:
-        return np.asarray(self.scale, np.float32)
+        return np.array(self.scale, np.float32)
 
     @property
     def zeros(self) -> Array:
@@ -50,7 +50,7 @@ class Graph:
         self.count += 1
         return f"{stem}_{self.count}"
 
-    def constant(self, values: Array, stem: str = "constant") -> str:
+    def constant(self, values: Any, stem: str = "constant") -> str:
         name = self.fresh(stem)
         self.initializers.append(numpy_helper.from_array(np.asarray(values), name))
         return name
