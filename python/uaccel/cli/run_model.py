@@ -13,7 +13,7 @@ from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
 from uaccel.cli.run_trace import recorded, write_trace
-from uaccel.cli.verdict import judged, layers_verdict, show_verified
+from uaccel.cli.verdict import judged, layers_verdict, opinion, show_verified
 from uaccel.errors import VerificationError
 from uaccel.files import write_atomically
 
@@ -91,10 +91,12 @@ def run_model(job: ModelJob, as_json: bool) -> None:
 def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> tuple[dict[str, Any], str]:
     """The verdict, and what is wrong in words."""
     from uaccel.diagnosis import exact_layers, first_wrong_layer, tolerance_of
+    from uaccel.runtimes import second_opinion
 
     step("execute the exact meaning and compare")
     imported = replace(compiled.model, module=compiled.stages["import"])
     verify, complaint = judged(imported, measured.samples, measured.run, tolerance_of(compiled.program))
+    verify |= opinion(second_opinion(imported, job.model, measured.samples, measured.run.outputs))
     if job.verify_layers:
         layers = exact_layers(compiled, measured.samples[0])
         wrong = first_wrong_layer(compiled.program, layers, measured.computed)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from uaccel.diagnosis import WrongLayer
     from uaccel.execute import Difference
     from uaccel.model import ImportedModel
+    from uaccel.runtimes import Opinion
     from uaccel.session.batch import BatchRun
     from uaccel.session.tensors import Array
 
@@ -55,6 +56,24 @@ def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
     return {"layers_compared": compared, "first_wrong_layer": told}
 
 
+def opinion(found: Opinion | None) -> dict[str, Any]:
+    """What the model's own runtime says of the run, where it says anything."""
+    return {} if found is None else {"runtime": found.to_json()}
+
+
+def opinion_words(found: dict[str, Any]) -> str:
+    words = []
+    if found["elements"]:
+        words.append(f"{found['equal']} of {found['elements']} elements equal")
+    if found["one_step"]:
+        words.append(f"{found['one_step']} one step apart")
+    if found["more"]:
+        words.append(f"{found['more']} more than one step apart")
+    if found["largest_relative_difference"] is not None:
+        words.append(f"floats within {found['largest_relative_difference']:.1e} of the largest")
+    return f"with {found['runtime']}: {', '.join(words)}"
+
+
 def difference_words(difference: Difference) -> str:
     where = ",".join(map(str, difference.index))
     return (
@@ -76,3 +95,5 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
     if verify.get("layers_compared") and verify["first_wrong_layer"] is None:
         text = f"what {verify['layers_compared']} layers computed equals the exact meaning, too"
         show_lines(console, [("Verified", text)], style="green")
+    if "runtime" in verify:
+        show_lines(console, [("Compared", opinion_words(verify["runtime"]))])

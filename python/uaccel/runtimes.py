@@ -1,0 +1,114 @@
+"""What a model's own runtime computes, where it is installed: a second opinion beside the exact meaning.
+
+ONNX and PyTorch say quantised models in floats, and the order in which a runtime adds floats up decides some roundings.
+So a run is compared in steps of the outputs' scales, and elements one step apart are counted.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import ImportedModel
+from uaccel.ops.base import operator_of
+from uaccel.ops.quantize import Dequantize
+from uaccel.tvm_api import bindings_of, is_call, is_tuple
+
+Array = NDArray[Any]
+Samples = Sequence[Sequence[Array]]
+Runtime = Callable[[ImportedModel, Path, Samples], "tuple[str, list[list[Array]]] | None"]
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """How elements compare; ``largest`` difference is of outputs that lie on no grid, relative to the largest value."""
+
+    runtime: str
+    elements: int
+    equal: int
+    one_step: int
+    more: int
+    largest: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "runtime": self.runtime,
+            "elements": self.elements,
+            "equal": self.equal,
+            "one_step": self.one_step,
+            "more": self.more,
+            "largest_relative_difference": self.largest,
+        }
+
+
+def second_opinion(model: ImportedModel, path: Path, samples: Samples, outputs: Samples) -> Opinion | None:
+    """The comparison; None where the format has no such runtime, or it is not installed."""
+    runtime = RUNTIMES.get(model.source_format)
+    found = runtime(model, path, samples) if runtime is not None else None
+    if found is None:
+        return None
+    name, wanted = found
+    scales = _scales(model)
+    steps: list[Array] = [np.zeros(0)]
+    floats: list[float] = []
+    for given, expected in zip(outputs, wanted, strict=True):
+        for value, other, scale in zip(given, expected, scales, strict=True):
+            if scale is None:
+                floats.append(_relative(value, other))
+            else:
+                steps.append(np.rint(np.abs(value.astype(np.float64) - other.astype(np.float64)) / scale).reshape(-1))
+    apart = np.concatenate(steps)
+    equal, one_step = int((apart == 0).sum()), int((apart == 1).sum())
+    return Opinion(name, apart.size, equal, one_step, apart.size - equal - one_step, max(floats, default=None))
+
+
+def _relative(value: Array, other: Array) -> float:
+    """The largest difference, as a share of the largest value."""
+    wide, other = value.astype(np.float64), other.astype(np.float64)
+    size = float(np.abs(other).max(initial=0.0))
+    difference = float(np.abs(wide - other).max(initial=0.0))
+    return difference / size if size else difference
+
+
+def _scales(model: ImportedModel) -> list[float | None]:
+    """For each output its step; None for one that lies on no grid."""
+    _, bindings, result = bindings_of(model.module["main"])
+    definitions = dict(bindings)
+    results = list(result.fields) if is_tuple(result) else [result]
+    return [
+        _scale(definitions, var) if spec.info.dtype == "float32" else 1.0
+        for spec, var in zip(model.signature.outputs, results, strict=True)
+    ]
+
+
+def _scale(definitions: dict[Any, Any], var: Any) -> float | None:
+    call = definitions.get(var)
+    operator = operator_of(call) if call is not None and is_call(call) else None
+    return float(operator.attrs_of(call).scale) if isinstance(operator, Dequantize) else None
+
+
+def _onnx_runtime(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
+    """Without graph optimisation: operator by operator, as the file says."""
+    try:
+        onnxruntime = importlib.import_module("onnxruntime")
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        names = [entry.name for entry in session.get_inputs()]
+        results = [session.run(None, dict(zip(names, sample, strict=True))) for sample in samples]
+    except Exception:  # it lacks operators that uaccel has; then it has no opinion
+        return None
+    return f"ONNX Runtime {onnxruntime.__version__}", [[np.asarray(value) for value in row] for row in results]
+
+
+RUNTIMES: dict[str, Runtime] = {"onnx": _onnx_runtime}
