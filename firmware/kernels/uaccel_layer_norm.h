@@ -63,7 +63,9 @@ UACCEL_KERNEL void uaccel_layer_norm_s8(const struct uaccel_layer_norm *p, const
         for (uaccel_index i = 0; i < p->depth; ++i) {
             const int64_t normal = ((p->depth * input[i] - row.sum) * row.root) >> row.right;
             const int64_t total = normal * gamma[i] + beta[i] * (INT64_C(1) << p->beta_shift);
-            output[i] = (int8_t)uaccel_finish_half_even(total, p->shift, 0, p->output_zero_point, INT8_MIN, INT8_MAX);
+            const int64_t rounded = uaccel_round_half_even(total, p->shift, 0);
+            output[i] = (int8_t)uaccel_finish_half_even(rounded, p->output_zero_point, INT8_MIN, INT8_MAX,
+                                                        p->shift > 32);
         }
         input += p->depth;
         output += p->depth;

@@ -38,6 +38,7 @@ def table(operator: str, dtype: str) -> dict[str, Case]:
         "all zero": {"scales": (0.3, 0.2, 5e10)},
         "lowest zero points": {"points": (-128, -128, -128)},
         "highest zero points": {"points": (127, 127, 127)},
+        "far zero points": {"points": {"int8": (-128, 127, 1), "int16": (32767, -32768, 5)}[dtype]},
         "rectified": {"points": (3, -5, -11), "clamp": (-11, 60)},
         "channel": {"shapes": ((1, 4, 4, 5), (1, 1, 1, 5))},
         "scalar": {"shapes": ((), (1, 4, 4, 5))},
