@@ -13,12 +13,11 @@ UACCEL_KERNEL int64_t uaccel_round_half_even(int64_t value, int32_t shift, int64
     return (biased & (one - 1)) <= 2 * tolerance ? above - (above & 1) : above;
 }
 
-/* Add the zero point and clamp. A result that fits 32 bits in any case is compared in them. */
-UACCEL_KERNEL int32_t uaccel_finish_half_even(int64_t value, int32_t shift, int64_t tolerance, int32_t zero_point,
-                                              int32_t low, int32_t high)
+/* Add the zero point and clamp. What is `narrow` fits 30 bits and a sign in any case, and is compared in 32. */
+UACCEL_KERNEL int32_t uaccel_finish_half_even(int64_t rounded, int32_t zero_point, int32_t low, int32_t high,
+                                              bool narrow)
 {
-    const int64_t rounded = uaccel_round_half_even(value, shift, tolerance);
-    if (shift > 32) {
+    if (narrow) {
         return uaccel_clamp((int32_t)rounded + zero_point, low, high);
     }
     return (int32_t)(rounded < low - zero_point ? low : (rounded > high - zero_point ? high : rounded + zero_point));

@@ -23,11 +23,18 @@ UACCEL_KERNEL int32_t uaccel_product_second(const struct uaccel_product *p, int3
     return value - p->zero_point2;
 }
 
-/* The product of int16 elements takes 33 bits, and 63 with the multiplier, which has 30. */
+/* Whether a product fits 32 bits: with zero points of bytes even that of int16 elements does. */
+UACCEL_KERNEL bool uaccel_product_is_short(const struct uaccel_product *p)
+{
+    return p->zero_point1 >= -128 && p->zero_point1 <= 127 && p->zero_point2 >= -128 && p->zero_point2 <= 127;
+}
+
+/* At most 33 bits, and 63 with the multiplier, which has 30. */
 UACCEL_KERNEL int32_t uaccel_product_combine(const struct uaccel_product *p, int32_t x, int32_t y)
 {
-    const int64_t product = (int64_t)x * y * p->multiplier;
-    return uaccel_finish_half_even(product, p->shift, p->tolerance, p->output_zero_point, p->clamp_min, p->clamp_max);
+    const int64_t product = uaccel_product_is_short(p) ? x * y : (int64_t)x * y;
+    const int64_t rounded = uaccel_round_half_even(product * p->multiplier, p->shift, p->tolerance);
+    return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
 #define UACCEL_BINARY uaccel_product

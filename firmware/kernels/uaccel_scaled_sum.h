@@ -18,7 +18,8 @@ struct uaccel_scaled_sum {
 UACCEL_KERNEL int32_t uaccel_scaled_sum_finish(const struct uaccel_scaled_sum *p, int32_t sum)
 {
     const int64_t scaled = (int64_t)(sum + p->offset) * p->multiplier;
-    return uaccel_finish_half_even(scaled, p->shift, p->tolerance, p->output_zero_point, p->clamp_min, p->clamp_max);
+    const int64_t rounded = uaccel_round_half_even(scaled, p->shift, p->tolerance);
+    return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
 #include "uaccel_type_s8.h"

@@ -12,8 +12,9 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_softmax_once_s8)(const struct uaccel_softmax
             const int64_t share = row.reciprocal * uaccel_softmax_once_exp(p, table, row.largest - input[i]);
             const int64_t kept = row.shift > 62 ? 0 : share;
             const int32_t shift = row.shift > 62 ? 62 : row.shift;
-            output[i] = (UACCEL_ELEMENT)uaccel_finish_half_even(kept, shift, 0, p->output_zero_point, -highest - 1,
-                                                                highest);
+            const int64_t rounded = uaccel_round_half_even(kept, shift, 0);
+            output[i] = (UACCEL_ELEMENT)uaccel_finish_half_even(rounded, p->output_zero_point, -highest - 1, highest,
+                                                                p->shift > 32);
         }
         input += p->depth;
         output += p->depth;

@@ -26,8 +26,9 @@ UACCEL_KERNEL int32_t uaccel_weighted_sum_second(const struct uaccel_weighted_su
 
 UACCEL_KERNEL int32_t uaccel_weighted_sum_combine(const struct uaccel_weighted_sum *p, int32_t x, int32_t y)
 {
-    const int64_t sum = (int64_t)x * p->multiplier1 + (int64_t)y * p->multiplier2;
-    return uaccel_finish_half_even(sum, p->shift, p->tolerance, p->output_zero_point, p->clamp_min, p->clamp_max);
+    const int64_t sum = (int64_t)x * p->multiplier1 + (int64_t)y * p->multiplier2; /* below 2^48 */
+    const int64_t rounded = uaccel_round_half_even(sum, p->shift, p->tolerance);
+    return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 18);
 }
 
 #define UACCEL_BINARY uaccel_weighted_sum

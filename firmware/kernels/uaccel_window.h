@@ -66,7 +66,8 @@ UACCEL_KERNEL int32_t uaccel_window_count(const struct uaccel_window *p, uaccel_
 UACCEL_KERNEL int32_t uaccel_window_finish(const struct uaccel_window *p, int32_t sum, int32_t multiplier)
 {
     const int64_t scaled = (int64_t)sum * multiplier;
-    return uaccel_finish_half_even(scaled, p->shift, p->tolerance, p->output_zero_point, p->clamp_min, p->clamp_max);
+    const int64_t rounded = uaccel_round_half_even(scaled, p->shift, p->tolerance);
+    return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
 #include "uaccel_type_s8.h"

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.hostlib import Array, HostModel
+from support.hostlib import HostModel
 from support.relax_modules import compiled_module
-from support.rounded_once import Case, Quantised, check, check_onnx, check_sanitized, module_of, run_onnx
+from support.rounded_once import Case, check, check_onnx, module_of, run_onnx
+from support.rounded_once_cases import softmax
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
-from uaccel.ops.base import constant, get
-from uaccel.ops.softmax_once import SoftmaxOnce, softmax_once_operands
+from uaccel.ops.softmax_once import softmax_once_operands
 
 Shape = tuple[int, ...]
-
-
-def softmax(
-    shape: Shape = (6, 10), given: tuple[float, int] = (0.1, 4), wanted: tuple[float, int] = (1 / 256, -128),
-    dtype: str = "int8",
-) -> Case:  # fmt: skip
-    x, y = Quantised(shape, *given), Quantised(shape, *wanted, dtype)
-    attrs, table = softmax_once_operands(x.quantisation, y.quantisation, dtype)
-
-    def real(values: Array) -> Array:
-        scaled = values.astype(np.float64) * float(x.fraction)
-        exponentials = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-        steps = exponentials / exponentials.sum(axis=-1, keepdims=True) / float(y.fraction)
-        return np.array([Fraction(step) for step in steps.ravel().tolist()], object).reshape(shape)
-
-    return Case((x,), y, lambda v: get(SoftmaxOnce)(v, constant(table), attrs=attrs), real, "Softmax", {"axis": -1})
 
 
 CASES = {
@@ -96,10 +78,6 @@ def test_differences_to_onnx_runtime_are_rare() -> None:
     (got,) = HostModel(compiled_module(module_of([case])))(values)
     check_onnx(case, [values], got, "many rows")
     assert np.count_nonzero(got != run_onnx(case, [values])) <= 4
-
-
-def test_clean_under_sanitizers() -> None:
-    check_sanitized([CASES[name] for name in ("classes", "1000 classes", "nothing left", "saturates", "16 bits")])
 
 
 def test_an_output_scale_that_is_too_small_is_refused() -> None:

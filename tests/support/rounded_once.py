@@ -15,8 +15,6 @@ import numpy as np
 from support.exactness import assert_same
 from support.hostlib import Array, HostModel
 from support.relax_modules import compiled_module
-from support.sanitized import POOL, run_sanitized
-from uaccel.emit.options import EmitOptions
 from uaccel.model import Quantisation
 from uaccel.pipeline import Compiled
 from uaccel.reference import Executor
@@ -190,14 +188,3 @@ def qdq_model(case: Case) -> bytes:
     graph = helper.make_graph(nodes, "case", inputs, [info("y", case.output)], initialisers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     return bytes(model.SerializeToString())
-
-
-def check_sanitized(cases: Sequence[Case]) -> None:
-    """Sanitizers find nothing, and the outputs are what the exact meaning gives."""
-    module = module_of(cases)
-    samples = [[value for values in run for value in values] for run in samples_of(cases, 5, 2)]
-    executor = Executor(module)
-    runs = run_sanitized(compiled_module(module, EmitOptions(workspace_pool=POOL)), samples)
-    for sample, outputs in zip(samples, runs, strict=True):
-        for number, (got, wanted) in enumerate(zip(outputs, executor.run(sample), strict=True)):
-            assert_same(got, wanted, f"output {number} under sanitizers")
