@@ -375,16 +375,25 @@ def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings
 
 
 def with_names(module: Any, names: Mapping[Any, str]) -> Any:
-    """``main`` with new names for some of its variables, each bound once."""
+    """``main`` with new names for some of its variables, each bound once, and with indices that stay in bounds."""
     parameters, bindings, result = bindings_of(module["main"])
     bound: dict[Any, Any] = {}
 
     def body(block: FunctionBlock) -> Any:
         for var, expr in bindings:
-            bound[var] = block.emit(relax_substitute(expr, bound), names.get(var, var.name))
+            safe = _within_bounds(relax_substitute(expr, bound))
+            bound[var] = block.emit(safe, names.get(var, var.name))
         return relax_substitute(result, bound)
 
     return replace_main(parameters, body)
+
+
+def _within_bounds(expr: Any) -> Any:
+    """Wrong indices give the nearest element; TVM's own way, to read whatever lies there, it warns of itself."""
+    if is_operator_call(expr) and expr.op.name == "relax.take" and expr.attrs.mode == "fast":
+        data, indices = expr.args
+        return relax.op.take(data, indices, expr.attrs.axis, mode="clip")
+    return expr
 
 
 def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:

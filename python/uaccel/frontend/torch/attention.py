@@ -50,5 +50,6 @@ def _masked(context: Context, given: Any, scores: Expr, extents: tuple[int, int]
 def _nothing_where_all_is_masked(context: Context, scores: Expr, weights: Expr) -> Expr:
     """PyTorch gives zeros there, and not the quotient of zeros."""
     largest = context.emit(relax.op.max(scores, axis=-1, keepdims=True))
-    nothing = context.emit(relax.op.equal(largest, constant(np.array(-np.inf, np.float32))))
+    lowest = constant(np.array(np.finfo(np.float32).min, np.float32))  # where TVM begins to look for the largest
+    nothing = context.emit(relax.op.less_equal(largest, lowest))
     return context.emit(relax.op.where(nothing, constant(np.array(0, np.float32)), weights))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.torch import archive, attention, normalise, quantised
+from uaccel.frontend.torch import archive, arithmetic, attention, moves, normalise, pool, quantised
 from uaccel.frontend.torch.convert import Context
 from uaccel.frontend.torch.decompose import decomposed
 from uaccel.frontend.torch.package import quiet, torch_package
@@ -18,7 +18,7 @@ from uaccel.frontend.torch.walk import Walk
 from uaccel.model import ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames, c_identifier
 from uaccel.tvm_api import ModuleBuilder, TorchConverter, main_bindings, relax, with_names
 
-CONVERTER_MODULES = (attention, normalise, quantised)
+CONVERTER_MODULES = (arithmetic, attention, moves, normalise, pool, quantised)
 
 
 def import_torch(path: Path, input_shapes: InputShapes | None = None) -> ImportedModel:

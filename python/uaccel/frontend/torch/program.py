@@ -83,9 +83,9 @@ def _shape(path: Path, node: Any, given: Shape | None) -> Shape:
         example = ",".join(str(extent) if isinstance(extent, int) else "1" for extent in declared)
         plural = "s" if len(loose) > 1 else ""
         raise ModelError(
-            f'{path}: input "{node.name}" {text} has the dynamic dimension{plural} {which}; '
-            f"firmware needs every extent fixed: export without dynamic_shapes, or add --input-shape {node.name}:{example}, or with the "
-            f"extent{plural} you want"
+            f'{path}: input "{node.name}" {text} has the dynamic dimension{plural} {which}; firmware needs every '
+            f"extent fixed: export without dynamic_shapes, or add --input-shape {node.name}:{example}, "
+            f"or with the extent{plural} you want"
         )
     if given is None:
         return tuple(declared)
@@ -147,9 +147,15 @@ def _outputs(path: Path, exported: Any) -> tuple[TensorSpec, ...]:
     values = {node.name: node.meta.get("val") for node in exported.graph.nodes}
     specs = []
     for number, spec in enumerate(exported.graph_signature.output_specs):
-        value = values.get(getattr(spec.arg, "name", ""))
+        value: Any = values.get(getattr(spec.arg, "name", ""))
         if spec.kind.name != "USER_OUTPUT" or not hasattr(value, "shape"):
             raise ModelError(f"{path}: output {number} is no tensor; return tensors only")
+        if any(not isinstance(extent, int) for extent in value.shape):
+            extents = ",".join(map(str, value.shape))
+            raise ModelError(
+                f'{path}: output "{spec.arg.name}" has the shape [{extents}], which depends on data; '
+                "firmware needs every extent fixed"
+            )
         specs.append(TensorSpec(spec.arg.name, info_of_value(value)))
     if not specs:
         raise ModelError(f"{path} has no outputs; nothing to compute")

@@ -10,14 +10,13 @@ from uaccel.errors import ModelError
 from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant, need
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.normalise import fold, following
-from uaccel.frontend.torch.program import DTYPES, EVAL, info_of_value
+from uaccel.frontend.torch.program import DTYPES, info_of_value
+from uaccel.frontend.torch.refusals import check_arguments, check_operator
 from uaccel.model import Origin, TensorSpec
 from uaccel.ops.base import info_of
 from uaccel.tvm_api import TorchConverter, TvmConversionError, is_constant, is_tuple_type, is_var, relax
 
-LARGEST_TENSOR: Final = 1 << 31  # kernels count in 32 bits
 ADVICE: Final = "rewrite the layer with supported operators"
-_MEASURING: Final = ("choose_qparams",)
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class Walk:
         """Convert a node and bind its results; a failure is noted and the walk goes on."""
         origin = self._origin(node)
         try:
-            _check_values(node)
+            check_operator(node, ours=_is_ours(node))
             if self._is_known(node):
                 self.context.values[node] = self._computed(node)
             else:
                 self.context.values[node] = self._bound(node, self._converted(node), origin)
-        except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
-            self.problems.append(f'operator {origin.index} {node.target} ("{origin.tensor}"): {error}')
+        except (ModelError, TypeError, ValueError, RuntimeError) as error:  # TVM's type rules raise the latter
+            self.problems.append(f'operator {origin.index} {_shown(node)} ("{origin.tensor}"): {error}')
             self.context.values[node] = self._stand_ins(node)
 
     def _origin(self, node: Any) -> Origin:
@@ -63,10 +62,12 @@ class Walk:
         """Whether it can be computed here and now. Weights stay the integers that they are in the file."""
         if name_of(node.target).startswith("dequantize") and len(node.meta["val"].shape) > 0:
             return False
-        return all(
-            self.context.is_constant(entry) or isinstance(self.context.values.get(entry), tuple)
-            for entry in node.all_input_nodes
-        )
+        return all(self._is_constant(self.context.values.get(entry)) for entry in node.all_input_nodes)
+
+    def _is_constant(self, value: Any) -> bool:
+        if isinstance(value, (list, tuple)):
+            return all(self._is_constant(entry) for entry in value)
+        return isinstance(value, self.context.torch.Tensor)
 
     def _computed(self, node: Any) -> Any:
         torch = self.context.torch
@@ -84,10 +85,10 @@ class Walk:
         operator, namespace = name_of(node.target), namespace_of(node.target)
         if operator == "getitem":
             return _item(self.context, node)
-        converter = CONVERTERS.get(f"{namespace}.{operator}")
-        if converter is not None:
-            return converter(self.context, node)
+        if _is_ours(node):
+            return CONVERTERS[_full_name(node)](self.context, node)
         need(namespace == "aten" and self.tvm.knows(operator), f"there is no converter for this operator; {ADVICE}")
+        check_arguments(node)
         return self._by_tvm(operator, node)
 
     def _by_tvm(self, operator: str, node: Any) -> Expr:
@@ -148,6 +149,19 @@ class Walk:
         return self.context.block.stand_in(info.shape, info.dtype if info.dtype in DTYPES else "float32")
 
 
+def _shown(node: Any) -> str:
+    """An operator with its namespace, a Python function by its name alone."""
+    return str(node.target) if hasattr(node.target, "_schema") else name_of(node.target)
+
+
+def _full_name(node: Any) -> str:
+    return f"{namespace_of(node.target)}.{name_of(node.target)}"
+
+
+def _is_ours(node: Any) -> bool:
+    return _full_name(node) in CONVERTERS
+
+
 def _item(context: Context, node: Any) -> Expr:
     source, number = node.args
     values = context.values[source]
@@ -158,32 +172,3 @@ def _item(context: Context, node: Any) -> Expr:
         return relax.TupleGetItem(values, number)
     need(number == 0, f"result {number} of {name_of(source.target)} is not supported; {ADVICE}")
     return values
-
-
-def _check_values(node: Any) -> None:
-    """What holds for every operator."""
-    operator = name_of(node.target)
-    need(namespace_of(node.target) != "higher_order", "control flow cannot be compiled; export without it")
-    need(
-        not operator.startswith(_MEASURING),
-        "it finds scale and zero point at run time (dynamic quantisation); quantise with a static scheme",
-    )
-    tags = {tag.name for tag in getattr(node.target, "tags", ())}
-    need("nondeterministic_seeded" not in tags, f"it draws random numbers; {EVAL}")
-    values = node.meta.get("val")
-    for value in values if isinstance(values, (list, tuple)) else [values]:
-        if value is None:
-            continue
-        need(hasattr(value, "shape"), "it makes a number, not a tensor, at run time; firmware needs it fixed")
-        extents = ",".join(map(str, value.shape))
-        need(
-            all(isinstance(extent, int) for extent in value.shape),
-            f"its result has the shape [{extents}], which depends on data; firmware needs every extent fixed",
-        )
-        info = info_of_value(value)
-        need(info.dtype in DTYPES, f"its result has type {info.dtype}, which cannot be compiled")
-        need(info.elements > 0 or value is not values, f"its result ({info}) holds no elements; nothing to compute")
-        need(
-            info.size < LARGEST_TENSOR,
-            f"its result has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled",
-        )

@@ -1,0 +1,141 @@
+"""Operators whose arguments TVM's converter leaves out, or that it does not have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts, need
+from uaccel.frontend.torch.program import info_of_value
+from uaccel.tvm_api import relax
+
+
+def _operand(context: Context, node: Any, value: Any) -> Expr:
+    """A node or a number, in the type of the result."""
+    dtype = info_of_value(node.meta["val"]).dtype
+    if not hasattr(value, "op"):
+        return constant(np.array(value, dtype))
+    same = info_of_value(value.meta["val"]).dtype == dtype
+    expr = context.expr(value)
+    return expr if same else context.emit(relax.op.astype(expr, dtype))
+
+
+def _scaled(context: Context, node: Any, value: Any) -> Expr:
+    """Times ``alpha``."""
+    alpha = arguments(node).get("alpha", 1)
+    operand = _operand(context, node, value)
+    if alpha == 1:
+        return operand
+    return context.emit(relax.op.multiply(operand, _operand(context, node, alpha)))
+
+
+@converts("aten.add.Tensor", "aten.add.Scalar")
+def add(context: Context, node: Any) -> Expr:
+    return relax.op.add(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
+
+
+@converts("aten.sub.Tensor", "aten.sub.Scalar")
+def subtract(context: Context, node: Any) -> Expr:
+    return relax.op.subtract(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
+
+
+@converts("aten.rsub.Tensor", "aten.rsub.Scalar")
+def subtract_from(context: Context, node: Any) -> Expr:
+    return relax.op.subtract(_operand(context, node, node.args[1]), _scaled(context, node, node.args[0]))
+
+
+@converts("aten.div.Tensor")
+def divide(context: Context, node: Any) -> Expr:
+    return relax.op.divide(_operand(context, node, node.args[0]), _operand(context, node, node.args[1]))
+
+
+@converts("aten.elu.default")
+def elu(context: Context, node: Any) -> Expr:
+    """scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1)."""
+    given = arguments(node)
+    value = context.expr(node.args[0])
+    zero = _operand(context, node, 0)
+    above = context.emit(relax.op.maximum(value, zero))
+    below = context.emit(relax.op.minimum(value, zero))
+    if given["input_scale"] != 1:
+        below = context.emit(relax.op.multiply(below, _operand(context, node, given["input_scale"])))
+    rise = context.emit(relax.op.subtract(context.emit(relax.op.exp(below)), _operand(context, node, 1)))
+    rise = context.emit(relax.op.multiply(rise, _operand(context, node, given["alpha"])))
+    whole = context.emit(relax.op.add(above, rise))
+    return whole if given["scale"] == 1 else relax.op.multiply(whole, _operand(context, node, given["scale"]))
+
+
+@converts("aten.pow.Tensor_Scalar")
+def power(context: Context, node: Any) -> Expr:
+    """Small whole powers are products, which every processor has."""
+    base, exponent = node.args
+    value = _operand(context, node, base)
+    if exponent == 0.5:
+        return relax.op.sqrt(value)
+    if exponent not in (2, 3, 4, 5, 6, 7, 8):
+        return relax.op.power(value, _operand(context, node, exponent))
+    result = value
+    for bit in bin(int(exponent))[3:]:
+        result = context.emit(relax.op.multiply(result, result))
+        result = context.emit(relax.op.multiply(result, value)) if bit == "1" else result
+    return result
+
+
+@converts("aten.amax.default")
+def largest(context: Context, node: Any) -> Expr:
+    return relax.op.max(context.expr(node.args[0]), *_axes(node))
+
+
+@converts("aten.amin.default")
+def smallest(context: Context, node: Any) -> Expr:
+    return relax.op.min(context.expr(node.args[0]), *_axes(node))
+
+
+@converts("aten.min.dim")
+def smallest_along(context: Context, node: Any) -> Expr:
+    """Values and indices."""
+    axes, keep = _axes(node)
+    value = context.expr(node.args[0])
+    values = context.emit(relax.op.min(value, axes, keep))
+    return [values, context.emit(relax.op.argmin(value, axes[0] if axes else None, keep))]
+
+
+@converts("aten.prod.dim_int")
+def product(context: Context, node: Any) -> Expr:
+    return relax.op.prod(context.expr(node.args[0]), *_axes(node))
+
+
+@converts("aten.var.dim", "aten.var.correction")
+def variance(context: Context, node: Any) -> Expr:
+    """Sum of squared distances from the mean, by their number less a correction."""
+    given = arguments(node)
+    axes, keep = _axes(node)
+    shape = node.args[0].meta["val"].shape
+    count = math.prod(shape) if axes is None else math.prod(shape[axis] for axis in axes)
+    correction = given["correction"] if "correction" in given else int(given["unbiased"])
+    less = 1 if correction is None else correction
+    need(count > less, f"it divides by {count} - {less}")
+    spread = context.emit(relax.op.variance(context.expr(node.args[0]), axes, keep))
+    return spread if less == 0 else relax.op.multiply(spread, _operand(context, node, count / (count - less)))
+
+
+def _axes(node: Any) -> tuple[list[int] | None, bool]:
+    """Dimensions, None for all, and whether they stay with extent one."""
+    given = arguments(node)
+    dim, keep = given.get("dim"), bool(given.get("keepdim", False))
+    if dim is None or dim == []:
+        return None, keep
+    rank = len(node.args[0].meta["val"].shape)
+    return [axis % rank for axis in ([dim] if isinstance(dim, int) else dim)], keep
+
+
+@converts("aten.layer_norm.default")
+def layer_norm(context: Context, node: Any) -> Expr:
+    given = arguments(node)
+    shape = [int(extent) for extent in given["normalized_shape"]]
+    scale = constant(np.ones(shape, np.float32)) if given["weight"] is None else context.expr(given["weight"])
+    shift = constant(np.zeros(shape, np.float32)) if given["bias"] is None else context.expr(given["bias"])
+    axes = list(range(-len(shape), 0))
+    return relax.op.nn.layer_norm(context.expr(node.args[0]), scale, shift, axes, float(given["eps"]))

@@ -1,0 +1,41 @@
+"""Operators of PyTorch: what TVM executes of the imported module against the exported program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.exported import Net, computed, exported, random, save
+from support.torch_rows import GROUPS, SLOW_GROUPS, Row
+from uaccel.frontend import import_model
+from uaccel.reference import Executor
+
+INPUTS = [random(1, 4, 8, 8), random(1, 4, 8, 8, seed=1)]
+
+
+def wrong(rows: Mapping[str, Row], folder: Path) -> dict[str, str]:
+    """The rows that differ, all of them computed by one program."""
+    program = exported(Net(lambda x, y: tuple(row(x, y) for row in rows.values())).eval(), INPUTS)
+    model = import_model(save(program, folder / "rows.pt2"))
+    got = Executor(model.module).run([np.asarray(value) for value in INPUTS])
+    found = {}
+    for name, expected, value in zip(rows, computed(program, INPUTS), got, strict=True):
+        if expected.dtype != value.dtype or expected.shape != value.shape:
+            found[name] = f"{value.dtype} {value.shape}, wanted {expected.dtype} {expected.shape}"
+        elif not np.allclose(value, expected, rtol=1e-4, atol=1e-4, equal_nan=True):
+            found[name] = f"differs by {np.abs(value.astype(np.float64) - expected).max()}"
+    return found
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_operators_compute_what_pytorch_does(group: str, tmp_path: Path) -> None:
+    assert wrong(GROUPS[group], tmp_path) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", SLOW_GROUPS)
+def test_more_operators_compute_what_pytorch_does(group: str, tmp_path: Path) -> None:
+    assert wrong(SLOW_GROUPS[group], tmp_path) == {}
