@@ -16,6 +16,8 @@ import tvm.ir._ffi_api as _ir_ffi
 from tvm import relax, s_tir, te, tirx
 from tvm.ir import Op
 from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as script
 from tvm_ffi.structural import structural_equal, structural_walk
 
 __all__ = [
@@ -27,6 +29,9 @@ __all__ = [
     "OrPattern",
     "TfliteConverter",
     "TvmConversionError",
+    "computed_once",
+    "count_to",
+    "local_array",
     "make_call",
     "register_operator",
     "relax",
@@ -35,6 +40,7 @@ __all__ = [
     "tirx",
     "tvm",
     "wildcard",
+    "written_by_loops",
 ]
 
 DictAttrs = tvm.ir.DictAttrs
@@ -461,3 +467,36 @@ def with_plain_buffers(func: Any) -> Any:
         if not isinstance(kind.elem_offset, tirx.IntImm) or kind.strides:
             plain[parameter] = tirx.decl_buffer(kind.shape, kind.dtype, parameter.name)
     return func.specialize(plain) if plain else func
+
+
+def written_by_loops(
+    outputs: list[tuple[tuple[int, ...], str]], inputs: list[Any], write: Callable[..., None], name: str
+) -> list[Any]:
+    """TE tensors of these shapes and types that ``write`` fills: it is given inputs and outputs as arrays, indexed
+    as they lie in memory, and loops with ``count_to``. For what depends on its own earlier results."""
+
+    def statement(sources: Any, targets: Any) -> Any:
+        with IRBuilder() as builder:
+            with count_to(1):  # arrays want a frame to stand in
+                write(*(script.buffer_proxy(buffer) for buffer in (*sources, *targets)))
+            return builder.get()
+
+    shapes, dtypes = [shape for shape, _ in outputs], [dtype for _, dtype in outputs]
+    return list(te.extern(shapes, inputs, statement, name=name, dtype=dtypes))
+
+
+def count_to(extent: int) -> Any:
+    """A loop of ``written_by_loops``: ``with count_to(4) as i``."""
+    return script.serial(0, extent)
+
+
+def local_array(count: int, dtype: str) -> Any:
+    """An array inside ``written_by_loops``."""
+    return script.buffer_proxy(script.decl_buffer([count], dtype, scope="local"))
+
+
+def computed_once(value: Any) -> Any:
+    """A value inside ``written_by_loops`` that expressions may use often without growing by it."""
+    array = local_array(1, str(value.ty.dtype))
+    array[0] = value
+    return array[0]

@@ -20,6 +20,7 @@ from uaccel.frontend.tflite import (
     join,
     l2_normalize,
     log_softmax,
+    lstm,
     pad,
     pool,
     quantize,
@@ -63,6 +64,7 @@ CONVERTER_MODULES = (
     join,
     l2_normalize,
     log_softmax,
+    lstm,
     pad,
     pool,
     quantize,
@@ -281,6 +283,9 @@ def _expressions(graph: Graph, operator: Operator, state: _State, block: Any) ->
         if isinstance(result, Update):
             return result
         return list(result) if isinstance(result, (list, tuple)) else [result]
+    for tensor in operator.inputs:
+        if tensor is not None and tensor.index in state.context.variables:
+            raise ModelError(f'its variable tensor "{tensor.name}" can be kept by int8 and int16 operators alone')
     if any(_is_quantised(tensor) for tensor in (*operator.inputs, *operator.outputs) if tensor is not None):
         state.warnings.append(f'operator {operator.index} {operator.name} ("{operator.outputs[0].name}"): {FLOAT_NOTE}')
     return fallback.convert(graph, operator, state.context, block)
