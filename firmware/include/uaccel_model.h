@@ -37,6 +37,8 @@ struct uaccel_model {
     /* One inference over the tensors' data. Returns 0, the model's own error (below 0), or which layer's accelerator
      * failed (above 0, uaccel_layer_failed). */
     int32_t (*run)(void);
+    /* Of a model that remembers: begin anew, as before the first inference; else NULL. */
+    void (*reset)(void);
 };
 
 /* The model of this firmware. */

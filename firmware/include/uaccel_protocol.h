@@ -29,7 +29,8 @@
 #define UACCEL_RUN_COUNT_AT 4u
 #define UACCEL_RUN_INPUT_CRC_AT 8u
 #define UACCEL_RUN_OUTPUTS_AT 12u
-#define UACCEL_RUN_BYTES 13u
+#define UACCEL_RUN_CONTINUES_AT 13u
+#define UACCEL_RUN_BYTES 14u
 
 /* Reads a range of an object; `data` packets bring it. */
 #define UACCEL_TYPE_READ 0x04u
@@ -132,6 +133,7 @@
 /* Flags of `hello_reply`. */
 #define UACCEL_FLAG_OBSERVE 1u
 #define UACCEL_FLAG_WORKSPACE_IO 2u
+#define UACCEL_FLAG_STATE 4u
 
 /* Errors, and what `detail` says. */
 #define UACCEL_ERROR_STALE 1u

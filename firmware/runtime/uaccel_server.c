@@ -16,6 +16,9 @@
 /* Sequences beyond the one that is expected, in half of their circle, are to come; those before it have been. */
 #define SEQUENCE_PAST 0x8000u
 
+/* What follows in a `run` came later: hosts may leave it away. */
+#define RUN_BYTES_AT_LEAST (UACCEL_RUN_OUTPUTS_AT + 1u)
+
 /* Of a record of the accounts: layer, calls, cycles, fallbacks. */
 #define ACCOUNT_RECORD_BYTES 18
 
@@ -156,7 +159,8 @@ static void describe_model(uint8_t *to)
     const struct uaccel_model *const model = &uaccel_model;
     uaccel_put16(to + UACCEL_HELLO_REPLY_VERSION_AT, UACCEL_PROTOCOL_VERSION);
     uaccel_put16(to + UACCEL_HELLO_REPLY_FLAGS_AT, (uaccel_watch_can() ? UACCEL_FLAG_OBSERVE : 0u) |
-                                                       (model->workspace_io ? UACCEL_FLAG_WORKSPACE_IO : 0u));
+                                                       (model->workspace_io ? UACCEL_FLAG_WORKSPACE_IO : 0u) |
+                                                       (model->reset != NULL ? UACCEL_FLAG_STATE : 0u));
     uaccel_put16(to + UACCEL_HELLO_REPLY_BODY_BYTES_AT, UACCEL_BODY_BYTES);
     uaccel_put32(to + UACCEL_HELLO_REPLY_RECEIVE_BYTES_AT, UACCEL_PORT_RECEIVE_BYTES);
     uaccel_put16(to + UACCEL_HELLO_REPLY_INPUTS_AT, model->input_count);
@@ -242,8 +246,14 @@ static void write_inputs(const struct request *request)
     acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
 }
 
+/* Whether the run goes on from the state that the last inference left. */
+static bool does_continue(const struct request *request)
+{
+    return request->bytes > UACCEL_RUN_CONTINUES_AT && request->body[UACCEL_RUN_CONTINUES_AT] != 0;
+}
+
 /* `count` inferences, at least one; stops at one that fails. */
-static int32_t infer(uint32_t count, uint8_t *reply)
+static int32_t infer(uint32_t count, bool continues, uint8_t *reply)
 {
     const struct uaccel_account idle = uaccel_account_total();
     uint64_t ticks = 0, least = UINT64_MAX, instructions = 0;
@@ -252,6 +262,9 @@ static int32_t infer(uint32_t count, uint8_t *reply)
     session.written = 0;
     uaccel_port_stack_paint();
     do {
+        if (uaccel_model.reset != NULL && !continues) {
+            uaccel_model.reset();
+        }
         uaccel_account_begin();
         const uint64_t ticks_before = uaccel_port_ticks();
         const uint64_t before = uaccel_port_instructions();
@@ -307,7 +320,7 @@ static void run(const struct request *request)
         result = error_answer(UACCEL_ERROR_SPENT, session.written);
     } else if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
         result = error_answer(UACCEL_ERROR_INPUT, input_crc);
-    } else if (infer(count, result.body) == 0) {
+    } else if (infer(count, does_continue(request), result.body) == 0) {
         deliver(request, result.body);
     } else {
         add_failure(&result);
@@ -450,7 +463,7 @@ static void serve(const struct request *request)
         void (*serve)(const struct request *request);
     } table[] = {
         {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_inputs},
-        {UACCEL_TYPE_RUN, UACCEL_RUN_BYTES, run},
+        {UACCEL_TYPE_RUN, RUN_BYTES_AT_LEAST, run},
         {UACCEL_TYPE_READ, UACCEL_READ_BYTES, read_object},
         {UACCEL_TYPE_VERBOSITY, UACCEL_VERBOSITY_BYTES, set_verbosity},
         {UACCEL_TYPE_RESET, 0, reset},

@@ -21,6 +21,9 @@ int32_t uaccel_watch_run(struct uaccel_stream *stream, uint8_t object, uint16_t 
     watch.stream = stream;
     watch.object = object;
     watch.index = index;
+    if (uaccel_model.reset != NULL) {
+        uaccel_model.reset();
+    }
     uaccel_account_begin();
     const int32_t status = uaccel_model.run();
     watch.stream = NULL;

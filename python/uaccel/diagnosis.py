@@ -75,7 +75,7 @@ def compare(got: Array, expected: Array, tolerance: float = 0) -> Mismatch | Non
 def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[tuple[int, int], Array]:
     """What every layer should compute. Layers that the compiler added to copy an output are not among them."""
     module = compiled.model.module
-    values = iter(Executor(module, intermediates=True).run(inputs))
+    values = iter(Executor(module, state=compiled.model.state, intermediates=True).run(inputs))
     found: dict[tuple[int, int], Array] = {}
     layer = 0
     for var, expression in main_bindings(module)[1]:

@@ -128,10 +128,7 @@ def _plan(compiled: Compiled) -> dict[str, Any]:
     return {
         "arena": placement.arena,
         "lower_bound": placement.plan.lower_bound,
-        "values": {
-            name: {"memory": place.kind, "offset": place.offset if place.kind == "arena" else place.index}
-            for name, place in placement.places.items()
-        },
+        "values": {name: place.to_json() for name, place in placement.places.items()},
         "blocks": [
             {"name": b.name, "size": b.size, "first": b.first, "last": b.last, "offset": placement.plan.offsets[b.name]}
             for b in placement.blocks

@@ -15,7 +15,7 @@ from uaccel.board import Board
 from uaccel.diagnosis import differing
 from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
-from uaccel.model import Signature, TensorSpec
+from uaccel.model import ImportedModel, TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
@@ -95,6 +95,7 @@ def run_on_board(
     port: str = "",
     profile: bool = False,
     read_layers: bool = False,
+    sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> Measured:
@@ -103,7 +104,7 @@ def run_on_board(
 
     With ``profile`` a second build, which calls an observer after every layer, tells what each layer takes; so it
     does without being asked where instructions can be counted; with ``read_layers`` it tells what each of them gave.
-    With ``port`` the board is one that runs already.
+    With ``port`` the board is one that runs already. With ``sequence`` the samples are frames of one sequence.
     """
     progress("create the project")
     create_project(archive_of(compiled), board, folder)
@@ -117,7 +118,7 @@ def run_on_board(
     with hold_if_known(line), connect(board, firmware_of(build), identity(compiled), line, on_log=on_log) as session:
         if line and (profile or read_layers):
             require_layers(session)
-        run = run_batch(session, samples, count=count)
+        run = run_batch(session, samples, sequence=sequence, count=count)
         if line and profile:
             layers = layer_times(session, samples[0])
         if line and read_layers:
@@ -163,14 +164,17 @@ def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
 
 
 def first_difference(
-    meaning: Any, signature: Signature, samples: list[list[Array]], run: BatchRun, tolerance: float = 0
+    model: ImportedModel, samples: list[list[Array]], run: BatchRun, tolerance: float = 0
 ) -> Difference | None:
-    """Compare every output of every run with ``meaning``, a Relax module, as TVM executes it."""
+    """Compare every output of every run with the meaning of ``model``, as TVM executes it; frame by frame where the
+    samples were a sequence."""
     from uaccel.reference import Executor
 
-    executor = Executor(meaning)
-    names = [spec.name for spec in signature.outputs]
+    executor = Executor(model.module, state=model.state)
+    names = [spec.name for spec in model.signature.outputs]
     for sample, (values, outputs) in enumerate(zip(samples, run.outputs, strict=True)):
+        if not run.sequence:
+            executor.reset()
         for name, expected, got in zip(names, executor.run(values), outputs, strict=True):
             index = differing_index(expected.reshape(got.shape), got, tolerance)
             if index is not None:

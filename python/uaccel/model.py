@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
 
@@ -89,6 +90,14 @@ class Signature:
     outputs: tuple[TensorSpec, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class StateSpec:
+    """A tensor that lasts from one inference to the next, and what it holds before the first."""
+
+    spec: TensorSpec
+    initial: NDArray[Any] = field(repr=False)
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where in the model file a layer comes from."""
@@ -112,6 +121,9 @@ class ImportedModel:
 
     ``tensors`` and ``origins`` are keyed by the names of the module's variables, which are unique. ``file`` is None for
     what was never one file.
+
+    ``main`` is pure: of a model with ``state`` it takes one parameter more for each entry, behind the inputs, which is
+    its value before the inference, and gives one result more, behind the outputs, which is its value after it.
     """
 
     name: str
@@ -123,6 +135,7 @@ class ImportedModel:
     origins: Mapping[str, Origin]
     warnings: tuple[str, ...] = field(default=())
     file: ModelFile | None = None
+    state: tuple[StateSpec, ...] = field(default=())
 
 
 def c_identifier(text: str) -> str:

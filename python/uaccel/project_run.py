@@ -70,6 +70,7 @@ def run_project(
     board: str | None = None,
     port: str = "",
     profile: bool = False,
+    sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> ProjectRun:
@@ -87,9 +88,11 @@ def run_project(
         with hold_if_known(project.line()), project.session(observe=False, on_log=on_log) as session:
             if profile and project.is_there:
                 require_layers(session)
+            if sequence and not session.model.has_state:
+                raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
             samples = load(session.model.inputs)
             progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
-            run = run_batch(session, samples, count=count)
+            run = run_batch(session, samples, sequence=sequence, count=count)
             if profile and project.is_there:
                 layers = layer_times(session, samples[0])
             model = session.model

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.emit.metadata import io_bytes, layer_facts
+from uaccel.emit.metadata import io_bytes, layer_facts, state_facts
 from uaccel.lower.program import CPU, Program
 from uaccel.pipeline import Compiled
 from uaccel.project.footprint import Footprint
@@ -20,7 +20,8 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
     """What is known without building: sizes that only a linker knows are null."""
     program, signature = compiled.program, compiled.model.signature
     layers = facts_of(program)
-    return {
+    state = {"state": state_facts(program)} if program.state else {}
+    return state | {
         "model": compiled.model.name,
         "name": program.name,
         "board": compiled.board,
@@ -163,15 +164,20 @@ def stood_in(rows: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
 def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None) -> dict[str, int | None]:
     placement = compiled.placement
     io = io_bytes(compiled.program, compiled.options)
-    return memory_report(placement.arena, placement.plan.lower_bound, io, taken, stack=stack)
+    state = placement.state if compiled.program.state else None
+    return memory_report(placement.arena, placement.plan.lower_bound, io, taken, stack=stack, state=state)
 
 
 def memory_report(
-    arena: int, lower_bound: int, io: int, taken: Footprint | None, *, stack: int | None
+    arena: int, lower_bound: int, io: int, taken: Footprint | None, *, stack: int | None, state: int | None = None
 ) -> dict[str, int | None]:
-    """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells."""
+    """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells.
+
+    ``state``: the part of the static data that lasts between inferences, of a model that has such.
+    """
     static = taken.static if taken else None
-    return {
+    lasting = {} if state is None else {"state": state}
+    return lasting | {
         "arena": arena,
         "arena_lower_bound": lower_bound,
         "io": io,

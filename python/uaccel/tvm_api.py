@@ -16,6 +16,8 @@ import tvm.ir._ffi_api as _ir_ffi
 from tvm import relax, s_tir, te, tirx
 from tvm.ir import Op
 from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as script
 from tvm_ffi.structural import structural_equal, structural_walk
 
 __all__ = [
@@ -30,6 +32,9 @@ __all__ = [
     "TvmConversionError",
     "convert_onnx_node",
     "knows_onnx_operator",
+    "computed_once",
+    "count_to",
+    "local_array",
     "make_call",
     "register_operator",
     "relax",
@@ -38,6 +43,7 @@ __all__ = [
     "tirx",
     "tvm",
     "wildcard",
+    "written_by_loops",
 ]
 
 DictAttrs = tvm.ir.DictAttrs
@@ -546,3 +552,36 @@ def convert_onnx_node(
     except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error
+
+
+def written_by_loops(
+    outputs: list[tuple[tuple[int, ...], str]], inputs: list[Any], write: Callable[..., None], name: str
+) -> list[Any]:
+    """TE tensors of these shapes and types that ``write`` fills: it is given inputs and outputs as arrays, indexed
+    as they lie in memory, and loops with ``count_to``. For what depends on its own earlier results."""
+
+    def statement(sources: Any, targets: Any) -> Any:
+        with IRBuilder() as builder:
+            with count_to(1):  # arrays want a frame to stand in
+                write(*(script.buffer_proxy(buffer) for buffer in (*sources, *targets)))
+            return builder.get()
+
+    shapes, dtypes = [shape for shape, _ in outputs], [dtype for _, dtype in outputs]
+    return list(te.extern(shapes, inputs, statement, name=name, dtype=dtypes))
+
+
+def count_to(extent: int) -> Any:
+    """A loop of ``written_by_loops``: ``with count_to(4) as i``."""
+    return script.serial(0, extent)
+
+
+def local_array(count: int, dtype: str) -> Any:
+    """An array inside ``written_by_loops``."""
+    return script.buffer_proxy(script.decl_buffer([count], dtype, scope="local"))
+
+
+def computed_once(value: Any) -> Any:
+    """A value inside ``written_by_loops`` that expressions may use often without growing by it."""
+    array = local_array(1, str(value.ty.dtype))
+    array[0] = value
+    return array[0]

@@ -130,7 +130,7 @@ static uint32_t input_crc(void)
 
 static void ask_run(uint32_t sequence, uint32_t run, uint32_t count, bool outputs)
 {
-    uint8_t body[UACCEL_RUN_BYTES];
+    uint8_t body[UACCEL_RUN_BYTES] = {0};
     body[UACCEL_RUN_OUTPUTS_AT] = outputs;
     uaccel_put32(body + UACCEL_RUN_RUN_AT, run);
     uaccel_put32(body + UACCEL_RUN_COUNT_AT, count);
@@ -564,7 +564,7 @@ static void test_layers(void)
 
 static void test_requests_that_make_no_sense(void)
 {
-    static const uint8_t shortest[] = {0, 0, UACCEL_WRITE_BYTES, UACCEL_RUN_BYTES, UACCEL_READ_BYTES,
+    static const uint8_t shortest[] = {0, 0, UACCEL_WRITE_BYTES, UACCEL_RUN_OUTPUTS_AT + 1, UACCEL_READ_BYTES,
                                        UACCEL_VERBOSITY_BYTES};
     const uint8_t body[32] = {0};
     uint32_t sequence = 1;

@@ -83,7 +83,7 @@ def refusal(session: Session, *messages: Message) -> RefusedError:
     return caught.value
 
 
-RUN_ONCE, RUN_TWICE = (Run(9, count, 0, False) for count in (1, 2))
+RUN_ONCE, RUN_TWICE = (Run(9, count, 0, False, False) for count in (1, 2))
 LAYERS = Read(ObjectKind.LAYERS, 0xFFFF, 0, 0, 99)
 
 

@@ -43,10 +43,11 @@ def assert_channels_of(actual: Array, expected: Array, what: str) -> None:
 
 
 def assert_exact(data: bytes, inputs: Sequence[Sequence[Array]], *, meaning: bool = True) -> Compiled:
-    """``inputs``: one entry a run, each with one array an input of the model."""
+    """``inputs``: one entry a run, each with one array an input of the model; what the model keeps of a run, all three
+    keep for the next."""
     compiled = compile_bytes(data)
     reference, host = Tflm(data), HostModel(compiled)
-    executor = Executor(compiled.stages["import"]) if meaning else None
+    executor = Executor(compiled.stages["import"], state=compiled.model.state) if meaning else None
     for number, values in enumerate(inputs):
         expected = reference.run(values)
         for i, (got, wanted) in enumerate(zip(host(*values), expected, strict=True)):

@@ -30,6 +30,7 @@ _SHARED_TABLES = {
     "L2_NORMALIZATION": "L2NormOptions",
     "SVDF": "SVDFOptions",
 }
+_TEXTS = ("container", "shared_name")
 _TABLES = {name.lower(): name for name in vars(tflite.BuiltinOptions) if name.endswith("Options")}
 _ALIASES = {"fused_activation": "fused_activation_function"}
 _ENUMS = {
@@ -92,6 +93,8 @@ def write_options(builder: Any, operator: str, options: Mapping[str, OptionValue
         field = _field(table, name)
         if isinstance(value, Sequence) and not isinstance(value, str):
             written.append((field, _write_vector(builder, table, field, value)))
+        elif isinstance(value, str) and name in _TEXTS:
+            written.append((field, builder.CreateString(value)))
         else:
             written.append((field, _number(name, value)))
     getattr(tflite, f"{table}Start")(builder)

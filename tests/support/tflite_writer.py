@@ -13,7 +13,7 @@ The file is the same, byte for byte, for the same calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ __all__ = ["ModelBuilder", "Operator", "OptionValue", "Tensor"]
 
 _SCHEMA_VERSION = 3
 _BUFFER_ALIGNMENT = 16
-_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32", "bool")
+_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32", "bool", "resource")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Tensor:
     axis: int = 0
     signature: tuple[int, ...] | None = None
     data: bytes | None = field(default=None, repr=False)
+    is_variable: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Operator:
 
 
 class ModelBuilder:
-    """A model with one subgraph; `build` gives the file's bytes."""
+    """A model, or one subgraph more of it; `build` gives the file's bytes."""
 
     def __init__(self, description: str = "uaccel test model") -> None:
         self._description = description
@@ -72,6 +73,12 @@ class ModelBuilder:
         self._operators: list[Operator] = []
         self._inputs: list[int] = []
         self._outputs: list[int] = []
+        self._others: list[ModelBuilder] = []
+
+    def subgraph(self) -> ModelBuilder:
+        """Another subgraph; the first is number 1."""
+        self._others.append(ModelBuilder())
+        return self._others[-1]
 
     def input(
         self,
@@ -106,6 +113,19 @@ class ModelBuilder:
             scales=() if scale is None else (scale,),
             zero_points=() if scale is None else (zero_point,),
             signature=None if signature is None else tuple(signature),
+        )
+
+    def variable(
+        self, name: str, shape: Sequence[int], dtype: str, *, scale: float | None = None, zero_point: int = 0
+    ) -> Tensor:
+        """A tensor that keeps its value from one inference to the next."""
+        return self._add(
+            name,
+            shape,
+            dtype,
+            scales=() if scale is None else (scale,),
+            zero_points=() if scale is None else (zero_point,),
+            is_variable=True,
         )
 
     def constant(
@@ -170,11 +190,16 @@ class ModelBuilder:
     def build(self) -> bytes:
         """The bytes of the .tflite file."""
         writer = _Writer()
-        constants = [tensor.data for tensor in self._tensors if tensor.data is not None]
+        graphs = [self, *self._others]
+        constants = [tensor.data for graph in graphs for tensor in graph._tensors if tensor.data is not None]
         buffers = writer.buffers([b"", *constants])
-        codes = list(dict.fromkeys(operator.code for operator in self._operators))
-        subgraph = writer.subgraph(self._tensors, self._operators, codes, self._inputs, self._outputs)
-        return writer.finish(buffers, codes, subgraph, self._description)
+        codes = list(dict.fromkeys(operator.code for graph in graphs for operator in graph._operators))
+        numbers = iter(range(1, len(constants) + 1))
+        subgraphs = [
+            writer.subgraph(graph._tensors, graph._operators, codes, graph._inputs, graph._outputs, numbers)
+            for graph in graphs
+        ]
+        return writer.finish(buffers, codes, subgraphs, self._description)
 
     def _add(self, name: str, shape: Sequence[int], dtype: str, **rest: Any) -> Tensor:
         if dtype not in _DTYPES:
@@ -207,8 +232,8 @@ class _Writer:
         codes: Sequence[tuple[str, int, str | None]],
         inputs: Sequence[int],
         outputs: Sequence[int],
+        next_buffer: Iterator[int],
     ) -> int:
-        next_buffer = iter(range(1, len(tensors) + 1))
         tensor_tables = [self._tensor(t, 0 if t.data is None else next(next_buffer)) for t in tensors]
         operator_tables = [self._operator(op, codes.index(op.code)) for op in operators]
         children = (
@@ -221,13 +246,13 @@ class _Writer:
         return self._table(tflite.SubGraphStart, children, tflite.SubGraphEnd)
 
     def finish(
-        self, buffers: int, codes: Sequence[tuple[str, int, str | None]], subgraph: int, description: str
+        self, buffers: int, codes: Sequence[tuple[str, int, str | None]], subgraphs: Sequence[int], description: str
     ) -> bytes:
         code_tables = [self._operator_code(*code) for code in codes]
         children = (
             (tflite.ModelAddVersion, _SCHEMA_VERSION),
             (tflite.ModelAddOperatorCodes, self._tables(tflite.ModelStartOperatorCodesVector, code_tables)),
-            (tflite.ModelAddSubgraphs, self._tables(tflite.ModelStartSubgraphsVector, [subgraph])),
+            (tflite.ModelAddSubgraphs, self._tables(tflite.ModelStartSubgraphsVector, subgraphs)),
             (tflite.ModelAddDescription, self._builder.CreateString(description)),
             (tflite.ModelAddBuffers, buffers),
         )
@@ -247,6 +272,8 @@ class _Writer:
             children.append((tflite.TensorAddQuantization, self._quantisation(tensor)))
         if tensor.signature is not None:
             children.append((tflite.TensorAddShapeSignature, self._int32s(tensor.signature)))
+        if tensor.is_variable:
+            children.append((tflite.TensorAddIsVariable, True))
         return self._table(tflite.TensorStart, children, tflite.TensorEnd)
 
     def _quantisation(self, tensor: Tensor) -> int:

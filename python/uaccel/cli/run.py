@@ -48,6 +48,10 @@ InputsOption = Annotated[
 ]
 OutputsOption = Annotated[Path | None, typer.Option("--outputs", metavar="OUT.npz", help="Write the outputs here.")]
 RepeatOption = Annotated[int, typer.Option("--repeat", min=1, metavar="N", help="Run each sample so many times.")]
+SequenceFlag = Annotated[
+    bool,
+    typer.Option("--sequence", help="The samples are frames of one sequence: the model's state goes on between them."),
+]
 ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
 PortOption = Annotated[
     str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board that is flashed already.")
@@ -83,6 +87,7 @@ def run_command(
     inputs: InputsOption = None,
     outputs: OutputsOption = None,
     repeat: RepeatOption = 1,
+    sequence: SequenceFlag = False,
     verify: VerifyFlag = False,
     profile: ProfileFlag = False,
     symbols: SymbolsFlag = False,
@@ -106,9 +111,10 @@ def run_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
-    wishes = Wishes(
-        inputs, outputs, repeat, profile, verify or verify_layers, port, trace, read_options(option), symbols
-    )
+    if sequence and repeat > 1:
+        raise UaccelError("--sequence runs each frame once, in order; leave --repeat away")
+    verified = verify or verify_layers
+    wishes = Wishes(inputs, outputs, repeat, profile, verified, port, trace, read_options(option), symbols, sequence)
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
         given |= {"workspace-io": workspace_io is not None, "records": records, "input-shape": input_shape}

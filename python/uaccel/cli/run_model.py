@@ -14,7 +14,7 @@ from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
 from uaccel.cli.run_trace import recorded, write_trace
 from uaccel.cli.verdict import judged, layers_verdict, opinion, show_verified
-from uaccel.errors import VerificationError
+from uaccel.errors import InputError, VerificationError
 from uaccel.files import write_atomically
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from uaccel.execute import Measured
     from uaccel.pipeline import Compiled
     from uaccel.session.timeline import Job
+
+NO_STATE = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def run_model(job: ModelJob, as_json: bool) -> None:
             progress=step,
             **job.engines.arguments(),
         )
+        if wishes.sequence and not compiled.model.state:
+            raise InputError(NO_STATE.format(job.model.name))
         job.engines.require_offload(compiled.partitioned.decisions)
         with recorded(wishes.trace) as jobs:
             measured = _run(compiled, job, folder, step)
@@ -127,6 +131,7 @@ def _run(
         port=wishes.port,
         profile=wishes.profile or wishes.trace is not None,
         read_layers=job.verify_layers,
+        sequence=wishes.sequence,
         count=step.count,
         on_log=step.log,
     )

@@ -38,6 +38,8 @@ class Wishes:
     trace: Path | None
     options: dict[str, OptionValue]
     symbols: bool = False
+    sequence: bool = False
+    """The samples are frames: the model's state goes on from each to the next."""
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
         """To the report's memory, where they were asked for."""
@@ -150,6 +152,7 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
             board=board,
             port=wishes.port,
             profile=wishes.profile or wishes.trace is not None,
+            sequence=wishes.sequence,
             count=step.count,
             on_log=step.log,
         )
@@ -193,6 +196,8 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     rows = layer_reports(layers, runs, times, done.run.accounts)
     main, bound = _main(done), metadata.at("uaccel", "arena", "lower_bound")
     arena, io = main["workspace_size_bytes"], main["io_size_bytes"]
+    state = metadata.at("uaccel").get("state")
+    lasting = state["bytes"] if state else None
     report = {
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
@@ -202,7 +207,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
         "layers": with_code(rows, done.footprint),
-        "ram": memory_report(arena, bound, io, done.footprint, stack=done.run.stack),
+        "ram": memory_report(arena, bound, io, done.footprint, stack=done.run.stack, state=lasting),
         "flash": flash_report(main["constants_size_bytes"], done.footprint),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
@@ -213,7 +218,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "accelerator_cycles": done.run.cycles,
     }
     wishes.add_symbols(report, done.footprint)
-    return report
+    return report | ({"state": state["tensors"]} if state else {})
 
 
 def _main(done: ProjectRun) -> dict[str, Any]:

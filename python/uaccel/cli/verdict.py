@@ -25,8 +25,8 @@ def judged(
     """The verdict on what ran, and what is wrong in words: nothing where accelerators are as near as they state."""
     from uaccel.execute import first_difference
 
-    exact = first_difference(model.module, model.signature, samples, run)
-    beyond = first_difference(model.module, model.signature, samples, run, tolerance) if tolerance else exact
+    exact = first_difference(model, samples, run)
+    beyond = first_difference(model, samples, run, tolerance) if tolerance else exact
     return verdict(exact) | tolerated(tolerance, beyond), difference_words(beyond) if beyond is not None else ""
 
 

@@ -195,6 +195,7 @@ def _model(program: Program, options: EmitOptions, build: bytes) -> str:
         "    .description = description,\n"
         f"    .accounts = {'accounts' if program.engines else '0'},\n"
         "    .run = run,\n"
+        f"{f'    .reset = tvmgen_{program.name}_reset,' + chr(10) if program.state else ''}"
         "};\n"
     )
 

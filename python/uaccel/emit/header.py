@@ -6,6 +6,7 @@ from uaccel.emit.ctext import quoted
 from uaccel.emit.engines import HOOKS, hook
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
+from uaccel.emit.state import state_interface
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
@@ -43,6 +44,7 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
         _pools(placement, names, options),
         _devices(program, names),
         _maps(placement, names, options),
+        state_interface(program, placement, names),
         _run(program, names, options),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
     ]

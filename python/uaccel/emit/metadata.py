@@ -68,9 +68,15 @@ def _sizes(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
     return {spec.name: {"size": spec.info.size, "dtype": spec.info.dtype} for spec in specs}
 
 
+def state_facts(program: Program) -> dict[str, Any]:
+    """What lasts from one inference to the next, by the names of the model file."""
+    return {entry.spec.spec.name: entry.spec.spec.to_json() for entry in program.state}
+
+
 def _own(program: Program, placement: Placement, board: str, options: EmitOptions) -> dict[str, Any]:
     model = program.model
-    return {
+    state = {"state": {"bytes": placement.state, "tensors": state_facts(program)}} if program.state else {}
+    return state | {
         "version": __version__,
         "board": board,
         "workspace_io": options.workspace_io,
@@ -90,7 +96,8 @@ def _engine(engine: Engine) -> dict[str, Any]:
 
 def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
     outputs = [
-        {**value.spec.to_json(), "tensor": value.spec.name, **_where(placement, value.name)} for value in layer.outputs
+        {**value.spec.to_json(), "tensor": value.spec.name, **placement.places[value.name].to_json()}
+        for value in layer.outputs
     ]
     return layer_facts(layer) | {"scratch": layer.scratch, "outputs": outputs}
 
@@ -124,8 +131,3 @@ def _covered(covered: Covered) -> dict[str, Any]:
         "macs": covered.macs,
         "shape": list(covered.output.shape),
     }
-
-
-def _where(placement: Placement, name: str) -> dict[str, Any]:
-    place = placement.places[name]
-    return {"memory": place.kind, "offset": place.offset if place.kind == "arena" else place.index}

@@ -54,6 +54,7 @@ def names_of(program: Program, options: EmitOptions) -> Names:
     inputs = [c_name(spec.name) for spec in program.signature.inputs]
     outputs = [c_name(spec.name) for spec in program.signature.outputs]
     taken = ["WORKSPACE", f"{options.workspace_pool}_WORKSPACE_POOL".upper()]
+    taken += ["STATE"] if program.state else []
     words = unique_names([*taken, *(name.upper() for name in (*inputs, *outputs))])[len(taken) :]
     macros = tuple(f"TVMGEN_{program.name}_{word}_SIZE".upper() for word in words)
     return Names(program.name, _members(inputs), _members(outputs), macros[: len(inputs)], macros[len(inputs) :])

@@ -6,6 +6,7 @@ from uaccel.emit.ctext import wrapped
 from uaccel.emit.engines import activated, found_again, hook
 from uaccel.emit.layer_text import function_name
 from uaccel.emit.options import EmitOptions, Names
+from uaccel.emit.state import begin_state
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.memory.placement import Placement
 
@@ -94,10 +95,11 @@ class RunFunction:
             pointers += [f"workspace_pools->{self.options.workspace_pool}"] if self.placement.arena else []
         if self.program.engines:
             pointers.append("devices")
+        begin = begin_state(self.program, self.names)
         if not pointers:
-            return []
+            return begin
         condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)
-        return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }", ""]
+        return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }", "", *begin]
 
     def _layers(self) -> list[str]:
         return [line for layer in self.program.layers for line in self._layer(layer)]
@@ -148,7 +150,7 @@ class RunFunction:
             return f"inputs->{self.names.inputs[place.index]}"
         if place.kind == "output":
             return f"outputs->{self.names.outputs[place.index]}"
-        return _at(place.offset)
+        return f"STATE({place.offset})" if place.kind == "state" else _at(place.offset)
 
 
 def _at(offset: int) -> str:

@@ -7,6 +7,7 @@ from uaccel.emit.header import size_macros
 from uaccel.emit.maps import maps
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import RunFunction
+from uaccel.emit.state import state_memory, state_size
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
@@ -28,6 +29,7 @@ def source(
         _includes(program, names),
         _assertions(program, placement, names),
         _workspace(placement, names, options),
+        state_memory(program, placement, names, pool),
         LayerFunctions(program, pool).render(),
         maps(program, placement, names, options),
         RunFunction(program, placement, names, options).render(),
@@ -62,6 +64,8 @@ def _assertions(program: Program, placement: Placement, names: Names) -> str:
     if "float32" in dtypes:
         lines.append("UACCEL_STATIC_ASSERT(sizeof(float) == 4, float_is_32_bits);")
     lines.append(f"UACCEL_STATIC_ASSERT({names.macro}_WORKSPACE_SIZE == {placement.arena}, workspace_size);")
+    if program.state:
+        lines.append(f"UACCEL_STATIC_ASSERT({state_size(names)} == {placement.state}, state_size);")
     lines += [
         f"UACCEL_STATIC_ASSERT({macro} == {spec.info.size}, {macro});" for macro, spec in size_macros(program, names)
     ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from uaccel.emit.ctext import array_body, c_type
 from uaccel.emit.options import Names
-from uaccel.lower.program import Layer, Program
+from uaccel.lower.program import Layer, Program, StateValue
 from uaccel.ops.kernel import Constant
 
 
@@ -38,6 +38,7 @@ class ConstantPool:
         for layer in program.layers:
             for variant in layer.variants:
                 self._add_layer(variant)
+        self._first_values = {entry.before.name: self._add_first_value(entry) for entry in program.state}
 
     def _add_layer(self, layer: Layer) -> None:
         for i, call in enumerate(layer.kernel.calls):
@@ -55,6 +56,22 @@ class ConstantPool:
         if layer.name not in array.users:
             array.users.append(layer.name)
         return array.symbol
+
+    def _add_first_value(self, entry: StateValue) -> str:
+        """Nothing where ``memset`` says it."""
+        data = np.ascontiguousarray(entry.spec.initial)
+        if len(set(data.tobytes())) == 1:
+            return ""
+        key = (str(data.dtype), data.tobytes(), False)
+        if key not in self._by_content:
+            self._by_content[key] = Array(f"{self._names.prefix}_first_{entry.before.name}", data)
+        array = self._by_content[key]
+        array.users.append(f"the state {entry.before.name}")
+        return array.symbol
+
+    def first_value(self, entry: StateValue) -> str:
+        """The constant that a part of the state begins with; empty where its bytes are all the same."""
+        return self._first_values[entry.before.name]
 
     def symbol(self, layer: Layer, call: int, argument: int) -> str:
         return self._symbols[layer.name, call, argument]

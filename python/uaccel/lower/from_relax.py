@@ -14,6 +14,7 @@ from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value
+from uaccel.lower.state import Storing
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
@@ -70,15 +71,20 @@ class _Lowering:
 
     def program(self) -> Program:
         parameters, bindings = main_bindings(self.model.module)
-        inputs = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
-        self.env.update(zip(parameters, inputs, strict=True))
+        given = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
+        self.env.update(zip(parameters, given, strict=True))
+        count = len(self.model.signature.inputs)
+        inputs, befores = given[:count], given[count:]
         self.fields = field_names(bindings)
         for var, expr in bindings:
             self.env[var] = self._bind(var, expr)
         result = self._resolve(main_result(self.model.module))
-        outputs = result if isinstance(result, tuple) else (result,)
-        values = self._own_outputs(inputs, outputs)
-        return Program(self.name, self.model, inputs, values, tuple(self.layers), self._engines())
+        results = result if isinstance(result, tuple) else (result,)
+        count = len(self.model.signature.outputs)
+        outputs = self._own_outputs(given, results[:count])
+        storing = Storing(self.layers, befores, outputs, partial(self._copy, why="it lasts until the next inference"))
+        state = storing.values(self.model.state, results[count:]) if befores else ()
+        return Program(self.name, self.model, inputs, outputs, tuple(self.layers), self._engines(), state)
 
     def _engines(self) -> tuple[Engine, ...]:
         """The accelerators that compute something."""
@@ -205,16 +211,15 @@ class _Lowering:
             values.append(result)
         return tuple(values)
 
-    def _copy(self, spec: TensorSpec, source: Any) -> Value:
+    def _copy(self, spec: TensorSpec, source: Any, why: str = "an output needs memory of its own") -> Value:
         name = f"copy_{c_identifier(spec.name)}"
-        target = self._value(name, spec.info)
-        target = Value(target.name, spec)
+        target = Value(self._value(name, spec.info).name, spec)
         is_value = isinstance(source, Value)
         argument = Input(0) if is_value else Constant("data", np.asarray(source))
         call = KernelCall(
             "uaccel_copy", "uaccel_layout.h", "uaccel_copy", {"bytes": spec.info.size}, (argument, Output(0))
         )
-        step = _Step("copy", Kernel("portable", (call,)), "an output needs memory of its own")
+        step = _Step("copy", Kernel("portable", (call,)), why)
         origin = Origin(-1, "copy", spec.name)
         self._append(self.layer_names.take(target.name), origin, step, (source,) if is_value else (), (target,))
         return target

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from uaccel.model import ImportedModel, Origin, Signature, TensorInfo, TensorSpec
+from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Definition, Kernel
 from uaccel.variants import Choice
 
@@ -24,6 +24,18 @@ class Value:
     @property
     def info(self) -> TensorInfo:
         return self.spec.info
+
+
+@dataclass(frozen=True)
+class StateValue:
+    """What lasts from one inference to the next: ``before`` and ``after`` lie in the same bytes of the state.
+
+    ``after`` is None where no inference changes it.
+    """
+
+    spec: StateSpec
+    before: Value
+    after: Value | None
 
 
 @dataclass(frozen=True)
@@ -129,6 +141,7 @@ class Program:
     outputs: tuple[Value, ...]
     layers: tuple[Layer, ...]
     engines: tuple[Engine, ...] = ()
+    state: tuple[StateValue, ...] = ()
 
     @property
     def signature(self) -> Signature:

@@ -2,6 +2,9 @@
 
 With workspace I/O the inputs and outputs are blocks of the arena, too. The inputs are all written before the first
 step, the outputs all stay after the last; in between an input is a value like any other, which may be overwritten.
+
+What lasts from one inference to the next lies in memory of its own, the state: there every entry has a fixed place,
+which holds its value before an inference and, later, the one after it.
 """
 
 from __future__ import annotations
@@ -18,21 +21,25 @@ WIDE_ALIGNMENT = 8
 
 @dataclass(frozen=True)
 class Place:
-    """``kind`` is input, output (``index`` counts them) or arena (``offset`` in bytes)."""
+    """``kind`` is input, output (``index`` counts them), arena or state (``offset`` in bytes)."""
 
     kind: str
     index: int = 0
     offset: int = 0
 
+    def to_json(self) -> dict[str, str | int]:
+        return {"memory": self.kind, "offset": self.offset if self.kind in ("arena", "state") else self.index}
+
 
 @dataclass(frozen=True)
 class Placement:
-    """``scratch`` gives the arena offset of a layer's scratch memory, by layer index."""
+    """``scratch`` gives the arena offset of a layer's scratch memory, by layer index; ``state`` is the state's size."""
 
     places: Mapping[str, Place]
     scratch: Mapping[int, int]
     plan: Plan
     blocks: tuple[Block, ...]
+    state: int = 0
 
     @property
     def arena(self) -> int:
@@ -41,7 +48,8 @@ class Placement:
 
 def place(program: Program, *, workspace_io: bool = False) -> Placement:
     """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes."""
-    fixed = {} if workspace_io else _fixed_places(program)
+    offsets_of_state, state = _state(program)
+    fixed = _fixed_places(program, offsets_of_state, workspace_io=workspace_io)
     blocks = [
         Block(name, life.value.info.size, life.first, life.last, _alignment(life.value))
         for name, life in _lives(program, workspace_io=workspace_io).items()
@@ -61,13 +69,29 @@ def place(program: Program, *, workspace_io: bool = False) -> Placement:
     for block in blocks:
         places[block.name] = Place("arena", offset=planned.offsets[owner[block.name]])
     offsets = {index: planned.offsets[owner[name]] for index, name in scratch.items()}
-    return Placement(places, offsets, planned, tuple(merged))
+    return Placement(places, offsets, planned, tuple(merged), state)
 
 
-def _fixed_places(program: Program) -> dict[str, Place]:
-    """Inputs and outputs are the caller's memory, and so is every view of them."""
-    places = {value.name: Place("input", i) for i, value in enumerate(program.inputs)}
-    places.update({value.name: Place("output", i) for i, value in enumerate(program.outputs)})
+def _state(program: Program) -> tuple[dict[str, Place], int]:
+    """One entry after the other: where the values before and after an inference lie, and the bytes of all."""
+    places, end = {}, 0
+    for entry in program.state:
+        alignment = _alignment(entry.before)
+        offset = -(-end // alignment) * alignment
+        end = offset + entry.before.info.size
+        for value in (entry.before, entry.after):
+            if value is not None:
+                places[value.name] = Place("state", offset=offset)
+    return places, end
+
+
+def _fixed_places(program: Program, state: Mapping[str, Place], *, workspace_io: bool) -> dict[str, Place]:
+    """The state is memory of its own, inputs and outputs are the caller's where the workspace does not hold them; and
+    so is every view of them."""
+    places = dict(state)
+    if not workspace_io:
+        places.update({value.name: Place("input", i) for i, value in enumerate(program.inputs)})
+        places.update({value.name: Place("output", i) for i, value in enumerate(program.outputs)})
     views = [layer for layer in program.layers if layer.is_view]
     for layer in views:
         source, target = layer.inputs[0].name, layer.outputs[0].name

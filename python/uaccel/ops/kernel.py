@@ -74,7 +74,8 @@ class Kernel:
 
     ``variant`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
     CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite. ``view`` says that output 0 is input 0 under
-    another shape.
+    another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the output may lie where the
+    input does.
     """
 
     variant: str
@@ -84,6 +85,7 @@ class Kernel:
     view: bool = False
     notes: tuple[str, ...] = field(default=())
     requires: tuple[str, ...] = field(default=())
+    updates: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,11 @@ def portable(
     struct: str,
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
+    updates: tuple[tuple[int, int], ...] = (),
 ) -> Kernel:
     """The usual case: one call to a portable kernel."""
     call = KernelCall(function, header, struct, parameters, arguments)
-    return Kernel("portable", (call,), scratch=scratch, inplace=inplace)
+    return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates)
 
 
 def dtype_suffix(dtype: str) -> str:

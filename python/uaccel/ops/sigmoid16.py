@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -47,6 +47,22 @@ class Curve:
     mirror: int
     shift: int
 
+    def interpolate(self, point: Callable[[Any], Any], magnitude: Any) -> Any:
+        """From the table, whose entries ``point`` gives."""
+        segment = magnitude >> _i32(self.fraction_bits)
+        first = tirx.min(segment, _i32(POINTS - 2))
+        rest = magnitude & _i32((1 << self.fraction_bits) - 1)
+        low, high = exact.i32(point(first)), exact.i32(point(first + 1))
+        value = (low << _i32(self.fraction_bits)) + rest * (high - low)
+        return tirx.Select(segment >= _i32(POINTS - 1), _i32(self.saturated), value)
+
+    def output(self, scaled: Any, interpolated: Any) -> Any:
+        """In units of 2**-15, of a scaled input and what the table gives for its magnitude."""
+        half = _i32(1 << self.shift >> 1)
+        above, below = interpolated - _i32(self.origin), _i32(self.mirror - 1) - interpolated
+        result = (tirx.Select(scaled >= _i32(0), above, below) + half) >> _i32(self.shift)
+        return result.astype("int16")
+
 
 @dataclass(frozen=True)
 class Sigmoid16Attrs(Attributes):
@@ -54,6 +70,11 @@ class Sigmoid16Attrs(Attributes):
 
     multiplier: int
     right_shift: int
+
+
+def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
+    """An input in the table's units."""
+    return (exact.i32(value) * _i32(multiplier) + _i32(1 << right_shift >> 1)) >> _i32(right_shift)
 
 
 class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
@@ -70,29 +91,20 @@ class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
     def meaning(self, inputs: Sequence[Any], attrs: Sigmoid16Attrs) -> Any:
         data, points = inputs
         curve = self.curve
-        rounding = _i32(1 << attrs.right_shift >> 1)
 
         def scale(*index: Any) -> Any:
-            return (exact.i32(data(*index)) * _i32(attrs.multiplier) + rounding) >> _i32(attrs.right_shift)
+            return table_argument(data(*index), attrs.multiplier, attrs.right_shift)
 
         scaled = te.compute(data.shape, scale, name="scaled")
         magnitude = te.compute(data.shape, lambda *index: tirx.abs(scaled(*index)), name="magnitude")
 
         def interpolate(*index: Any) -> Any:
-            segment = magnitude(*index) >> _i32(curve.fraction_bits)
-            first = tirx.min(segment, _i32(POINTS - 2))
-            rest = magnitude(*index) & _i32((1 << curve.fraction_bits) - 1)
-            low, high = exact.i32(points(first)), exact.i32(points(first + 1))
-            value = (low << _i32(curve.fraction_bits)) + rest * (high - low)
-            return tirx.Select(segment >= _i32(POINTS - 1), _i32(curve.saturated), value)
+            return curve.interpolate(points, magnitude(*index))
 
         interpolated = te.compute(data.shape, interpolate, name="interpolated")
 
         def output(*index: Any) -> Any:
-            value, half = interpolated(*index), _i32(1 << curve.shift >> 1)
-            above, below = value - _i32(curve.origin), _i32(curve.mirror - 1) - value
-            result = (tirx.Select(scaled(*index) >= _i32(0), above, below) + half) >> _i32(curve.shift)
-            return result.astype("int16")
+            return curve.output(scaled(*index), interpolated(*index))
 
         return te.compute(data.shape, output, name=self.name)
 

@@ -27,6 +27,8 @@ class BatchRun:
     """What accelerators did in one run, by layer; layers that called none are missing."""
     layers: dict[tuple[int, int], Array] = field(default_factory=dict)
     """Of the last run, by (layer, output), where they were asked for."""
+    sequence: bool = False
+    """The samples were the frames of one sequence."""
 
 
 def run_batch(
@@ -34,14 +36,19 @@ def run_batch(
     samples: Sequence[Sequence[Array]],
     *,
     observe: bool = False,
+    sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
 ) -> BatchRun:
-    """One inference for each sample (an array for each input); ``count`` is told how many are done, of how many."""
+    """One inference for each sample (an array for each input); ``count`` is told how many are done, of how many.
+
+    With ``sequence`` the samples are frames: the model's state goes on from each to the next.
+    """
     inputs = [tensor.name for tensor in session.model.inputs]
     outputs = [tensor.name for tensor in session.model.outputs]
     results = []
     count(0, len(samples))
-    for result in session.stream(dict(zip(inputs, values, strict=True)) for values in samples):
+    run = session.sequence if sequence else session.stream
+    for result in run(dict(zip(inputs, values, strict=True)) for values in samples):
         results.append(result)
         count(len(results), len(samples))
     return BatchRun(
@@ -52,4 +59,5 @@ def run_batch(
         cycles=results[0].cycles if results else 0,
         accounts=session.accounts(),
         layers=session.layers() if observe else {},
+        sequence=sequence,
     )

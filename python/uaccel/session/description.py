@@ -46,6 +46,8 @@ class ModelInfo:
     """Layers can be read and timed."""
     workspace_io: bool
     """A run uses the inputs up."""
+    has_state: bool
+    """It keeps a state from one inference to the next."""
     ticks_per_second: int
     details: Mapping[str, Any]
     """The whole description, with quantisation and provenance."""
@@ -63,6 +65,7 @@ def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
             layers=tuple(_layer(layer) for layer in details["layers"]),
             observable=bool(hello.flags & Flag.OBSERVE),
             workspace_io=bool(hello.flags & Flag.WORKSPACE_IO),
+            has_state=bool(hello.flags & Flag.STATE),
             ticks_per_second=hello.ticks_per_second,
             details=details,
         )

@@ -58,6 +58,7 @@ class Flag(IntEnum):
 
     OBSERVE = 1
     WORKSPACE_IO = 2
+    STATE = 4
 
 
 class ErrorCode(IntEnum):
@@ -111,11 +112,12 @@ class Run(Message):
     """Runs the model on the inputs that were written."""
 
     TYPE: ClassVar[int] = Type.RUN
-    LAYOUT: ClassVar[Struct] = Struct("<IIIB")
+    LAYOUT: ClassVar[Struct] = Struct("<IIIBB")
     run: int
     count: int
     input_crc: int
     outputs: int
+    continues: int
 
 
 @dataclass(frozen=True)

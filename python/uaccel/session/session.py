@@ -166,13 +166,37 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ running
 
-    def run(self, inputs: Inputs) -> dict[str, Array]:
-        """The outputs of one inference, by name."""
+    def run(self, inputs: Inputs, *, continues: bool = False) -> dict[str, Array]:
+        """The outputs of one inference, by name.
+
+        A model with a state begins anew; with ``continues`` it goes on from the state that the last run left.
+        """
+        if continues:
+            return self._frame(inputs, continues=True).outputs
         (result,) = self.stream([inputs])
         return result.outputs
 
+    def sequence(self, frames: Iterable[Inputs]) -> Generator[Result, None, None]:
+        """One inference for each frame, in order: the first begins anew, each other goes on from the state that the
+        one before left."""
+        for number, inputs in enumerate(frames):
+            yield self._frame(inputs, continues=number > 0)
+
+    def _frame(self, inputs: Inputs, *, continues: bool) -> Result:
+        """Nothing else is under way meanwhile: no inference can be repeated that others follow."""
+        if not self.model.has_state:
+            raise InputError(f"the model {self.model.name} keeps no state between runs; nothing continues")
+        self._given = self._packed(inputs)
+        self._write(self._given)
+        sample = self._begin(continues=continues)
+        try:
+            return self._result(sample)
+        except _TooLateError:
+            raise DeviceError(f"{self._link.name} lost the outputs of a frame: run the sequence again") from None
+
     def stream(self, samples: Iterable[Inputs]) -> Generator[Result, None, None]:
-        """One inference for each sample; each result comes as soon as it is there.
+        """One inference for each sample; each result comes as soon as it is there. A model with a state begins anew
+        with each of them.
 
         While the device computes one sample and sends its outputs, the inputs of the next ones are already under way.
         """
@@ -316,11 +340,11 @@ class Session:
         if self.model.workspace_io and self._given is not None:
             self._write(self._given)
 
-    def _submit_run(self, count: int, outputs: Pieces | None = None) -> Request:
+    def _submit_run(self, count: int, outputs: Pieces | None = None, *, continues: bool = False) -> Request:
         assert self._inputs is not None  # written just before
         self._runs = self._runs % 0xFFFFFFFF + 1
         self._pause_for_the_clock()
-        run = Run(self._runs, count, zlib.crc32(self._inputs), outputs is not None)
+        run = Run(self._runs, count, zlib.crc32(self._inputs), outputs is not None, continues)
         label = "run" if count == 1 else f"run {count} times"
         on_data = outputs.add if outputs is not None else None
         return self._link.submit(run, label, limit=self._link.timeouts.run * count, on_data=on_data)
@@ -341,11 +365,11 @@ class Session:
         words = f"{info.engine}: {meaning} (error {code})" if meaning else f"{info.engine}: error {code}"
         return LayerError(f"{self._link.name}: layer {layer} ({info.name}): {words}", layer, code, text)
 
-    def _begin(self) -> _Sample:
+    def _begin(self, *, continues: bool = False) -> _Sample:
         """Run, and have the outputs sent."""
         assert self._inputs is not None
         outputs = Pieces(sum(tensor.size for tensor in self.model.outputs))
-        request = self._submit_run(1, outputs)
+        request = self._submit_run(1, outputs, continues=continues)
         return _Sample(self._inputs, self._runs, request, outputs)
 
     def _collect(self, sample: _Sample) -> Result:

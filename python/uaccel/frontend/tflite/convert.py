@@ -13,21 +13,46 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError
 from uaccel.fixedpoint import quantize_multipliers
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
+from uaccel.model import TensorSpec
 from uaccel.ops.base import constant, same_padding
 
 INTEGER_ACTIVATIONS = ("int8", "int16")
 
 Expr = Any
-Converter = Callable[["Context", Operator], "Expr | Sequence[Expr]"]
+Converter = Callable[["Context", Operator], "Expr | Sequence[Expr] | Update"]
+VariableKey = int | tuple[str, str]
+"""A variable tensor's index; a resource's container and name."""
+
+
+@dataclass
+class Variable:
+    """What lasts from one inference to the next; ``expr`` is its value at this point, None before the walk."""
+
+    spec: TensorSpec
+    initial: NDArray[Any]
+    expr: Expr = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """An operator that changes variable tensors: its call gives its output, and then their new values."""
+
+    call: Expr
+    variables: tuple[Tensor, ...]
 
 
 @dataclass
 class Context:
-    """The Relax expression of every tensor met so far."""
+    """The Relax expression of every tensor met so far, and of every variable as it is at this point."""
 
     exprs: dict[int, Expr] = field(default_factory=dict)
+    variables: dict[VariableKey, Variable] = field(default_factory=dict)
+    handles: dict[int, VariableKey] = field(default_factory=dict)
+    """Of tensors that are no data but stand for a variable."""
 
     def expr(self, tensor: Tensor) -> Expr:
+        if tensor.index in self.variables:
+            return self.variables[tensor.index].expr
         if tensor.index in self.exprs:
             return self.exprs[tensor.index]
         if tensor.data is None:

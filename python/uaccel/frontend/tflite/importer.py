@@ -21,6 +21,7 @@ from uaccel.frontend.tflite import (
     join,
     l2_normalize,
     log_softmax,
+    lstm,
     pad,
     pool,
     quantize,
@@ -32,13 +33,25 @@ from uaccel.frontend.tflite import (
     slices,
     softmax,
     split,
+    svdf,
     transpose,
     transpose_conv2d,
 )
 from uaccel.frontend.tflite.batch import with_input_shapes
-from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, need
+from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Update, need
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
-from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorSpec, c_identifier, unique_names
+from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS, find_variables
+from uaccel.model import (
+    ImportedModel,
+    ModelFile,
+    Origin,
+    Shape,
+    Signature,
+    StateSpec,
+    TensorSpec,
+    c_identifier,
+    unique_names,
+)
 from uaccel.ops.base import info_of
 from uaccel.tvm_api import ModuleBuilder, is_constant, main_bindings, relax
 
@@ -53,6 +66,7 @@ CONVERTER_MODULES = (
     join,
     l2_normalize,
     log_softmax,
+    lstm,
     pad,
     pool,
     quantize,
@@ -64,6 +78,7 @@ CONVERTER_MODULES = (
     slices,
     softmax,
     split,
+    svdf,
     transpose,
     transpose_conv2d,
 )
@@ -102,6 +117,7 @@ def import_tflite(path: Path, input_shapes: Mapping[str, Shape] | None = None) -
         origins=state.origins,
         warnings=tuple(state.warnings),
         file=ModelFile(path.suffix.lower(), data),
+        state=_state_specs(state.context),
     )
 
 
@@ -109,6 +125,13 @@ def _specs(tensors: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
     """With names that differ, even where a file lists one tensor twice: reports and files go by them."""
     names = unique_names(tensor.name for tensor in tensors)
     return tuple(replace(tensor.spec, name=name) for tensor, name in zip(tensors, names, strict=True))
+
+
+def _state_specs(context: Context) -> tuple[StateSpec, ...]:
+    """In the order of the parameters, with names that differ."""
+    variables = list(context.variables.values())
+    names = unique_names(variable.spec.name for variable in variables)
+    return tuple(StateSpec(replace(v.spec, name=name), v.initial) for v, name in zip(variables, names, strict=True))
 
 
 def _check_tensors(graph: Graph, path: Path) -> None:
@@ -142,23 +165,33 @@ def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
 
 def _convert(graph: Graph, state: _State) -> Any:
     builder = ModuleBuilder()
-    names = unique_names(c_identifier(t.name) for t in graph.inputs)
-    parameters = []
-    for name, tensor in zip(names, graph.inputs, strict=True):
-        var = relax.Var(name, relax.TensorType(tensor.info.shape, tensor.info.dtype))
-        parameters.append(var)
-        state.context.exprs[tensor.index] = var
-        state.tensors[name] = tensor.spec
-    with builder.function(parameters) as block:
+    with builder.function(_parameters(graph, state)) as block:
         for operator in graph.operators:
             _operator(graph, operator, state, block)
         if state.problems:
             block.finish(relax.Tuple([]))
         else:
             results = [state.context.expr(tensor) for tensor in graph.outputs]
+            results += [variable.expr for variable in state.context.variables.values()]
             block.finish(results[0] if len(results) == 1 else relax.Tuple(results))
     _attribute_intermediates(builder.module, state)
     return builder.module
+
+
+def _parameters(graph: Graph, state: _State) -> list[Any]:
+    """The inputs, and behind them what lasts from one inference to the next."""
+    context = state.context
+    context.variables = find_variables(graph)
+    specs = [tensor.spec for tensor in graph.inputs]
+    specs += [variable.spec for variable in context.variables.values()]
+    parameters = []
+    for name, spec in zip(unique_names(c_identifier(spec.name) for spec in specs), specs, strict=True):
+        parameters.append(relax.Var(name, relax.TensorType(spec.info.shape, spec.info.dtype)))
+        state.tensors[name] = spec
+    context.exprs.update(zip((tensor.index for tensor in graph.inputs), parameters, strict=False))
+    for variable, var in zip(context.variables.values(), parameters[len(graph.inputs) :], strict=True):
+        variable.expr = var
+    return parameters
 
 
 def _attribute_intermediates(module: Any, state: _State) -> None:
@@ -179,14 +212,21 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
     """Convert one operator and bind its outputs; a failure is noted and the walk goes on."""
     name = layer_name(operator)
     try:
+        if operator.name in VARIABLE_OPERATORS:
+            VARIABLE_OPERATORS[operator.name](state.context, graph, operator)
+            return
         _check_operator(operator)
         exprs = _expressions(graph, operator, state, block)
+        if isinstance(exprs, Update):
+            _update(operator, exprs, state, block)
+            return
         need(len(exprs) == len(operator.outputs), f"it has {len(operator.outputs)} outputs, wanted {len(exprs)}")
         bound = [
             expr if is_constant(expr) else block.emit(expr, f"{name}_{i}" if len(exprs) > 1 else name)
             for i, expr in enumerate(exprs)
         ]
-        _check_declared(operator, bound)
+        for var, tensor in zip(bound, operator.outputs, strict=True):
+            _check_declared(tensor, var)
     except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
         _note_problem(operator, str(error), state, block)
         return
@@ -198,6 +238,25 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
         state.origins[var.name] = Origin(operator.index, operator.name, tensor.name)
 
 
+def _update(operator: Operator, update: Update, state: _State, block: Any) -> None:
+    """Bind the call, its output, and what it makes of variable tensors."""
+    name = layer_name(operator)
+    (output,) = operator.outputs
+    whole = block.emit(update.call, name)
+    origin = Origin(operator.index, operator.name, output.name)
+    state.origins[whole.name] = origin
+    for number, tensor in enumerate((output, *update.variables)):
+        part = "output" if tensor is output else c_identifier(tensor.name)
+        var = block.emit(relax.TupleGetItem(whole, number), f"{name}_{part}")
+        _check_declared(tensor, var)
+        state.tensors[var.name] = tensor.spec
+        state.origins[var.name] = origin
+        if tensor is output:
+            state.context.exprs[tensor.index] = var
+        else:
+            state.context.variables[tensor.index].expr = var
+
+
 def _check_operator(operator: Operator) -> None:
     """What every converter relies on."""
     need(len(operator.outputs) > 0, "it has no outputs; nothing to compute")
@@ -206,12 +265,11 @@ def _check_operator(operator: Operator) -> None:
             raise ModelError(f'tensor "{tensor.name}" has type {tensor.info.dtype}, which cannot be compiled')
 
 
-def _check_declared(operator: Operator, bound: list[Expr]) -> None:
+def _check_declared(tensor: Tensor, var: Expr) -> None:
     """The file's word on an output is what callers allocate, so it must be what the operator computes."""
-    for var, tensor in zip(bound, operator.outputs, strict=True):
-        computed = info_of(var)
-        same = computed.dtype == tensor.info.dtype and computed.shape == tensor.info.shape
-        need(same, f'the file declares "{tensor.name}" as {tensor.info}, the operator computes {computed}')
+    computed = info_of(var)
+    same = computed.dtype == tensor.info.dtype and computed.shape == tensor.info.shape
+    need(same, f'the file declares "{tensor.name}" as {tensor.info}, the operator computes {computed}')
 
 
 def _note_problem(operator: Operator, reason: str, state: _State, block: Any) -> None:
@@ -223,11 +281,16 @@ def _note_problem(operator: Operator, reason: str, state: _State, block: Any) ->
         state.context.exprs[tensor.index] = block.stand_in(tensor.info.shape, dtype)
 
 
-def _expressions(graph: Graph, operator: Operator, state: _State, block: Any) -> list[Expr]:
+def _expressions(graph: Graph, operator: Operator, state: _State, block: Any) -> list[Expr] | Update:
     entry = CONVERTERS.get(operator.name)
     if entry is not None and entry[1](operator):
         result = entry[0](state.context, operator)
+        if isinstance(result, Update):
+            return result
         return list(result) if isinstance(result, (list, tuple)) else [result]
+    for tensor in operator.inputs:
+        if tensor is not None and tensor.index in state.context.variables:
+            raise ModelError(f'its variable tensor "{tensor.name}" can be kept by int8 and int16 operators alone')
     if any(_is_quantised(tensor) for tensor in (*operator.inputs, *operator.outputs) if tensor is not None):
         state.warnings.append(f'operator {operator.index} {operator.name} ("{operator.outputs[0].name}"): {FLOAT_NOTE}')
     return fallback.convert(graph, operator, state.context, block)

@@ -133,7 +133,10 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Subgraph 0; ``file`` and ``subgraph`` are the flatbuffer tables, for TVM's own converter."""
+    """A subgraph; ``file`` and ``subgraph`` are the flatbuffer tables, for TVM's own converter.
+
+    ``other`` reads another subgraph of the file, by its number.
+    """
 
     file: Any
     subgraph: Any
@@ -141,6 +144,7 @@ class Graph:
     operators: tuple[Operator, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    other: Callable[[int], Graph]
 
 
 def read(path: Path) -> tuple[Graph, bytes]:
@@ -159,35 +163,43 @@ def parse(data: bytes, where: str) -> Graph:
             f"{where} is not a TFLite file: bytes 4 to 8 are {data[4:8]!r}, wanted b'TFL3'; "
             "give a .tflite file as the TFLite converter writes it"
         )
-    try:
-        return _Reader(data, where).graph()
-    except DAMAGE as error:
-        raise ModelError(
-            f"{where} is damaged or truncated ({len(data)} bytes): {error}; copy or convert the model again"
-        ) from error
+    return _Reader(data, where).main()
 
 
 class _Reader:
     def __init__(self, data: bytes, where: str) -> None:
         self.data = data
         self.where = where
-        self.model = tflite.Model.GetRootAs(data, 0)
 
-    def graph(self) -> Graph:
+    def main(self) -> Graph:
+        graph = self.graph(0)
+        if not graph.operators:
+            raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
+        if not graph.outputs:
+            raise ModelError(f"{self.where} has no outputs; convert the model again")
+        return graph
+
+    def graph(self, number: int) -> Graph:
+        try:
+            self.model = tflite.Model.GetRootAs(self.data, 0)
+            return self._graph(number)
+        except DAMAGE as error:
+            raise ModelError(
+                f"{self.where} is damaged or truncated ({len(self.data)} bytes): {error}; "
+                "copy or convert the model again"
+            ) from error
+
+    def _graph(self, number: int) -> Graph:
         if self.model.SubgraphsLength() < 1:
             raise ModelError(f"{self.where} holds no subgraph; convert the model again")
-        subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), 0)
-        if subgraph.OperatorsLength() == 0:
-            raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
+        subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), number)
         indices = range(self._length(subgraph.TensorsLength()))
         names = unique_names(self._name(subgraph, i) for i in indices)
         tensors = tuple(self._tensor(subgraph, i, name) for i, name in zip(indices, names, strict=True))
         operators = tuple(self._operator(subgraph, tensors, i) for i in range(self._length(subgraph.OperatorsLength())))
         inputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Inputs, subgraph.InputsLength()))
         outputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Outputs, subgraph.OutputsLength()))
-        if not outputs:
-            raise ModelError(f"{self.where} has no outputs; convert the model again")
-        return Graph(self.model, subgraph, tensors, operators, inputs, outputs)
+        return Graph(self.model, subgraph, tensors, operators, inputs, outputs, self.graph)
 
     def _length(self, count: int) -> int:
         """A vector cannot have more entries than the file has bytes."""

@@ -1,0 +1,128 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM on int8 and int16 vectors, with a cell state of 16 bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.convert import (
+    ACTIVATIONS,
+    INTEGER_ACTIVATIONS,
+    Context,
+    Update,
+    converts,
+    need,
+    need_constant,
+    need_dtype,
+    need_possible_shift,
+)
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.frontend.tflite.svdf import need_variable, single
+from uaccel.ops.base import constant, get
+from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
+from uaccel.ops.sigmoid16 import sigmoid_points
+
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
+"""Where the inputs stand; of each kind those of the four gates in a row, of peepholes three."""
+GATE_UNIT = 2.0**-12
+FRACTION = 2.0**-15
+FINEST, COARSEST = -27, 1
+"""Powers of two that the scale of the cell state may be."""
+
+
+@converts("UNIDIRECTIONAL_SEQUENCE_LSTM")
+def lstm(context: Context, operator: Operator) -> Update:
+    _refuse_extras(operator)
+    data, output = operator.required_input(0), operator.outputs[0]
+    hidden, cell = operator.required_input(HIDDEN), operator.required_input(CELL)
+    need_dtype(data, INTEGER_ACTIVATIONS, "input")
+    need_dtype(output, (data.info.dtype,), "output")
+    need_dtype(hidden, (data.info.dtype,), "hidden state")
+    need_dtype(cell, ("int16",), "cell state")
+    need_variable(context, hidden, "hidden state")
+    need_variable(context, cell, "cell state")
+    wide = data.info.dtype == "int16"
+    weights, recurrent = (_gates(operator, first, ("int8",), "weights") for first in (WEIGHTS, RECURRENT))
+    biases = _gates(operator, BIASES, ("int64",) if wide else ("int32",), "bias")
+    parameters = (
+        *(_stacked(tensors, "weights") for tensors in (weights, recurrent)),
+        *(_stacked(biases, "bias"), _scales(data, weights, hidden, recurrent), sigmoid_points()),
+    )
+    call = get(Lstm)(
+        *(context.expr(tensor) for tensor in (data, hidden, cell)),
+        *map(constant, parameters),
+        attrs=_attributes(operator, data, hidden, cell),
+    )
+    return Update(call, (hidden, cell))
+
+
+def _refuse_extras(operator: Operator) -> None:
+    for first, count, what in (
+        *((PEEPHOLES, 3, "peephole connections"), (PROJECTION, 2, "a projection")),
+        (NORMS, 4, "layer normalisation"),
+    ):
+        given = any(operator.optional_input(first + i) is not None for i in range(count))
+        need(not given, f"it has {what}, which is not supported; an LSTM without can be compiled")
+    need(operator.optional_input(WEIGHTS) is not None, "its input gate is coupled to its forget gate: not supported")
+    options = operator.options
+    if options is None:
+        raise ModelError("the operator has no options table")
+    name = ACTIVATIONS[options.FusedActivationFunction()]
+    need(name == "TANH", f"activation {name} is not supported; an LSTM with TANH can be compiled")
+    need(not options.DiagonalRecurrentTensors(), "its recurrent weights are diagonal, which is not supported")
+
+
+def _gates(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> list[Tensor]:
+    """The four tensors of a kind."""
+    tensors = [operator.required_input(first + i) for i in range(len(GATES))]
+    for tensor in tensors:
+        need_dtype(tensor, dtypes, role)
+        need(not tensor.quantisation or not tensor.quantisation.per_channel, f'"{tensor.name}" has a scale per channel')
+        need(not tensor.quantisation or tensor.zero_point == 0, f'the zero point of "{tensor.name}" must be 0')
+    return tensors
+
+
+def _stacked(tensors: Sequence[Tensor], role: str) -> NDArray[Any]:
+    shapes = {tensor.info.shape for tensor in tensors}
+    need(len(shapes) == 1, f"the gates' {role} differ in shape: {', '.join(str(tensor.info) for tensor in tensors)}")
+    return np.stack([need_constant(tensor, role) for tensor in tensors])
+
+
+def _scales(data: Tensor, weights: Sequence[Tensor], hidden: Tensor, recurrent: Sequence[Tensor]) -> NDArray[np.int32]:
+    """For each gate multiplier and shift of what comes from the input, and from the hidden state."""
+    rows = []
+    for gate, back in zip(weights, recurrent, strict=True):
+        given = quantize_multiplier(single(data, gate) / GATE_UNIT)
+        kept = quantize_multiplier(single(hidden, back) / GATE_UNIT)
+        need_possible_shift(data, max(given[1], kept[1]))
+        rows.append((*given, *kept))
+    return np.array(rows, np.int32)
+
+
+def _attributes(operator: Operator, data: Tensor, hidden: Tensor, cell: Tensor) -> LstmAttrs:
+    power = round(math.log2(cell.scale))
+    need(FINEST <= power <= COARSEST, f"the cell state's scale is 2**{power}; 2**{FINEST} to 2**{COARSEST} can be")
+    clip = float(np.float32(operator.options.CellClip()))
+    keep = quantize_multiplier(FRACTION * cell.scale / cell.scale)
+    take = quantize_multiplier(FRACTION * FRACTION / cell.scale)
+    give = quantize_multiplier(FRACTION * FRACTION / hidden.scale)
+    return LstmAttrs(
+        time_major=int(operator.options.TimeMajor()),
+        input_zero_point=data.zero_point,
+        hidden_zero_point=hidden.zero_point,
+        cell_clip=int(min(clip / cell.scale, 32767.0)) if clip > 0 else 0,
+        keep_multiplier=keep[0],
+        keep_shift=keep[1],
+        take_multiplier=take[0],
+        take_shift=take[1],
+        give_multiplier=give[0],
+        give_shift=give[1],
+        tanh_multiplier=3 << max(0, 12 + power),
+        tanh_right_shift=max(0, -12 - power),
+    )

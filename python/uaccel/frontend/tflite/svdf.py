@@ -1,0 +1,69 @@
+"""SVDF on int8 frames with a state of int8 or int16."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.fixedpoint import quantize_multiplier
+from uaccel.frontend.tflite.convert import (
+    Context,
+    Update,
+    bias_values,
+    converts,
+    need,
+    need_constant,
+    need_dtype,
+)
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.ops.base import constant, get
+from uaccel.ops.svdf import Svdf, SvdfAttrs
+
+
+def need_variable(context: Context, tensor: Tensor, role: str) -> None:
+    need(tensor.index in context.variables, f'{role} "{tensor.name}" is no variable tensor')
+
+
+def single(*tensors: Tensor) -> float:
+    """The product of scales, as single-precision arithmetic has it."""
+    product = np.float32(1)
+    for tensor in tensors:
+        product = np.float32(product * np.float32(tensor.scale))
+    return float(product)
+
+
+@converts("SVDF")
+def svdf(context: Context, operator: Operator) -> Update:
+    """The fused activation means nothing to the reference: the output's quantisation holds it."""
+    data, features, times = (operator.required_input(i) for i in range(3))
+    state, output = operator.required_input(4), operator.outputs[0]
+    need_dtype(data, ("int8",), "input")
+    need_dtype(output, ("int8",), "output")
+    need_dtype(features, ("int8",), "feature weights")
+    need_dtype(state, ("int8", "int16"), "state")
+    need_dtype(times, (state.info.dtype,), "time weights")
+    need_variable(context, state, "state")
+    for tensor in (data, features, times):
+        need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
+    if operator.options is None:
+        raise ModelError("the operator has no options table")
+    rank, filters = operator.options.Rank(), features.info.shape[0]
+    need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
+    bias = bias_values(operator.optional_input(3), filters // rank, wide=False)
+    feature = np.float32(single(data, features)) / np.float32(state.scale)
+    whole = np.float32(single(state, times)) / np.float32(output.scale)
+    feature_multiplier, feature_shift = quantize_multiplier(float(feature))
+    output_multiplier, output_shift = quantize_multiplier(float(whole))
+    attrs = SvdfAttrs(
+        rank=rank,
+        input_zero_point=data.zero_point,
+        state_zero_point=state.zero_point,
+        output_zero_point=output.zero_point,
+        feature_multiplier=feature_multiplier,
+        feature_shift=feature_shift,
+        output_multiplier=output_multiplier,
+        output_shift=output_shift,
+    )
+    weights = (need_constant(features, "feature weights"), need_constant(times, "time weights"), bias)
+    call = get(Svdf)(context.expr(data), context.expr(state), *map(constant, weights), attrs=attrs)
+    return Update(call, (state,))

@@ -1,0 +1,133 @@
+"""What lasts between inferences: tensors that the file marks as variable, and resource variables, which have names.
+
+A resource is met through handles: VAR_HANDLE makes one, READ_VARIABLE and ASSIGN_VARIABLE take it. CALL_ONCE runs a
+subgraph before the first inference, which assigns what variables hold at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.frontend.tflite.convert import Context, Variable, VariableKey, need
+from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
+
+
+def find_variables(graph: Graph) -> dict[VariableKey, Variable]:
+    """All of the graph, as they are before the first inference; what cannot be told is left to the walk to refuse."""
+    return {**_variable_tensors(graph), **_resources(graph)}
+
+
+def _variable_tensors(graph: Graph) -> dict[VariableKey, Variable]:
+    read = {tensor.index for operator in graph.operators for tensor in operator.inputs if tensor is not None}
+    given = {tensor.index for tensor in graph.inputs}
+    given |= {tensor.index for operator in graph.operators for tensor in operator.outputs}
+    return {
+        tensor.index: Variable(tensor.spec, _first_value(tensor))
+        for tensor in graph.tensors
+        if tensor.is_variable and tensor.index in read - given and tensor.info.dtype in DTYPES.values()
+    }
+
+
+def _first_value(tensor: Tensor) -> NDArray[np.generic]:
+    """Zero; for int8 the stored value that means zero."""
+    quantised = tensor.info.dtype == "int8" and tensor.quantisation is not None
+    return np.full(tensor.info.shape, tensor.zero_point if quantised else 0, tensor.info.dtype)
+
+
+def _resources(graph: Graph) -> dict[VariableKey, Variable]:
+    """Those that something assigns. What nothing assigns first begins as the reference has it: each byte the zero
+    point of the first value that the graph assigns."""
+    found: dict[VariableKey, Variable] = {}
+    starts = [_init_graph(graph, operator) for operator in graph.operators if operator.name == "CALL_ONCE"]
+    for part in (graph, *starts):
+        for key, value in _assignments(part):
+            if key not in found and value.info.dtype in DTYPES.values():
+                point = value.zero_point if value.quantisation is not None else 0
+                bytes_ = np.full(value.info.size, point, np.int64).astype(np.int8)
+                found[key] = Variable(value.spec, bytes_.view(value.info.dtype).reshape(value.info.shape))
+    for part in starts:
+        for key, value in _assignments(part):
+            if key in found and value.data is not None and value.info == found[key].spec.info:
+                found[key].initial = value.data
+    return found
+
+
+def _init_graph(graph: Graph, operator: Operator) -> Graph:
+    return graph.other(operator.options.InitSubgraphIndex() if operator.options else 0)
+
+
+def _assignments(graph: Graph) -> Iterator[tuple[VariableKey, Tensor]]:
+    """The variable and the value of every ASSIGN_VARIABLE."""
+    handles = {
+        tensor.index: _key(operator)
+        for operator in graph.operators
+        if operator.name == "VAR_HANDLE"
+        for tensor in operator.outputs
+    }
+    for operator in graph.operators:
+        if operator.name == "ASSIGN_VARIABLE":
+            handle, value = operator.required_input(0), operator.required_input(1)
+            if handle.index in handles:
+                yield handles[handle.index], value
+
+
+def _key(operator: Operator) -> VariableKey:
+    need(operator.options is not None, "the operator has no options table")
+    container, name = operator.options.Container(), operator.options.SharedName()
+    return (container or b"").decode(errors="replace"), (name or b"").decode(errors="replace")
+
+
+def var_handle(context: Context, _graph: Graph, operator: Operator) -> None:
+    for tensor in operator.outputs:
+        context.handles[tensor.index] = _key(operator)
+
+
+def read_variable(context: Context, _graph: Graph, operator: Operator) -> None:
+    variable, output = _variable(context, operator), operator.outputs[0]
+    info = variable.spec.info
+    need(info == output.info, f'the file declares "{output.name}" as {output.info}, the variable holds {info}')
+    context.exprs[output.index] = variable.expr
+
+
+def assign_variable(context: Context, _graph: Graph, operator: Operator) -> None:
+    variable, value = _variable(context, operator), operator.required_input(1)
+    info = variable.spec.info
+    need(info == value.info, f'"{value.name}" is {value.info}, the variable holds {info}')
+    variable.expr = context.expr(value)
+
+
+def _variable(context: Context, operator: Operator) -> Variable:
+    handle = operator.required_input(0)
+    key = context.handles.get(handle.index)
+    need(key is not None, f'"{handle.name}" is no handle of a variable')
+    variable = context.variables.get(key) if key is not None else None
+    if variable is None:
+        raise ModelError(f'nothing ever assigns the variable "{key[1] if isinstance(key, tuple) else key}"')
+    return variable
+
+
+def call_once(context: Context, graph: Graph, operator: Operator) -> None:
+    """What it assigns is known already; here it is checked that it does nothing else."""
+    number = operator.options.InitSubgraphIndex() if operator.options else 0
+    need(number != 0, "it calls the subgraph that it stands in")
+    early = [other for other in graph.operators[: operator.index] if other.name in ("READ_VARIABLE", "ASSIGN_VARIABLE")]
+    need(not early, "it comes after operators that use variables; only before them can it be compiled")
+    for other in _init_graph(graph, operator).operators:
+        constant = other.name == "ASSIGN_VARIABLE" and other.required_input(1).data is not None
+        need(
+            other.name == "VAR_HANDLE" or constant,
+            f"its subgraph {number} holds {other.name} of operator {other.index}; only constants can be assigned there",
+        )
+
+
+VARIABLE_OPERATORS: Mapping[str, Callable[[Context, Graph, Operator], None]] = {
+    "VAR_HANDLE": var_handle,
+    "READ_VARIABLE": read_variable,
+    "ASSIGN_VARIABLE": assign_variable,
+    "CALL_ONCE": call_once,
+}
+"""Each only changes what is known of tensors and variables; none computes."""

@@ -1,0 +1,135 @@
+"""SVDF, a layer of a streaming network: features of one frame, and a filter over those of the last frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
+from uaccel.tvm_api import te, tirx
+
+
+@dataclass(frozen=True)
+class SvdfAttrs(Attributes):
+    """``feature_...``: from a frame's sum of products to what is remembered of it; ``rank`` filters make a unit."""
+
+    rank: int
+    input_zero_point: int
+    state_zero_point: int
+    output_zero_point: int
+    feature_multiplier: int
+    feature_shift: int
+    output_multiplier: int
+    output_shift: int
+
+
+@register
+class Svdf(IntegerOperator[SvdfAttrs]):
+    """Input [batch, depth], state [batch, filters * memory], the newest feature of a filter last; its second result is
+    the state afterwards."""
+
+    name = "svdf"
+    attributes = SvdfAttrs
+    arguments = ("input", "state", "feature_weights", "time_weights", "bias")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfAttrs) -> tuple[TensorInfo, ...]:
+        data, state, features, times, bias = inputs
+        require(len(data.shape) == 2, f"svdf: input {data}, wanted rank 2")
+        batch, depth = data.shape
+        filters, memory = times.shape
+        require(features.shape == (filters, depth), f"svdf: weights {features} do not fit {data} and {times}")
+        require(state.shape == (batch, filters * memory), f"svdf: state {state} does not fit {data} and {times}")
+        require(state.dtype == times.dtype, f"svdf: state {state} and weights {times} differ in type")
+        require(bias.shape == (filters // attrs.rank,), f"svdf: bias {bias} for {filters} filters of rank {attrs.rank}")
+        return TensorInfo((batch, filters // attrs.rank), data.dtype), state
+
+    def meaning(self, inputs: Sequence[Any], attrs: SvdfAttrs) -> Any:
+        data, state, features, times, bias = inputs
+        batch, depth = (int(extent) for extent in data.shape)
+        filters, memory = (int(extent) for extent in times.shape)
+        low, high = exact.limits(str(state.dtype))
+        k = te.reduce_axis((0, depth), name="k")
+        zero = exact.const(attrs.input_zero_point, "int32")
+        dot = te.compute(
+            (batch, filters),
+            lambda b, f: te.sum((exact.i32(data(b, k)) - zero) * exact.i32(features(f, k)), axis=k),
+            name="dot",
+        )
+
+        def feature(b: Any, f: Any) -> Any:
+            scaled = exact.requantize_const(dot(b, f), attrs.feature_multiplier, attrs.feature_shift)
+            shifted = exact.clamp(scaled, low, high) + exact.const(attrs.state_zero_point)
+            return shifted.astype(str(state.dtype))  # wraps, as the reference's does: it clamps too early
+
+        newest = te.compute((batch, filters), feature, name="newest")
+        last = exact.const(memory - 1, "int32")
+
+        def moved(b: Any, i: Any) -> Any:
+            following = tirx.min(i + 1, filters * memory - 1)
+            return tirx.Select(i % memory == last, newest(b, i // memory), state(b, following))
+
+        after = te.compute((batch, filters * memory), moved, name="state")
+        r, m = te.reduce_axis((0, attrs.rank), name="r"), te.reduce_axis((0, memory), name="m")
+        point = exact.const(attrs.state_zero_point, "int32")
+
+        def product(b: Any, unit: Any) -> Any:
+            row = unit * attrs.rank + r
+            value = exact.i32(after(b, row * memory + m)) - point
+            return te.sum(value * exact.i32(times(row, m)), axis=[r, m])
+
+        sums = te.compute((batch, filters // attrs.rank), product, name="sums")
+
+        def output(b: Any, unit: Any) -> Any:
+            acc = exact.wrap32(exact.i64(sums(b, unit)) + exact.i64(bias(unit)))
+            scaled = exact.requantize_const(acc, attrs.output_multiplier, attrs.output_shift)
+            return exact.finish(scaled, attrs.output_zero_point, *exact.limits(str(data.dtype)), str(data.dtype))
+
+        return [te.compute(sums.shape, output, name="svdf"), after]
+
+    def kernels(self, site: Site[SvdfAttrs]) -> Sequence[Kernel]:
+        attrs, data = site.attrs, site.operands[0].info
+        features, times, bias = (operand.value for operand in site.operands[2:])
+        low, high = exact.limits(site.operands[1].info.dtype)
+        parameters = {
+            "batch": data.shape[0],
+            "depth": data.shape[1],
+            "units": len(bias),
+            "rank": attrs.rank,
+            "memory": times.shape[1],
+            "state_zero_point": attrs.state_zero_point,
+            "output_zero_point": attrs.output_zero_point,
+            "state_min": low,
+            "state_max": high,
+            "feature_multiplier": attrs.feature_multiplier,
+            "feature_shift": attrs.feature_shift,
+            "output_multiplier": attrs.output_multiplier,
+            "output_shift": attrs.output_shift,
+        }
+        by_unit = times.reshape(len(bias), -1)
+        arguments = (
+            *(Input(0), Input(1), Constant("feature_weights", features)),
+            Constant("feature_bias", _folded(np.zeros(len(features), np.int32), features, attrs.input_zero_point)),
+            *(Constant("time_weights", times), Constant("bias", _folded(bias, by_unit, attrs.state_zero_point))),
+            *(Output(0), Output(1)),
+        )
+        function = f"uaccel_svdf_{dtype_suffix(str(times.dtype))}"
+        return [
+            portable(function, "uaccel_svdf.h", parameters, arguments, struct="uaccel_svdf", updates=((1, 1),)),
+        ]
+
+    def macs(self, site: Site[SvdfAttrs]) -> int:
+        features, times = site.operands[2].info, site.operands[3].info
+        return site.operands[0].info.shape[0] * (features.elements + times.elements)
+
+
+def _folded(bias: NDArray[Any], weights: NDArray[Any], zero_point: int) -> NDArray[np.int32]:
+    """The bias with what the zero point takes from every sum, wrapped as the sums are."""
+    wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=1)
+    return np.asarray(wide, np.int64).astype(np.int32)
