@@ -40,17 +40,21 @@ def conv2d(x: Array, weights: Array, bias: Array, stride: Pair, dilation: Pair, 
     """Weights are [out, rows, columns, in]; fewer in-channels than the input has mean groups."""
     groups = x.shape[3] // weights.shape[3]
     seen = windows(x, (weights.shape[1], weights.shape[2]), stride, dilation, padding)
-    parts = []
-    for group, filters in enumerate(np.split(weights, groups)):
-        channels = slice(group * weights.shape[3], (group + 1) * weights.shape[3])
-        parts.append(
-            sum(
-                seen[row][column][..., channels] @ filters[:, row, column].T
-                for row in range(weights.shape[1])
-                for column in range(weights.shape[2])
-            )
-        )
+    parts = [
+        _product(seen, slice(group * weights.shape[3], (group + 1) * weights.shape[3]), filters)
+        for group, filters in enumerate(np.split(weights, groups))
+    ]
     return np.concatenate(parts, axis=3) + bias
+
+
+def _product(seen: list[list[Array]], channels: slice, filters: Array) -> Array:
+    """A matrix product for each place of the window, of all pixels at once: libraries are slow on many small ones."""
+    total: Array = np.zeros((*seen[0][0].shape[:3], len(filters)), filters.dtype)
+    for row, columns in enumerate(seen):
+        for column, view in enumerate(columns):
+            pixels = view[..., channels].reshape(-1, filters.shape[3])
+            total += (pixels @ filters[:, row, column].T).reshape(total.shape)
+    return total
 
 
 def depthwise_conv2d(x: Array, weights: Array, bias: Array, stride: Pair, dilation: Pair, padding: str) -> Array:
@@ -64,6 +68,15 @@ def depthwise_conv2d(x: Array, weights: Array, bias: Array, stride: Pair, dilati
     ]
     total: Array = sum(terms[1:], terms[0]) + bias
     return total
+
+
+def transpose_conv2d(x: Array, weights: Array, bias: Array) -> Array:
+    """Weights are [out, rows, columns, in]; each pixel becomes a window of its own."""
+    batch, rows, columns, _ = x.shape
+    out, height, width, _ = weights.shape
+    windows = np.einsum("brci,ohwi->brhcwo", x, weights, optimize=True)
+    placed: Array = windows.reshape(batch, rows * height, columns * width, out) + bias
+    return placed
 
 
 def max_pool(x: Array, size: Pair, stride: Pair, padding: str) -> Array:

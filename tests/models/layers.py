@@ -60,6 +60,15 @@ def depthwise_conv2d(
     return net.layer("DEPTHWISE_CONV_2D", inputs, floatops.activate(samples, activation), options=options)
 
 
+def transpose_conv2d(net: Network, x: Value, weights: Array, bias: Array) -> Value:
+    """Weights are [out, rows, columns, in], and strides as long as the window: no two of its places overlap."""
+    stride = (weights.shape[1], weights.shape[2])
+    samples = floatops.transpose_conv2d(x.samples, weights, bias)
+    inputs = [net.integers("size", (1, *samples.shape[1:])), *_parameters(net, x, weights, bias, axis=0)]
+    options: dict[str, OptionValue] = {"padding": "VALID", "stride_h": stride[0], "stride_w": stride[1]}
+    return net.layer("TRANSPOSE_CONV", [*inputs[:2], x.tensor, inputs[2]], samples, options=options)
+
+
 def dense(
     net: Network,
     x: Value,
@@ -85,6 +94,31 @@ def sub(net: Network, a: Value, b: Value, *, activation: str = "NONE") -> Value:
 
 def mul(net: Network, a: Value, b: Value, *, activation: str = "NONE") -> Value:
     return _binary(net, "MUL", a, b, a.samples * b.samples, activation)
+
+
+def squared_difference(net: Network, a: Value, b: Value) -> Value:
+    return net.layer("SQUARED_DIFFERENCE", [a.tensor, b.tensor], (a.samples - b.samples) ** 2)
+
+
+def rsqrt(net: Network, x: Value) -> Value:
+    """Of what is above zero; elsewhere the reference fails."""
+    return net.layer("RSQRT", [x.tensor], x.samples**-0.5)
+
+
+def batch_matmul(net: Network, a: Value, b: Value, *, transposed: bool) -> Value:
+    """``transposed``: the second with its last two dimensions swapped."""
+    samples = a.samples @ (b.samples.swapaxes(-1, -2) if transposed else b.samples)
+    return net.layer("BATCH_MATMUL", [a.tensor, b.tensor], samples, options={"adj_x": False, "adj_y": transposed})
+
+
+def constant(net: Network, values: npt.ArrayLike) -> Value:
+    """A scalar or a vector that an elementwise layer takes as its second operand."""
+    samples = np.asarray(values, np.float32)
+    known = activation_range(samples, net.dtype)
+    lowest, highest = (-128, 127) if net.dtype == "int8" else (-32768, 32767)
+    integers = np.clip(np.rint(samples / known.scale) + known.zero_point, lowest, highest).astype(net.dtype)
+    tensor = net.builder.constant(net.name("constant"), integers, scale=known.scale, zero_point=known.zero_point)
+    return Value(tensor, samples, known)
 
 
 def minimum(net: Network, a: Value, b: Value) -> Value:

@@ -115,6 +115,11 @@ class Network:
         self.builder.op(operator, inputs, [tensor], options)
         return Value(tensor, samples, None)
 
+    def recalibrated(self, value: Value, quantisation: Quantisation) -> Value:
+        """The same with another quantisation: of a value that its layer rescales, and that nothing has read yet."""
+        tensor = self.builder.requantised(value.tensor, quantisation.scale, quantisation.zero_point)
+        return Value(tensor, value.samples, quantisation)
+
     def integers(self, what: str, values: Sequence[Any] | int) -> Tensor:
         """An int32 constant: axes, sizes, offsets."""
         return self.builder.constant(self.name(what), np.array(values, np.int32))

@@ -39,7 +39,7 @@ def weights_per_channel(weights: Array, axis: int) -> tuple[Array, list[float]]:
     others = tuple(k for k in range(weights.ndim) if k != axis)
     peaks = np.abs(weights).max(axis=others)
     scales = [float32(peak / 127) if peak > 0 else 1.0 for peak in peaks]
-    spread = np.array(scales).reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
+    spread = np.array(scales, weights.dtype).reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
     return np.clip(np.rint(weights / spread), -127, 127).astype(np.int8), scales
 
 

@@ -14,7 +14,7 @@ The file is the same, byte for byte, for the same calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import flatbuffers  # type: ignore[import-untyped]
@@ -127,6 +127,12 @@ class ModelBuilder:
             zero_points=() if scale is None else (zero_point,),
             is_variable=True,
         )
+
+    def requantised(self, tensor: Tensor, scale: float, zero_point: int) -> Tensor:
+        """The tensor with other parameters, in its place."""
+        changed = replace(tensor, scales=(scale,), zero_points=(zero_point,))
+        self._tensors[tensor.index] = changed
+        return changed
 
     def constant(
         self,

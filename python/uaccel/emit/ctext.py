@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.emit.bytes_text import as_numbers, is_bytes
 from uaccel.ops.kernel import ParameterValue
 
 C_TYPES = {
@@ -92,6 +93,8 @@ def float_literal(value: float, suffix: str) -> str:
 
 def array_body(array: NDArray[Any]) -> str:
     """The elements, comma separated, wrapped."""
+    if is_bytes(array):
+        return as_numbers(array, WIDTH)
     flat = array.ravel()
     if array.dtype.kind == "f":
         suffix = "f" if array.dtype.itemsize == 4 else ""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.emit.bytes_text import COMPACT_FROM, SUPPRESSED, as_string, is_long
 from uaccel.emit.ctext import array_body, c_type
 from uaccel.emit.options import Names
 from uaccel.lower.program import Layer, Program, StateValue
@@ -95,15 +96,23 @@ def weights_header(names: Names, arrays: list[Array], provenance: str) -> str:
 
 def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
     parts = [provenance, f'#include "{names.prefix}_weights.h"', ""]
+    compact = sum(array.data.nbytes for array in arrays) >= COMPACT_FROM
+    if compact:
+        parts.append(SUPPRESSED)
     if not all(np.isfinite(array.data).all() for array in arrays):
         parts.insert(1, "#include <math.h>\n")
     for array in arrays:
         shape = "x".join(map(str, array.data.shape)) or "1"
         users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
         parts.append(f"/* {array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)} */")
-        body = array_body(array.data) if array.data.size else "    0"
         place = "UACCEL_DEVICE_CONSTANT" if array.for_device else "UACCEL_CONSTANT"
-        parts.append(f"{array.declaration} {place} = {{\n{body}\n}};\n")
+        parts.append(f"{array.declaration} {place} = {_value(array.data, compact)};\n")
     if not arrays:
         parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")
     return "\n".join(parts)
+
+
+def _value(data: NDArray[Any], compact: bool) -> str:
+    if compact and is_long(data):
+        return f"\n{as_string(data)}"
+    return f"{{\n{array_body(data) if data.size else '    0'}\n}}"

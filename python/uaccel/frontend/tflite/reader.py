@@ -249,9 +249,11 @@ class _Reader:
         parameters = table.Quantization()
         if parameters is None or parameters.ScaleLength() == 0:
             return None
-        scales = tuple(float(parameters.Scale(i)) for i in range(self._length(parameters.ScaleLength())))
-        points = tuple(int(parameters.ZeroPoint(i)) for i in range(self._length(parameters.ZeroPointLength())))
-        points = points or (0,) * len(scales)
+        self._length(parameters.ScaleLength())
+        self._length(parameters.ZeroPointLength())
+        scales = tuple(parameters.ScaleAsNumpy().tolist())
+        given = parameters.ZeroPointLength() > 0
+        points = tuple(parameters.ZeroPointAsNumpy().tolist()) if given else (0,) * len(scales)
         if not all(np.isfinite(scale) and scale > 0 for scale in scales):
             raise ValueError(f"quantisation scale {min(scales)} is not a positive number")
         return Quantisation(scales, points, int(parameters.QuantizedDimension()))
