@@ -132,7 +132,7 @@ def finished(f: dict[str, int], sums: Array, parameters: Array) -> Array:
         value = np.rint(biased.astype(np.float32) * scales).astype(np.int64)
     else:
         value = multiply_by_quantized_multiplier(biased, parameters[1], parameters[2])
-    return np.clip(value + f["output_zero_point"], f["clamp_min"], f["clamp_max"])
+    return np.asarray(np.clip(value + f["output_zero_point"], f["clamp_min"], f["clamp_max"]))
 
 
 def added(numbers: list[int], first: Array, second: Array) -> Array:

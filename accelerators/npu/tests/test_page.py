@@ -66,7 +66,7 @@ SCALES = lines_of(r"^\| (-?\d+) \| ([\dx^ ]+), (-?\d+) \| .* \| (-?\d+) \| (-?\d
 
 def power(text: str) -> int:
     base, _, exponent = text.partition("^")
-    return int(base) ** int(exponent or 1)
+    return int(int(base) ** int(exponent or 1))
 
 
 def test_there_are_examples_of_rounding() -> None:
