@@ -60,9 +60,15 @@ FORMATS: Final[Mapping[str, Format]] = {
     "load": Format(1, "load", 10, TRANSFER),
     "store": Format(2, "store", 10, TRANSFER),
     "convolve": Format(
-        3, "compute", 21, (*WINDOW, *halves(3, "input_pixel", "run"), *OUTPUT, *SUMS), ("continue", "keep", "add")
+        3,
+        "compute",
+        21,
+        (*WINDOW, *halves(3, "input_pixel", "run"), *OUTPUT, *SUMS),
+        ("continue", "keep", "add", "float32"),
     ),
-    "depthwise": Format(4, "compute", 21, (*WINDOW, *halves(3, "input_pixel", "multiplier"), *OUTPUT), ("", "", "add")),
+    "depthwise": Format(
+        4, "compute", 21, (*WINDOW, *halves(3, "input_pixel", "multiplier"), *OUTPUT), ("", "", "add", "float32")
+    ),
     "pool": Format(
         5,
         "compute",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from uaccel.accelerator import Accelerator, OpCall, Operation, Region, pattern, sums
+from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
 from uaccel.streams import Layer, Network, Shape, plan_network, why_not
 
 from .layers import Windowed
@@ -30,13 +30,18 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
         description=f"{npu.rows}x{npu.columns} int8 array with scratchpads, DMA and three engines; whole regions",
         headers=[f"{npu.name}.h"],
         operations=[
-            *(Operation(name, name, check=check, cost=cost) for name, check in checks.items()),
             *(
-                Operation(f"{name}_of_view", pattern(name, view), check=check, cost=cost)
+                Operation(name, name, check=check, cost=cost, roundings=_roundings(name))
                 for name, check in checks.items()
             ),
             *(
-                Operation(f"{name}_of_pad", pattern(name, pad), check=_padded(checks[name]), cost=cost)
+                Operation(f"{name}_of_view", pattern(name, view), check=check, cost=cost, roundings=_roundings(name))
+                for name, check in checks.items()
+            ),
+            *(
+                Operation(
+                    f"{name}_of_pad", pattern(name, pad), check=_padded(checks[name]), cost=cost, roundings=ROUNDINGS
+                )
                 for name in ("conv2d", "depthwise_conv2d")
             ),
         ],
@@ -44,6 +49,11 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
         alignment=1,
         memories=npu.memories,
     )
+
+
+def _roundings(operator: str) -> Sequence[str]:
+    """The output stage has both; additions round as TFLite's do."""
+    return (TFLITE,) if operator == "add" else ROUNDINGS
 
 
 def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:

@@ -18,12 +18,13 @@ from .machine import ADDITION_WORDS, Npu
 
 @dataclass(frozen=True)
 class Clamp:
-    """Zero points of input and output, and the range of results."""
+    """Zero points of input and output, the range of results, and whether they are rounded in single precision."""
 
     input_zero_point: int = 0
     output_zero_point: int = 0
     clamp_min: int = -128
     clamp_max: int = 127
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ class Weighted(Windowed):
         tail = places.weights + self.step_bytes(part.steps) * len(part.blocks)
         fields["parameters"] = tail + before * self.npu.parameter_bytes
         fields["output_zero_point"] = self.clamp.output_zero_point
+        if self.clamp.single:
+            fields["float32"] = 1
         if self.addition:
             fields |= self._residual(some, places.inputs[1], tail + len(part.blocks) * self.npu.parameter_bytes)
         return fields

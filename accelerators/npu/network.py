@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.accelerator import OpCall, Region
+from uaccel.accelerator import FLOAT32, OpCall, Region
 from uaccel.ops.reduce import ReduceMean
 from uaccel.streams import Layer, Network, Shape, Window
 
@@ -69,7 +69,8 @@ def padding_of(pad: OpCall) -> tuple[tuple[int, int], bool]:
 def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: tuple[int, int]) -> Layer:
     """``more``: padding before what its attributes say."""
     attrs, weights, result = call.attrs, call.operands[1].value, call.results[0]
-    clamp = Clamp(attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
+    single = attrs.rounding == FLOAT32
+    clamp = Clamp(attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, single)
     if call.op == FULLY_CONNECTED:
         inputs, output = Shape(1, 1, data[0], data[1]), Shape(1, 1, data[0], call.output.shape[1])
         weights, window = weights[:, None, None, :], Window()
@@ -103,7 +104,7 @@ def _mean(call: OpCall, npu: Npu) -> Layer:
     filters = np.ones((inputs.rows, inputs.columns, inputs.channels), np.int8)
     return Depthwise(
         *(*tensors, -(-inputs.channels // npu.columns), 1, npu, Window((inputs.rows, inputs.columns))),
-        Clamp(attrs.input_zero_point, attrs.output_zero_point),
+        Clamp(attrs.input_zero_point, attrs.output_zero_point, single=attrs.rounding == FLOAT32),
         inputs.channels,
         np.tile(np.array(numbers, "<i4"), (inputs.channels, 1)),
         filters=filters,

@@ -20,9 +20,12 @@ static const struct shape shapes[] = {
     {10, NPU_ENGINE_STORE, 0, {0, LOW, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {21,
      NPU_ENGINE_COMPUTE,
-     NPU_CONTINUE | NPU_KEEP | NPU_RESIDUAL,
+     NPU_CONTINUE | NPU_KEEP | NPU_RESIDUAL | NPU_FLOAT32,
      {WINDOW(ALL), ALL, ALL, ALL, ALL, ALL, ALL, ALL, LOW, ALL}},
-    {21, NPU_ENGINE_COMPUTE, NPU_RESIDUAL, {WINDOW(ALL), ALL, ALL, 0, 0, ALL, ALL, ALL, LOW, ALL}},
+    {21,
+     NPU_ENGINE_COMPUTE,
+     NPU_RESIDUAL | NPU_FLOAT32,
+     {WINDOW(ALL), ALL, ALL, 0, 0, ALL, ALL, ALL, LOW, ALL}},
     {13, NPU_ENGINE_COMPUTE, NPU_AVERAGE, {WINDOW(LOW), 0xFFFF0000u}},
     {10, NPU_ENGINE_COMPUTE, 0, {0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {1, NPU_ENGINE_COMPUTE, 0, {0}},
@@ -97,7 +100,8 @@ struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command)
     const uint32_t *const w = command->words;
     const struct npu_finish finish = {w[12],          w[13],          octet(w[16], 0), octet(w[16], 1),
                                       octet(w[16], 2), octet(w[16], 3), w[17],           w[18],
-                                      npu_low(w[19]),  w[20],           (w[0] & NPU_RESIDUAL) != 0};
+                                      npu_low(w[19]),  w[20],           (w[0] & NPU_RESIDUAL) != 0,
+                                      (w[0] & NPU_FLOAT32) != 0};
     return finish;
 }
 
@@ -186,7 +190,7 @@ static enum npu_error check_convolve(const struct npu_command *command)
         return NPU_SHAPE;
     }
     const uint32_t unused = words[8] | words[9] | npu_low(words[10]) | words[13] | words[16] >> 8;
-    if ((keeps && (unused != 0 || f.adds)) || (!sums && words[14] != 0)) {
+    if ((keeps && (unused != 0 || f.adds || f.single)) || (!sums && words[14] != 0)) {
         return NPU_COMMAND;
     }
     const uint64_t kept = (uint64_t)w.rows * w.columns * blocks * NPU_COLUMNS * 4u;

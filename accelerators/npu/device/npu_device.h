@@ -52,6 +52,7 @@ enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENG
 #define NPU_CONTINUE (1u << 16)
 #define NPU_KEEP (1u << 17)
 #define NPU_RESIDUAL (1u << 18)
+#define NPU_FLOAT32 (1u << 19)
 #define NPU_AVERAGE (1u << 16)
 
 struct npu_place {
@@ -88,6 +89,7 @@ struct npu_finish {
     int32_t input_zero_point, output_zero_point, clamp_min, clamp_max;
     uint32_t residual, residual_row, residual_pixel, addition;
     bool adds;
+    bool single; /* rounds in single precision */
 };
 
 struct npu_transfer {

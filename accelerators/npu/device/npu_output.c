@@ -1,7 +1,10 @@
-/* The output stage: TFLite's rounding to the bit, and defined for every input. */
+/* The output stage: TFLite's rounding or single precision's, to the bit, and defined for every input. */
 #include "npu_device.h"
 
 enum { LEAST_SHIFT = -31, MOST_SHIFT = 30 };
+
+/* Of a single-precision number, and how many more a multiplier has. */
+enum { SINGLE_BITS = 24, SPARE_BITS = 7 };
 
 static int32_t as_signed(uint32_t bits)
 {
@@ -39,6 +42,41 @@ static int32_t scaled(uint32_t value, int32_t multiplier, int32_t shift)
     return divided_by_power(high_product(as_signed(value << left), multiplier), right);
 }
 
+/* round(value / 2^exponent), halves to even. */
+static uint64_t half_even(uint64_t value, uint32_t exponent)
+{
+    if (exponent == 0 || exponent > 63) {
+        return exponent == 0 ? value : 0;
+    }
+    const uint64_t whole = value >> exponent, rest = value - (whole << exponent), half = UINT64_C(1) << (exponent - 1u);
+    return whole + (rest > half || (rest == half && whole % 2u != 0) ? 1u : 0u);
+}
+
+/* How many bits a number has beyond those of a single-precision one. */
+static uint32_t excess(uint64_t value)
+{
+    uint32_t bits = 0;
+    while (value >> bits >= UINT64_C(1) << SINGLE_BITS) {
+        ++bits;
+    }
+    return bits;
+}
+
+/* The sum as a single-precision number times such a multiplier, rounded to one, and then half to even. */
+static int32_t scaled_in_single(uint32_t value, int32_t multiplier, int32_t shift)
+{
+    const int64_t sum = as_signed(value);
+    const uint64_t magnitude = (uint64_t)(sum < 0 ? -sum : sum);
+    const uint32_t lost = excess(magnitude);
+    const uint64_t product = half_even(magnitude, lost) * ((uint32_t)multiplier >> SPARE_BITS);
+    const uint32_t cut = excess(product);
+    const uint64_t rounded = half_even(product, cut);
+    const int32_t exponent = (int32_t)(lost + cut) + shift - 31 + SPARE_BITS;
+    const uint64_t whole = exponent < 0 ? half_even(rounded, (uint32_t)-exponent) : rounded << exponent;
+    const int32_t result = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
+    return sum < 0 ? -result : result;
+}
+
 static int32_t clamped(int32_t value, int32_t offset, int32_t least, int32_t greatest)
 {
     const int64_t moved = (int64_t)value + offset;
@@ -48,6 +86,12 @@ static int32_t clamped(int32_t value, int32_t offset, int32_t least, int32_t gre
 static bool is_scale(int32_t multiplier, int32_t shift)
 {
     return multiplier >= 0 && shift >= LEAST_SHIFT && shift <= MOST_SHIFT;
+}
+
+/* One that single precision has. */
+static bool is_single(int32_t multiplier)
+{
+    return multiplier >= INT32_C(1) << 30 && multiplier % (1 << SPARE_BITS) == 0;
 }
 
 static bool is_byte(int32_t value)
@@ -84,7 +128,9 @@ enum npu_error NPU_SYMBOL(check_finish)(const struct npu_memories *memories, con
     for (uint32_t channel = 0; channel < window->channels; ++channel) {
         const uint32_t block = channel / NPU_COLUMNS;
         const uint32_t at = finish->parameters + 4u * (block * NPU_CHANNEL_WORDS * NPU_COLUMNS + channel % NPU_COLUMNS);
-        if (!is_scale(word_at(memories, at + 4u * NPU_COLUMNS), word_at(memories, at + 8u * NPU_COLUMNS))) {
+        const int32_t multiplier = word_at(memories, at + 4u * NPU_COLUMNS);
+        if (!is_scale(multiplier, word_at(memories, at + 8u * NPU_COLUMNS)) ||
+            (finish->single && !is_single(multiplier))) {
             return NPU_QUANTISATION;
         }
     }
@@ -109,8 +155,10 @@ void NPU_SYMBOL(finish)(struct npu_memories *memories, const struct npu_window *
     const uint32_t block = channel / NPU_COLUMNS;
     const uint32_t at = finish->parameters + 4u * (block * NPU_CHANNEL_WORDS * NPU_COLUMNS + channel % NPU_COLUMNS);
     const uint32_t biased = sum + (uint32_t)word_at(memories, at);
+    const int32_t multiplier = word_at(memories, at + 4u * NPU_COLUMNS);
+    const int32_t shift = word_at(memories, at + 8u * NPU_COLUMNS);
     const int32_t value =
-        scaled(biased, word_at(memories, at + 4u * NPU_COLUMNS), word_at(memories, at + 8u * NPU_COLUMNS));
+        finish->single ? scaled_in_single(biased, multiplier, shift) : scaled(biased, multiplier, shift);
     int8_t result = (int8_t)clamped(value, finish->output_zero_point, finish->clamp_min, finish->clamp_max);
     if (finish->adds) {
         const uint32_t from =

@@ -125,6 +125,9 @@ static void finish(uint32_t *w, bool adds)
     w[12] = number(3000) - 1u;
     w[13] = number(3000) - 1u;
     w[16] = random_word();
+    if (below(4) == 0) {
+        w[0] |= 1u << 19;
+    }
     if (adds) {
         w[0] |= 1u << 18;
         w[17] = number(3000);

@@ -97,6 +97,7 @@ WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
     ("convolve", CONVOLVE, {"sums": 4}, COMMAND),
     ("convolve", KEEP, {"output": 1}, COMMAND),
     ("convolve", KEEP, {"add": 1}, COMMAND),
+    ("convolve", KEEP, {"float32": 1}, COMMAND),
     ("depthwise", DEPTHWISE, {"multiplier": 0}, SHAPE),
     ("depthwise", DEPTHWISE, {"weights": 49152 - 63}, RANGE),
     ("pool", POOL, {"kernel_columns": 0}, SHAPE),
@@ -149,13 +150,19 @@ def test_load_has_nobody_before_it_and_store_nobody_behind(player: Any, kind: st
 
 
 @pytest.mark.parametrize(
-    ("multiplier", "shift", "error"),
-    [(0, 0, 0), (2**31 - 1, 30, 0), (1, -31, 0), (-1, 0, QUANTISATION), (1, 31, QUANTISATION), (1, -32, QUANTISATION)],
+    ("single", "multiplier", "shift", "error"),
+    [
+        *((0, *fine, 0) for fine in ((0, 0), (2**31 - 1, 30), (1, -31))),
+        *((0, *wrong, QUANTISATION) for wrong in ((-1, 0), (1, 31), (1, -32))),
+        *((1, *fine, 0) for fine in ((2**30, -31), (2**31 - 128, 30))),
+        *((1, *wrong, QUANTISATION) for wrong in ((0, 0), (2**30 - 128, 0), (2**30 + 64, 0), (2**30, 31))),
+    ],
 )
-def test_multipliers_and_shifts_have_limits(player: Any, multiplier: int, shift: int, error: int) -> None:
+def test_multipliers_and_shifts_have_limits(player: Any, single: int, multiplier: int, shift: int, error: int) -> None:
     parameters = struct.pack("<48i", *[0] * 16, *[multiplier] * 16, *[shift] * 16)
     load = {"memory": 1, "address": 512, "run": 192, "runs": 1, "planes": 1}
-    played = player.play([("load", load, ">N"), ("convolve", CONVOLVE, "<P")], [parameters])
+    fields = {**CONVOLVE, "float32": single}
+    played = player.play([("load", load, ">N"), ("convolve", fields, "<P")], [parameters])
     assert (played.error, played.command) == (error, 1 if error else 0xFFFFFFFF)
 
 

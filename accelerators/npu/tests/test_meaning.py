@@ -55,6 +55,8 @@ def pitched(fields: dict[str, int], channels: int, spare: tuple[int, int]) -> No
 
 SPARE = st.tuples(st.integers(0, 3), st.integers(0, 3))
 SEEDS = st.integers(0, 2**32 - 1)
+WAYS = st.tuples(st.booleans(), st.booleans())
+"""Whether a residual is added, and whether the output stage rounds in single precision."""
 
 
 class Bench:
@@ -66,13 +68,14 @@ class Bench:
         self.activations = self.random.integers(-128, 128, ACTIVATIONS).astype(np.int8)
         self.weights = self.random.integers(-128, 128, WEIGHTS).astype(np.int8)
 
-    def parameters(self, channels: int) -> Array:
-        """Bias, multiplier and shift of each channel, put into the weight memory."""
+    def parameters(self, channels: int, single: bool) -> Array:
+        """Bias, multiplier and shift of each channel, put into the weight memory; such as single precision has them."""
         blocks = -(-channels // COLUMNS)
         numbers = np.zeros((blocks, 3, COLUMNS), np.int64)
         numbers[:, 0] = self.random.integers(-(2**15), 2**15, (blocks, COLUMNS))
         numbers[:, 1] = self.random.integers(2**30, 2**31, (blocks, COLUMNS))
         numbers[:, 2] = self.random.integers(-12, -4, (blocks, COLUMNS))
+        numbers[:, 1] &= ~127 if single else -1
         self.put(PARAMETERS, numbers)
         return numbers.transpose(1, 0, 2).reshape(3, -1)[:, :channels]
 
@@ -124,8 +127,12 @@ def taps(bench: Bench, f: dict[str, int], channels: int, outside: int) -> tuple[
 def finished(f: dict[str, int], sums: Array, parameters: Array) -> Array:
     """The output stage."""
     biased = (sums + parameters[0]).astype(np.int32)
-    value = multiply_by_quantized_multiplier(biased, parameters[1], parameters[2]) + f["output_zero_point"]
-    return np.clip(value, f["clamp_min"], f["clamp_max"])
+    if f["float32"]:
+        scales = (parameters[1] * 2.0 ** (parameters[2] - 31)).astype(np.float32)
+        value = np.rint(biased.astype(np.float32) * scales).astype(np.int64)
+    else:
+        value = multiply_by_quantized_multiplier(biased, parameters[1], parameters[2])
+    return np.asarray(np.clip(value + f["output_zero_point"], f["clamp_min"], f["clamp_max"]))
 
 
 def added(numbers: list[int], first: Array, second: Array) -> Array:
@@ -150,25 +157,32 @@ def with_residual(bench: Bench, f: dict[str, int]) -> Array:
 
 
 @EXAMPLES
-@given(windows(), st.integers(1, 20), SPARE, st.booleans(), SEEDS, st.data())
+@given(windows(), st.integers(1, 20), SPARE, WAYS, SEEDS, st.data())
 def test_convolve(
-    player: Any, f: dict[str, int], run: int, spare: tuple[int, int], adds: bool, seed: int, data: st.DataObject
+    player: Any,
+    f: dict[str, int],
+    run: int,
+    spare: tuple[int, int],
+    ways: tuple[bool, bool],
+    seed: int,
+    data: st.DataObject,
 ) -> None:
     """In one go, or in two: the sums of the first wait in their memory."""
-    bench = Bench(player, seed)
+    bench, (adds, single) = Bench(player, seed), ways
     pitched(f, run, spare)
     depth = f["kernel_rows"] * f["kernel_columns"] * run
     steps, blocks = -(-depth // ROWS), -(-f["channels"] // COLUMNS)
     assume(blocks * steps * ROWS * COLUMNS <= PARAMETERS)
-    parameters = bench.parameters(f["channels"])
+    parameters = bench.parameters(f["channels"], single)
     numbers = bench.addition()
     cut = data.draw(st.integers(0, steps - 1))
-    f |= {"run": run, "weights": 0, "parameters": PARAMETERS, "steps": steps}
+    f |= {"run": run, "weights": 0, "parameters": PARAMETERS, "steps": steps, "float32": int(single)}
     residual = with_residual(bench, f) if adds else None
     tiles = [bench.weights[: blocks * steps * ROWS * COLUMNS].reshape(blocks, steps, COLUMNS, ROWS)]
     commands = [("convolve", f)]
     if cut:
-        first = {name: f[name] for name in f if not name.startswith(("output", "residual", "clamp", "add", "param"))}
+        unkept = ("output", "residual", "clamp", "add", "param", "float32")
+        first = {name: f[name] for name in f if not name.startswith(unkept)}
         first |= {"steps": cut, "keep": 1, "sums": SUMS}
         f |= {"first_step": cut, "steps": steps - cut, "continue": 1, "sums": SUMS}
         f["weights"] = blocks * cut * ROWS * COLUMNS
@@ -185,17 +199,17 @@ def test_convolve(
 
 
 @EXAMPLES
-@given(windows(), st.integers(1, 4), SPARE, st.booleans(), SEEDS)
+@given(windows(), st.integers(1, 4), SPARE, WAYS, SEEDS)
 def test_depthwise(
-    player: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], adds: bool, seed: int
+    player: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], ways: tuple[bool, bool], seed: int
 ) -> None:
-    bench = Bench(player, seed)
+    bench, (adds, single) = Bench(player, seed), ways
     sources = -(-f["channels"] // multiplier)
     pitched(f, sources, spare)
     count, blocks = f["kernel_rows"] * f["kernel_columns"], -(-f["channels"] // COLUMNS)
-    parameters = bench.parameters(f["channels"])
+    parameters = bench.parameters(f["channels"], single)
     numbers = bench.addition()
-    f |= {"multiplier": multiplier, "weights": 3, "parameters": PARAMETERS}
+    f |= {"multiplier": multiplier, "weights": 3, "parameters": PARAMETERS, "float32": int(single)}
     residual = with_residual(bench, f) if adds else None
     packed = bench.weights[3 : 3 + blocks * count * COLUMNS].reshape(blocks, count, COLUMNS)
     weights = packed.transpose(1, 0, 2).reshape(count, -1)[:, : f["channels"]].astype(np.int64)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,38 @@ def test_every_field_is_on_the_page(player: Any) -> None:
     for kind, layout in player.formats.items():
         missing = [field.name for field in layout.fields if f"`{field.name}`" not in text]
         assert missing == [], kind
+
+
+SCALES = lines_of(r"^\| (-?\d+) \| ([\dx^ ]+), (-?\d+) \| .* \| (-?\d+) \| (-?\d+) \|$")
+
+
+def power(text: str) -> int:
+    base, _, exponent = text.partition("^")
+    return int(int(base) ** int(exponent or 1))
+
+
+def test_there_are_examples_of_rounding() -> None:
+    assert len(SCALES) == 5
+
+
+@pytest.mark.parametrize(("total", "multiplier", "shift", "single", "plain"), SCALES)
+def test_a_rounding_by_hand(player: Any, total: str, multiplier: str, shift: str, single: str, plain: str) -> None:
+    """A channel of which the bias is the sum."""
+    factors = [power(factor) for factor in multiplier.split(" x ")]
+    numbers = [[int(total)] * 16, [prod(factors)] * 16, [int(shift)] * 16]
+    parameters = struct.pack("<48i", *(number for row in numbers for number in row))
+    ones = dict.fromkeys(("input_row", "input_pixel", "run", "input_rows", "input_columns", "kernel_rows"), 1)
+    ones |= dict.fromkeys(("kernel_columns", "output_row", "output_pixel", "channels", "rows", "columns"), 1)
+    window = {**WINDOWED, **ones, "steps": 1, "output": 16, "parameters": 512}
+    whole = {"runs": 1, "planes": 1}
+    for way, result in enumerate((plain, single)):
+        commands = [
+            ("load", {"memory": 1, "address": 512, "run": 192, **whole}, ">N"),
+            ("convolve", {**window, "float32": way}, "<P>N"),
+            ("store", {"place": 1, "address": 16, "run": 1, **whole}, "<P"),
+        ]
+        played = player.play(commands, [parameters, bytes(1)])
+        assert (played.error, played.places[1]) == (0, struct.pack("<b", int(result)))
 
 
 @pytest.mark.parametrize(

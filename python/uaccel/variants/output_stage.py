@@ -101,7 +101,9 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
 
 
-def _single_precision(attrs: Any, weights: NDArray[Any], bias: Ints, multiplier: Ints, shift: Ints) -> Any:
+def _single_precision(
+    attrs: Any, weights: NDArray[Any], bias: Ints, multiplier: Ints, shift: Ints
+) -> OutputStage | None:
     if _reach(weights, bias) >= SUM_LIMIT:
         return None
     offset = np.full(len(bias), attrs.output_zero_point, np.int64)
