@@ -88,6 +88,11 @@ def is_tuple(expr: Any) -> bool:
     return isinstance(expr, relax.Tuple)
 
 
+def is_shape_value(expr: Any) -> bool:
+    """Whether its value is a shape, rather than a tensor of extents."""
+    return isinstance(expr.ty, relax.ShapeType)
+
+
 def is_tuple_type(expr: Any) -> bool:
     """Whether its value is several tensors."""
     return isinstance(expr.ty, relax.TupleType)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from uaccel.frontend.onnx import fallback
 from uaccel.frontend.onnx.convert import Context, Expr, converts, need
 from uaccel.frontend.onnx.graph import Node
@@ -29,6 +31,38 @@ def conv(context: Context, node: Node) -> list[Expr]:
     pads = [before for before, _ in pairs] + [after for _, after in pairs]
     attributes = {name: value for name, value in node.attributes.items() if name != "auto_pad"} | {"pads": pads}
     return context.compute("Conv", [context.optional(name) for name in node.inputs], **attributes)
+
+
+@converts("AveragePool", "Conv", "LpPool", "MaxPool")
+def window(context: Context, node: Node) -> list[Expr]:
+    """With the padding in numbers, whatever the file calls it."""
+    mode = node.attributes.get("auto_pad", "NOTSET")
+    need(len(node.outputs) == 1, "the indices of maxima, its second output, are not supported")
+    if mode == "NOTSET":
+        return fallback.convert(context, node)
+    need(mode in ("SAME_UPPER", "SAME_LOWER", "VALID"), f"auto_pad {mode} is not known")
+    attributes = {name: value for name, value in node.attributes.items() if name != "auto_pad"}
+    extents = context.info(node.required_input(0)).shape[2:]
+    kernel = attributes.get("kernel_shape")
+    if kernel is None:
+        kernel = context.info(node.required_input(1)).shape[2:]
+    attributes["pads"] = _pads(mode, extents, kernel, attributes)
+    return context.compute(node.op, [context.optional(name) for name in node.inputs], **attributes)
+
+
+def _pads(mode: str, extents: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> list[int]:
+    """Amounts before, then amounts behind, each axis; SAME makes as many outputs as strides begin in the input."""
+    rank = len(extents)
+    if mode == "VALID":
+        return [0] * (2 * rank)
+    strides, dilations = (attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
+    less, more = [], []
+    for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
+        needed = (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1
+        total = max(0, needed - extent)
+        less.append(total // 2)
+        more.append(total - total // 2)
+    return [*less, *more] if mode == "SAME_UPPER" else [*more, *less]
 
 
 @converts("ConvTranspose")

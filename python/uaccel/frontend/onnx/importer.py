@@ -34,7 +34,7 @@ from uaccel.model import (
     c_identifier,
     unique_names,
 )
-from uaccel.tvm_api import ModuleBuilder, is_constant, is_var, main_bindings, relax
+from uaccel.tvm_api import ModuleBuilder, is_constant, is_operator_call, is_shape_value, is_var, main_bindings, relax
 
 CONVERTER_MODULES = (
     convolution,
@@ -64,6 +64,7 @@ SAME_VALUES = (
     "Unsqueeze",
 )
 """Operators whose results are elements of their first input, so that integers keep their meaning."""
+FOREIGN = ("relax.call_tir", "relax.call_dps_packed", "relax.call_pure_packed")
 LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
 
 
@@ -124,6 +125,7 @@ def _convert(graph: Graph, state: _State) -> tuple[Any, Context]:
         quantisation = context.quantisation.get(spec.name)
         state.tensors[exprs[spec.name].name] = replace(spec, quantisation=quantisation)
     _attribute_intermediates(builder.module, state)
+    _refuse_foreign(builder.module, state)
     return builder.module, context
 
 
@@ -134,6 +136,16 @@ def _attribute_intermediates(module: Any, state: _State) -> None:
         origin = state.origins.get(var.name, origin)
         if origin is not None:
             state.origins.setdefault(var.name, origin)
+
+
+def _refuse_foreign(module: Any, state: _State) -> None:
+    """TVM's converters may make what only TVM's own run time executes: TIR of their own, and shapes as values."""
+    for var, expr in main_bindings(module)[1]:
+        origin = state.origins.get(var.name)
+        foreign = is_shape_value(var) or (is_operator_call(expr) and expr.op.name in FOREIGN)
+        if foreign and origin is not None:
+            reason = "TVM's converter of it needs TVM's run time; rewrite the layer with supported operators"
+            state.problems.append(f'node {origin.index} {origin.op} ("{origin.tensor}"): {reason}')
 
 
 def _node(node: Node, context: Context, state: _State) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
-from uaccel.frontend.onnx.graph import Node
+from uaccel.frontend.onnx.graph import Array, Node
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
@@ -69,12 +69,67 @@ def gather(context: Context, node: Node) -> Expr:
     shape, data = context.info(name).shape, context.expr(name)
     need(len(shape) > 0, "the input is a scalar")
     axis = need_axis(node.attributes.get("axis", 0), len(shape))
-    known, extent = context.known(given), shape[axis]
+    return relax.op.take(data, _counted(context, given, np.asarray(shape[axis])), axis)
+
+
+def _counted(context: Context, name: str, extents: Array) -> Expr:
+    """Indices with the negative ones counted from the end; those that are known are counted here, and checked."""
+    known, dtype = context.known(name), context.info(name).dtype
     if known is not None:
-        inside = bool(np.all((known >= -extent) & (known < extent)))
-        need(inside, f"an index lies outside the {extent} elements along axis {axis}")
-        return relax.op.take(data, constant(np.asarray(np.where(known < 0, known + extent, known), np.int64)), axis)
-    indices, dtype = context.expr(given), context.info(given).dtype
-    behind = relax.op.add(indices, constant(np.asarray(extent, dtype)))
+        inside = bool(np.all((known >= -extents) & (known < extents)))
+        need(inside, f'an index of "{name}" lies outside the {extents.tolist()} elements')
+        return constant(np.asarray(np.where(known < 0, known + extents, known), np.int64))
+    indices = context.expr(name)
+    behind = relax.op.add(indices, constant(extents.astype(dtype)))
     negative = relax.op.less(indices, constant(np.asarray(0, dtype)))
-    return relax.op.take(data, relax.op.where(negative, behind, indices), axis)
+    return relax.op.where(negative, behind, indices)
+
+
+@converts("GatherElements")
+def gather_elements(context: Context, node: Node) -> Expr:
+    name = node.required_input(0)
+    shape = context.info(name).shape
+    axis = need_axis(node.attributes.get("axis", 0), len(shape))
+    return relax.op.gather_elements(
+        context.expr(name), _counted(context, node.required_input(1), np.asarray(shape[axis])), axis
+    )
+
+
+@converts("GatherND")
+def gather_points(context: Context, node: Node) -> Expr:
+    name, given = node.required_input(0), node.required_input(1)
+    batch = node.attributes.get("batch_dims", 0)
+    depth = context.info(given).shape[-1]
+    extents = np.asarray(context.info(name).shape[batch : batch + depth])
+    return relax.op.gather_nd(context.expr(name), _counted(context, given, extents), batch)
+
+
+@converts("ScatterElements")
+def scatter_elements(context: Context, node: Node) -> Expr:
+    name = node.required_input(0)
+    shape = context.info(name).shape
+    axis = need_axis(node.attributes.get("axis", 0), len(shape))
+    indices = _counted(context, node.required_input(1), np.asarray(shape[axis]))
+    updates = context.expr(node.required_input(2))
+    return relax.op.scatter_elements(context.expr(name), indices, updates, axis, _reduction(node))
+
+
+@converts("ScatterND")
+def scatter_points(context: Context, node: Node) -> Expr:
+    name, given = node.required_input(0), node.required_input(1)
+    extents = np.asarray(context.info(name).shape[: context.info(given).shape[-1]])
+    updates = context.expr(node.required_input(2))
+    return relax.op.scatter_nd(context.expr(name), _counted(context, given, extents), updates, _reduction(node))
+
+
+def _reduction(node: Node) -> str:
+    names = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+    given = str(node.attributes.get("reduction", "none"))
+    need(given in names, f"reduction {given} is not supported")
+    return names[given]
+
+
+@converts("Einsum")
+def einsum(context: Context, node: Node) -> Expr:
+    operands = tuple(context.expr(name) for name in node.inputs)
+    return relax.op.einsum(operands, "".join(node.attributes["equation"].split()))
