@@ -73,8 +73,8 @@ def _check_kind(path: Path, names: dict[str, str]) -> None:
     }
     kind = next((what for name, what in others.items() if name in names), "an archive without models/model.json")
     if "models/model.json" in names or "serialized_exported_program.json" in names.values():
-        kind = "one of an older PyTorch"
-    raise ModelError(f"{path} is not an exported program of PyTorch 2.9 or later but {kind}; {WANTED}")
+        kind = "one of an older PyTorch, with pickled weights"
+    raise ModelError(f"{path} is not an exported program of a current PyTorch but {kind}; {WANTED}")
 
 
 def _check_tensors(path: Path, config: Any) -> None:
