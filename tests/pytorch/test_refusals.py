@@ -17,8 +17,8 @@ from support.exported import Net, exported, random, save, settled, torch
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.frontend.torch.importer import import_torch
-from uaccel.frontend.torch.package import quiet
 from uaccel.model import Shape
+from uaccel.quiet import quiet
 from uaccel.reference import Executor
 
 WANTED = "give what torch.export.save(torch.export.export(model.eval(), inputs), path) writes"

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.package import quiet, register_torchao, torch_package
+from uaccel.frontend.torch.package import register_torchao, torch_package
+from uaccel.quiet import quiet
 
 WANTED = "give what torch.export.save(torch.export.export(model.eval(), inputs), path) writes"
 _PAYLOADS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
