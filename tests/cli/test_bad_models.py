@@ -47,7 +47,10 @@ def test_a_file_that_is_not_there(tmp_path: Path, call: Call) -> None:
 def test_a_directory(tmp_path: Path, call: Call) -> None:
     """Which run takes for a project."""
     compiled = call("compile", tmp_path, "-o", tmp_path / "out.tar", "--json")
-    assert (compiled.status, compiled.complaint) == (1, f"{tmp_path} is a directory, wanted a model file (.tflite)")
+    assert (compiled.status, compiled.complaint) == (
+        1,
+        f"{tmp_path} is a directory, wanted a model file (.tflite, .pt2)",
+    )
     run = call("run", tmp_path, "--json")
     assert run.status == 1
     assert run.complaint.startswith(f"{tmp_path} is no project and no template: it has neither microtvm_api_server.py ")
@@ -60,7 +63,7 @@ def test_another_suffix(name: str, seen: str, tmp_path: Path, call: Call) -> Non
     complaint = refused(call, path, tmp_path)
     assert complaint.startswith(f"{path}: suffix ")
     assert seen in complaint
-    assert complaint.endswith("wanted .tflite")
+    assert complaint.endswith("wanted .tflite, .pt2")
 
 
 @pytest.mark.parametrize(

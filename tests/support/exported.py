@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uaccel.frontend.torch.package import quiet
+from uaccel.quiet import quiet
 
 torch: Any = pytest.importorskip("torch")
 Array = NDArray[Any]

@@ -29,6 +29,10 @@ def _using(part: Any, compute: Callable[[Any, Any, Any], Any]) -> Row:
     return lambda x, y: compute(part, x, y)
 
 
+def _of(function: Callable[[Any], Any], prepare: Callable[[Any], Any]) -> Row:
+    return lambda x, y: function(prepare(x))
+
+
 _UNARY = (
     "abs",
     "neg",
@@ -61,9 +65,9 @@ _ACTIVATIONS = (
 )
 
 ACTIVATIONS: Mapping[str, Row] = {
-    **{name: lambda x, y, name=name: getattr(torch, name)(x * 3) for name in _UNARY},
-    **{name: lambda x, y, name=name: getattr(torch, name)(x.abs() + 0.5) for name in _POSITIVE},
-    **{f"F.{name}": lambda x, y, name=name: getattr(F, name)(x * 4) for name in _ACTIVATIONS},
+    **{name: _of(getattr(torch, name), lambda x: x * 3) for name in _UNARY},
+    **{name: _of(getattr(torch, name), lambda x: x.abs() + 0.5) for name in _POSITIVE},
+    **{f"F.{name}": _of(getattr(F, name), lambda x: x * 4) for name in _ACTIVATIONS},
     "gelu tanh": lambda x, y: F.gelu(x, approximate="tanh"),
     "hardtanh bounds": lambda x, y: F.hardtanh(x, -0.3, 0.7),
     "leaky_relu slope": lambda x, y: F.leaky_relu(x, 0.3),

@@ -18,7 +18,21 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
-from uaccel.cli import accelerators, boards, build, compile, create, doctor, explain, flash, new, output, run, tune
+from uaccel.cli import (
+    accelerators,
+    boards,
+    build,
+    compile,
+    create,
+    doctor,
+    explain,
+    flash,
+    new,
+    output,
+    quantize,
+    run,
+    tune,
+)
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
@@ -33,6 +47,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     flash.register,
     run.register,
     tune.register,
+    quantize.register,
     new.register,
 )
 

@@ -46,7 +46,10 @@ PYTHON_PACKAGES: Final = (
     PythonPackage("tflite>=2.18", "tflite", "reading TFLite models", required=True),
     PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", required=False),
     PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", required=False),
-    PythonPackage("onnxruntime>=1.20", "onnxruntime", "tests: ONNX models", required=False),
+    PythonPackage("onnx>=1.17", "onnx", "quantising ONNX models", required=False),
+    PythonPackage("onnxruntime>=1.20", "onnxruntime", "quantising ONNX models", required=False),
+    PythonPackage("torch>=2.13", "torch", "reading PyTorch models", required=False),
+    PythonPackage("torchao>=0.18", "torchao", "reading PyTorch models", required=False),
 )
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.package import quiet, register_torchao, torch_package
+from uaccel.frontend.torch.package import register_torchao, torch_package
+from uaccel.quiet import quiet
 
 WANTED = "give what torch.export.save(torch.export.export(model.eval(), inputs), path) writes"
 _PAYLOADS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
@@ -73,8 +74,8 @@ def _check_kind(path: Path, names: dict[str, str]) -> None:
     }
     kind = next((what for name, what in others.items() if name in names), "an archive without models/model.json")
     if "models/model.json" in names or "serialized_exported_program.json" in names.values():
-        kind = "one of an older PyTorch"
-    raise ModelError(f"{path} is not an exported program of PyTorch 2.9 or later but {kind}; {WANTED}")
+        kind = "one of an older PyTorch, with pickled weights"
+    raise ModelError(f"{path} is not an exported program of a current PyTorch but {kind}; {WANTED}")
 
 
 def _check_tensors(path: Path, config: Any) -> None:

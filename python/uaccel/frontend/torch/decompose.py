@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.package import quiet
+from uaccel.quiet import quiet
 
 WHOLE: Final = frozenset(
     {

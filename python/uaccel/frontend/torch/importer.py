@@ -12,10 +12,11 @@ from uaccel.errors import ModelError
 from uaccel.frontend.torch import archive, arithmetic, attention, moves, normalise, pool, quantised
 from uaccel.frontend.torch.convert import Context
 from uaccel.frontend.torch.decompose import decomposed
-from uaccel.frontend.torch.package import quiet, torch_package
+from uaccel.frontend.torch.package import torch_package
 from uaccel.frontend.torch.program import InputShapes, Program, check_pure, checked, user_inputs
 from uaccel.frontend.torch.walk import Walk
 from uaccel.model import ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames, c_identifier
+from uaccel.quiet import quiet
 from uaccel.tvm_api import ModuleBuilder, TorchConverter, main_bindings, relax, with_names
 
 CONVERTER_MODULES = (arithmetic, attention, moves, normalise, pool, quantised)

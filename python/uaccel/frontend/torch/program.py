@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.package import quiet
 from uaccel.model import Shape, TensorInfo, TensorSpec, unique_names
+from uaccel.quiet import quiet
 
 InputShapes = Mapping[str, Shape]
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
