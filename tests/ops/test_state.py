@@ -43,7 +43,7 @@ VARIABLES = {
     "int16": Ring("int16", first=FIRST + 300),
     "also an output": Ring(first=FIRST, shown=True),
 }
-MODELS = {
+MODELS: dict[str, Svdf | Lstm | Ring] = {
     **{f"SVDF, {name}": model for name, model in SVDF.items()},
     **{f"LSTM, {name}": model for name, model in LSTM.items()},
     **{f"variable, {name}": model for name, model in VARIABLES.items()},
@@ -69,7 +69,7 @@ def copies(compiled: Compiled) -> list[str]:
         (Svdf(), []),
         (Lstm(), []),
         (Ring(first=FIRST), []),
-        (Ring(first=FIRST, shown=True), ["copy_old", "copy_kept"]),
+        (Ring(first=FIRST, shown=True), ["copy_old", "copy_rows"]),
     ],
     ids=["by the kernel", "by a kernel with two", "by a layer that comes after all who read", "by a copy at the end"],
 )

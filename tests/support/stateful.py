@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from support.tflite_writer import ModelBuilder, Tensor
+from support.tflite_writer import ModelBuilder, OptionValue, Tensor
 
 Array = NDArray[Any]
 
@@ -79,7 +79,7 @@ class Lstm:
         outer = (self.steps, self.batch) if self.time_major else (self.batch, self.steps)
         small = self.dtype == "int8"
         scale = 0.01 if small else 2.0**-12
-        hidden = {"scale": 1 / 128 if small else 2.0**-15, "zero_point": 5 if small else 0}
+        hidden: dict[str, Any] = {"scale": 1 / 128 if small else 2.0**-15, "zero_point": 5 if small else 0}
         arguments: list[Tensor | None] = [None] * 24
         arguments[0] = model.input("x", (*outer, self.depth), self.dtype, scale=scale, zero_point=-7 if small else 0)
         for gate in range(4):
@@ -98,13 +98,17 @@ class Lstm:
             values = np.ones(self.units, np.int16)
             arguments[position] = model.constant(f"extra {position}", values, scale=0.1)
         y = model.tensor("y", (*outer, self.units), self.dtype, **hidden)
-        options = {"fused_activation": self.activation, "time_major": self.time_major, "cell_clip": self.clip}
+        options: dict[str, OptionValue] = {
+            "fused_activation": self.activation,
+            "time_major": self.time_major,
+            "cell_clip": self.clip,
+        }
         model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", arguments, [y], options)
         model.output(y)
         return model.build()
 
 
-QUANTISED = {"scale": 0.1, "zero_point": 3}
+QUANTISED: dict[str, Any] = {"scale": 0.1, "zero_point": 3}
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class Ring:
 
     def build(self) -> bytes:
         model = ModelBuilder()
-        quantised = QUANTISED if self.dtype == "int8" else {"scale": 0.1, "zero_point": 0}
+        quantised = QUANTISED if self.dtype == "int8" else {**QUANTISED, "zero_point": 0}
 
         def tensor(name: str, rows: int) -> Tensor:
             return model.tensor(name, (1, rows, 3), self.dtype, **quantised)

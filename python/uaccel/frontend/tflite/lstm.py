@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError
 from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
-    ACTIVATIONS,
     INTEGER_ACTIVATIONS,
     Context,
     Update,
@@ -22,7 +21,7 @@ from uaccel.frontend.tflite.convert import (
     need_dtype,
     need_possible_shift,
 )
-from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.svdf import need_variable
 from uaccel.ops.base import constant, get
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
