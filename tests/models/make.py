@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from models import branches, gesture, int16, mixed, motion, residual
+from models import branches, gesture, int16, mixed, motion, residual, stream
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
-_SEEDED = {"residual": residual, "branches": branches, "int16": int16, "mixed": mixed}
+_SEEDED = {"residual": residual, "branches": branches, "int16": int16, "mixed": mixed, "stream": stream}
 
 
 def archive(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:

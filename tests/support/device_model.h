@@ -4,6 +4,8 @@
  *   (layer 1 is a view of it)
  *   sums[k] = sum of wave[i] * weights[k] over i % SUMS == k    int32 [SUMS]   layer 2
  *
+ * With STATE sums go on from those of the inference before.
+ *
  * With WORKSPACE_IO it uses its inputs up, as a model does whose inputs lie in the workspace.
  *
  * It fails with FAILURE where wave[0] is POISON and wave[1] is POISON too. Layer 2 is an accelerator's, which takes a
@@ -55,7 +57,9 @@ static int32_t dotter(void)
         UACCEL_ACCOUNT_FAILURE(SAYS);
         return STALLED;
     }
+#ifndef STATE
     memset(device_sums, 0, sizeof device_sums);
+#endif
     for (size_t i = 0; i < WAVE; ++i) {
         device_sums[i % SUMS] += device_wave[i] * device_weights[i % SUMS];
     }
@@ -87,6 +91,13 @@ static int32_t device_run(void)
 #endif
     return 0;
 }
+
+#ifdef STATE
+static void device_reset(void)
+{
+    memset(device_sums, 0, sizeof device_sums);
+}
+#endif
 
 static const struct uaccel_tensor device_inputs[] = {
     {"wave", sizeof device_wave, device_wave},
@@ -129,6 +140,9 @@ const struct uaccel_model uaccel_model = {
     .description = device_description,
     .accounts = device_accounts,
     .run = device_run,
+#ifdef STATE
+    .reset = device_reset,
+#endif
 };
 
 #endif

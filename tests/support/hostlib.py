@@ -114,6 +114,10 @@ class HostModel:
             self.layers[layer, output] = np.frombuffer(raw, info.dtype).reshape(info.shape)
         return outputs
 
+    def reset(self) -> None:
+        """Of a model that remembers: begin anew."""
+        self._library[f"{self.compiled.generated.names.prefix}_reset"]()
+
     def by_tensor_name(self) -> dict[str, Array]:
         """After a call: intermediate tensors by their names in the model file."""
         layers = self.compiled.program.layers

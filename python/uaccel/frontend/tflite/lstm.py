@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError
 from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
-    ACTIVATIONS,
     INTEGER_ACTIVATIONS,
     Context,
     Update,
@@ -22,8 +21,8 @@ from uaccel.frontend.tflite.convert import (
     need_dtype,
     need_possible_shift,
 )
-from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.frontend.tflite.svdf import need_variable, single
+from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
+from uaccel.frontend.tflite.svdf import need_variable
 from uaccel.ops.base import constant, get
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
 from uaccel.ops.sigmoid16 import sigmoid_points
@@ -98,8 +97,8 @@ def _scales(data: Tensor, weights: Sequence[Tensor], hidden: Tensor, recurrent: 
     """For each gate multiplier and shift of what comes from the input, and from the hidden state."""
     rows = []
     for gate, back in zip(weights, recurrent, strict=True):
-        given = quantize_multiplier(single(data, gate) / GATE_UNIT)
-        kept = quantize_multiplier(single(hidden, back) / GATE_UNIT)
+        given = quantize_multiplier(data.scale * gate.scale / GATE_UNIT)
+        kept = quantize_multiplier(hidden.scale * back.scale / GATE_UNIT)
         need_possible_shift(data, max(given[1], kept[1]))
         rows.append((*given, *kept))
     return np.array(rows, np.int32)

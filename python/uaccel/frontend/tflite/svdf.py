@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from uaccel.errors import ModelError
 from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
@@ -24,14 +22,6 @@ def need_variable(context: Context, tensor: Tensor, role: str) -> None:
     need(tensor.index in context.variables, f'{role} "{tensor.name}" is no variable tensor')
 
 
-def single(*tensors: Tensor) -> float:
-    """The product of scales, as single-precision arithmetic has it."""
-    product = np.float32(1)
-    for tensor in tensors:
-        product = np.float32(product * np.float32(tensor.scale))
-    return float(product)
-
-
 @converts("SVDF")
 def svdf(context: Context, operator: Operator) -> Update:
     """The fused activation means nothing to the reference: the output's quantisation holds it."""
@@ -50,10 +40,8 @@ def svdf(context: Context, operator: Operator) -> Update:
     rank, filters = operator.options.Rank(), features.info.shape[0]
     need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
     bias = bias_values(operator.optional_input(3), filters // rank, wide=False)
-    feature = np.float32(single(data, features)) / np.float32(state.scale)
-    whole = np.float32(single(state, times)) / np.float32(output.scale)
-    feature_multiplier, feature_shift = quantize_multiplier(float(feature))
-    output_multiplier, output_shift = quantize_multiplier(float(whole))
+    feature_multiplier, feature_shift = quantize_multiplier(data.scale * features.scale / state.scale)
+    output_multiplier, output_shift = quantize_multiplier(state.scale * times.scale / output.scale)
     attrs = SvdfAttrs(
         rank=rank,
         input_zero_point=data.zero_point,

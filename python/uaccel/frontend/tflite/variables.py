@@ -7,6 +7,7 @@ subgraph before the first inference, which assigns what variables hold at first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,8 @@ def _resources(graph: Graph) -> dict[VariableKey, Variable]:
             if key not in found and value.info.dtype in DTYPES.values():
                 point = value.zero_point if value.quantisation is not None else 0
                 bytes_ = np.full(value.info.size, point, np.int64).astype(np.int8)
-                found[key] = Variable(value.spec, bytes_.view(value.info.dtype).reshape(value.info.shape))
+                spec = replace(value.spec, name=_name(key) or value.name)
+                found[key] = Variable(spec, bytes_.view(value.info.dtype).reshape(value.info.shape))
     for part in starts:
         for key, value in _assignments(part):
             if key in found and value.data is not None and value.info == found[key].spec.info:
@@ -81,6 +83,10 @@ def _key(operator: Operator) -> VariableKey:
     return (container or b"").decode(errors="replace"), (name or b"").decode(errors="replace")
 
 
+def _name(key: VariableKey) -> str:
+    return key[1] if isinstance(key, tuple) else ""
+
+
 def var_handle(context: Context, _graph: Graph, operator: Operator) -> None:
     for tensor in operator.outputs:
         context.handles[tensor.index] = _key(operator)
@@ -105,8 +111,8 @@ def _variable(context: Context, operator: Operator) -> Variable:
     key = context.handles.get(handle.index)
     need(key is not None, f'"{handle.name}" is no handle of a variable')
     variable = context.variables.get(key) if key is not None else None
-    if variable is None:
-        raise ModelError(f'nothing ever assigns the variable "{key[1] if isinstance(key, tuple) else key}"')
+    if key is None or variable is None:
+        raise ModelError(f'nothing ever assigns the variable "{_name(key or ("", ""))}"')
     return variable
 
 

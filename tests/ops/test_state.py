@@ -1,0 +1,207 @@
+"""What lasts between inferences: SVDF, LSTM, variables. Sequences of frames against TFLite Micro, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.exactness import assert_exact_random, assert_same
+from support.hostlib import HostModel, compile_bytes
+from support.oracle import Tflm, random_inputs
+from support.stateful import Lstm, Ring, Svdf
+from support.tflite_writer import ModelBuilder
+from uaccel.errors import ModelError
+from uaccel.pipeline import Compiled
+from uaccel.reference import Executor
+
+FRAMES = 9
+FIRST = np.arange(18).reshape(1, 6, 3)
+FINE = np.arange(-32, 32)
+
+SVDF = {
+    "int16 state": Svdf(),
+    "int8 state": Svdf("int8", scales=(0.1, 0.01, 0.1, 0.02, 0.2)),
+    "a zero point, which wraps": Svdf("int8", zero_point=9, scales=(0.1, 0.01, 0.05, 0.02, 0.2)),
+    "batches": Svdf(batch=3, rank=1, memory=3),
+    "no memory": Svdf(memory=1),
+    "multipliers of double precision": Svdf(
+        "int8", filters=64, rank=1, memory=1, scales=(0.1, 0.01, 0.0173, 1.73e-5, 1.3), bias=436546656 + FINE * 2
+    ),
+}
+LSTM = {
+    "batch major": Lstm(),
+    "time major": Lstm(time_major=True),
+    "clipped": Lstm(clip=0.5, steps=2),
+    "a fine cell state": Lstm(cell_power=-15, batch=1),
+    "a coarse cell state": Lstm(cell_power=-9, batch=1),
+    "int16": Lstm("int16"),
+    "int16, time major and clipped": Lstm("int16", time_major=True, clip=0.25),
+}
+VARIABLES = {
+    "as the reference begins": Ring(),
+    "assigned once": Ring(first=FIRST),
+    "int16": Ring("int16", first=FIRST + 300),
+    "also an output": Ring(first=FIRST, shown=True),
+}
+MODELS: dict[str, Svdf | Lstm | Ring] = {
+    **{f"SVDF, {name}": model for name, model in SVDF.items()},
+    **{f"LSTM, {name}": model for name, model in LSTM.items()},
+    **{f"variable, {name}": model for name, model in VARIABLES.items()},
+}
+COMPILED_SLOWLY = ("LSTM, clipped", "LSTM, a coarse cell state")
+"""By TVM; other rows hold the same of the exact meaning."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sequences_are_exact(name: str) -> None:
+    compiled = assert_exact_random(MODELS[name].build(), runs=FRAMES, meaning=name not in COMPILED_SLOWLY)
+    tensors = sum(entry.before.info.size for entry in compiled.program.state)
+    assert tensors <= compiled.placement.state < tensors + 4 * len(compiled.program.state)
+
+
+def copies(compiled: Compiled) -> list[str]:
+    return [layer.name for layer in compiled.program.layers if layer.op == "copy"]
+
+
+@pytest.mark.parametrize(
+    ("model", "copied"),
+    [
+        (Svdf(), []),
+        (Lstm(), []),
+        (Ring(first=FIRST), []),
+        (Ring(first=FIRST, shown=True), ["copy_old", "copy_rows"]),
+    ],
+    ids=["by the kernel", "by a kernel with two", "by a layer that comes after all who read", "by a copy at the end"],
+)
+def test_the_state_is_updated_where_it_lies(model: Svdf | Lstm | Ring, copied: list[str]) -> None:
+    assert copies(compile_bytes(model.build())) == copied
+
+
+def swapping() -> bytes:
+    """Two variables that change places, and a third that takes the first one's value."""
+    model = ModelBuilder()
+    x = model.input("x", (4,), "int8", scale=0.5)
+    init = model.subgraph()
+    model.op("CALL_ONCE", [], [], {"init_subgraph_index": 1})
+    reads, handles = [], []
+    for number, name in enumerate(("a", "b", "c")):
+        options = {"container": "", "shared_name": name}
+        first = init.constant(name, np.full(4, 10 * number, np.int8), scale=0.5)
+        handle = init.tensor(f"{name} handle", (1,), "resource")
+        init.op("VAR_HANDLE", [], [handle], options)
+        init.op("ASSIGN_VARIABLE", [handle, first], [])
+        handles.append(model.tensor(f"{name} handle", (1,), "resource"))
+        reads.append(model.tensor(f"{name} before", (4,), "int8", scale=0.5))
+        model.op("VAR_HANDLE", [], [handles[-1]], options)
+        model.op("READ_VARIABLE", [handles[-1]], [reads[-1]])
+    y = model.tensor("y", (4,), "int8", scale=0.5)
+    model.op("ADD", [x, reads[2]], [y])
+    for handle, value in zip(handles, (reads[1], y, reads[0]), strict=True):
+        model.op("ASSIGN_VARIABLE", [handle, value], [])
+    for tensor in (y, *reads):
+        model.output(tensor)
+    return model.build()
+
+
+def test_variables_that_change_places() -> None:
+    assert_exact_random(swapping(), runs=FRAMES)
+
+
+@pytest.mark.parametrize(
+    "model", [Svdf("int8", zero_point=9), Lstm(), Ring(first=FIRST)], ids=["SVDF", "LSTM", "variable"]
+)
+def test_a_reset_begins_anew(model: Svdf | Lstm | Ring) -> None:
+    data = model.build()
+    compiled = compile_bytes(data)
+    host, frames = HostModel(compiled), random_inputs(data, 3, 5)
+    executor = Executor(compiled.model.module, state=compiled.model.state)
+    for _ in range(2):
+        reference = Tflm(data)  # its own reset forgets what CALL_ONCE assigned
+        for frame in frames:
+            (wanted,) = reference.run(frame)
+            assert_same(host(*frame)[0], wanted, "the generated C")
+            assert_same(executor.run(frame)[0], wanted, "the exact meaning")
+        host.reset()
+        executor.reset()
+
+
+def test_a_subgraph_that_nothing_calls_is_overlooked() -> None:
+    model = ModelBuilder()
+    x = model.input("x", (1, 4), "int8", scale=0.5)
+    y = model.tensor("y", (1, 4), "int8", scale=0.5)
+    model.op("RELU", [x], [y])
+    model.output(y)
+    model.subgraph().op("WHILE", [], [], {"cond_subgraph_index": 1, "body_subgraph_index": 1})
+    assert_exact_random(model.build(), runs=2)
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(ModelError) as caught:
+        compile_bytes(data)
+    return str(caught.value).partition("unsupported: ")[2]
+
+
+def branching(name: str) -> bytes:
+    model = ModelBuilder()
+    x = model.input("x", (1, 4), "float32")
+    y = model.tensor("y", (1, 4), "float32")
+    options = {"IF": ("then", "else"), "WHILE": ("cond", "body")}[name]
+    model.op(name, [x], [y], {f"{part}_subgraph_index": 1 for part in options})
+    model.output(y)
+    body = model.subgraph()
+    body.output(body.input("a", (1, 4), "float32"))
+    return model.build()
+
+
+def float_svdf() -> bytes:
+    model = ModelBuilder()
+    x = model.input("x", (1, 2), "float32")
+    constants = [model.constant(name, np.ones(shape, np.float32)) for name, shape in (("f", (2, 2)), ("t", (2, 3)))]
+    bias = model.constant("bias", np.ones(2, np.float32))
+    y = model.tensor("y", (1, 2), "float32")
+    model.op("SVDF", [x, *constants, bias, model.variable("state", (1, 6), "float32")], [y], {"rank": 1})
+    model.output(y)
+    return model.build()
+
+
+FLOW = "it runs subgraphs by what is known at run time alone; convert the model without control flow"
+LSTM_0 = 'operator 0 UNIDIRECTIONAL_SEQUENCE_LSTM ("y"): '
+REFUSALS: dict[str, tuple[bytes, str]] = {
+    "peepholes": (
+        Lstm(extra=(9, 10, 11)).build(),
+        LSTM_0 + "it has peephole connections, which is not supported; an LSTM without can be compiled",
+    ),
+    "projection": (
+        Lstm(extra=(16,)).build(),
+        LSTM_0 + "it has a projection, which is not supported; an LSTM without can be compiled",
+    ),
+    "layer normalisation": (
+        Lstm(extra=(20, 21, 22, 23)).build(),
+        LSTM_0 + "it has layer normalisation, which is not supported; an LSTM without can be compiled",
+    ),
+    "activation": (
+        Lstm(activation="RELU").build(),
+        LSTM_0 + "activation RELU is not supported; an LSTM with TANH can be compiled",
+    ),
+    "float state": (
+        float_svdf(),
+        'operator 0 SVDF ("y"): its variable tensor "state" can be kept by int8 and int16 operators alone',
+    ),
+    "nothing assigns": (
+        Ring(assigned=False).build(),
+        'operator 1 READ_VARIABLE ("old"): nothing ever assigns the variable "rows"',
+    ),
+    "computed at first": (
+        Ring(first=FIRST, init_operator="RELU").build(),
+        'operator 0 CALL_ONCE ("no output"): its subgraph 1 holds RELU of operator 1; '
+        "only constants can be assigned there",
+    ),
+    "IF": (branching("IF"), f'operator 0 IF ("y"): {FLOW}'),
+    "WHILE": (branching("WHILE"), f'operator 0 WHILE ("y"): {FLOW}'),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals(name: str) -> None:
+    data, words = REFUSALS[name]
+    assert refusal(data) == words
