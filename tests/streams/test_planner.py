@@ -14,7 +14,7 @@ from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
 from uaccel.errors import AcceleratorError
 from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, Window, plan_network, why_not
-from uaccel.streams.residency import choose_residents, lives
+from uaccel.streams.residency import choose_residents, lives, smallest_pieces
 from uaccel.streams.tiling import Tiling, count, parts
 
 BOTH = st.booleans()
@@ -175,7 +175,8 @@ def test_parts_are_the_whole_and_each_once(
 @given(networks(), st.integers(0, 60))
 def test_tensors_that_stay_share_no_byte_while_they_live(network: Network, reserve: int) -> None:
     alive = lives(network.layers)
-    residents = choose_residents(MACHINE, network.layers, alive, reserve)
+    smallest = [smallest_pieces(MACHINE, layer) for layer in network.layers]
+    residents = choose_residents(MACHINE, smallest, alive, reserve)
     for number in range(len(network.layers)):
         there = [life for life in residents.lives.values() if life.first <= number <= life.last]
         used = [

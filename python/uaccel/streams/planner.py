@@ -11,8 +11,8 @@ from uaccel.streams.cost import LATENCY, Cost
 from uaccel.streams.emitter import Constants, Decided, Emitter, Home
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
-from uaccel.streams.residency import Life, Residents, choose_residents, lives
-from uaccel.streams.search import Question, best
+from uaccel.streams.residency import Life, Residents, choose_residents, lives, smallest_pieces
+from uaccel.streams.search import Question, best, feasible
 from uaccel.streams.tiling import Tiling, count, input_bytes, output_bytes, typical_part
 from uaccel.streams.timeline import Timeline, timeline
 from uaccel.streams.tokens import Synchronised
@@ -64,10 +64,11 @@ class Planned:
 def plan_network(machine: Machine, network: Network, objective: str = LATENCY) -> Planned:
     """The best of some ways to share the activation memory between what stays and what passes through."""
     alive = lives(network.layers)
+    smallest = [smallest_pieces(machine, layer) for layer in network.layers]
     size = machine.activations.bytes
     tried: dict[frozenset[str], Planned | None] = {}
     for reserve in (0, size // 8, size // 4, size // 2):
-        residents = choose_residents(machine, network.layers, alive, reserve)
+        residents = choose_residents(machine, smallest, alive, reserve)
         names = frozenset(residents.addresses)
         if names not in tried:
             tried[names] = _planned(machine, network, alive, residents, objective)
@@ -82,7 +83,7 @@ def why_not(machine: Machine, layer: Layer) -> str | None:
     """Why not even the smallest part of a layer fits, in words."""
     homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
     alone = Question(layer, (None,) * len(layer.inputs), None, [(0, machine.activations.bytes)], homes)
-    if best(machine, alone, LATENCY):
+    if next(feasible(machine, alone, LATENCY), None) is not None:
         return None
     for name in ("weights", "sums", "activations"):
         needed, there = _smallest(machine, layer, name), machine.memory(name).bytes

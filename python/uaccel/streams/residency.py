@@ -12,6 +12,10 @@ from uaccel.streams.machine import Machine
 from uaccel.streams.tiling import Tiling, input_bytes, output_bytes
 
 
+Pieces = list[tuple[str, int]]
+"""Tensors of a layer, and bytes of each."""
+
+
 @dataclass(frozen=True)
 class Life:
     """A tensor inside of a region: from the layer that makes it to the last one that reads it."""
@@ -50,11 +54,10 @@ class Residents:
         return [*gaps, (begin, self.size)] if begin < self.size else gaps
 
 
-def choose_residents(machine: Machine, layers: Sequence[Layer], alive: Sequence[Life], reserve: int) -> Residents:
+def choose_residents(machine: Machine, smallest: Sequence[Pieces], alive: Sequence[Life], reserve: int) -> Residents:
     """Small ones first, as long as ``reserve`` bytes are left for layers some tensor of which passes through in pieces,
-    or as many as their smallest pieces need."""
+    or as many as their smallest pieces need, which ``smallest`` tells for every layer."""
     size, alignment = machine.activations.bytes, machine.activations.alignment
-    smallest = [_smallest(machine, layer) for layer in layers]
     ordered = sorted(alive, key=lambda life: (life.bytes, life.first))
 
     def placed(lives: Sequence[Life]) -> Mapping[str, int] | None:
@@ -65,7 +68,7 @@ def choose_residents(machine: Machine, layers: Sequence[Layer], alive: Sequence[
             streaming = [size for name, size in sizes if name not in names]
             pieces = max(reserve, sum(streaming)) if streaming else 0
             blocks += [Block(f"pieces {number}", pieces, number, number, alignment)] if pieces else []
-        if _peak(blocks, len(layers)) > size:
+        if _peak(blocks, len(smallest)) > size:
             return None
         planned = plan(blocks)
         return planned.offsets if planned.size <= size else None
@@ -80,7 +83,7 @@ def choose_residents(machine: Machine, layers: Sequence[Layer], alive: Sequence[
     return Residents({life.name: addresses[life.name] for life in chosen}, {life.name: life for life in chosen}, size)
 
 
-def _smallest(machine: Machine, layer: Layer) -> list[tuple[str, int]]:
+def smallest_pieces(machine: Machine, layer: Layer) -> Pieces:
     """Each tensor of a layer, and what the smallest piece of it takes."""
     tiling = Tiling(1, 1, 1, layer.steps, False, False)
     alignment = machine.activations.alignment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from uaccel.streams.cost import Cost
@@ -36,19 +37,21 @@ class Question:
 
 def best(machine: Machine, question: Question, objective: str) -> list[Decided]:
     """The most promising ones, best first; none where not even the smallest part fits."""
-    found = [(estimate(machine, question, d.tiling), d) for d in feasible(machine, question)]
-    ranked = sorted(found, key=lambda pair: pair[0].key(objective))[:PLAYED]
-    played = [(_played(machine, question, decided, cost), decided) for cost, decided in ranked]
+    promising = islice(feasible(machine, question, objective), PLAYED)
+    played = [(_played(machine, question, decided, cost), decided) for cost, decided in promising]
     return [decided for _, decided in sorted(played, key=lambda pair: pair[0].key(objective))]
 
 
-def feasible(machine: Machine, question: Question) -> Iterator[Decided]:
-    """The tilings to try, with places for their pieces."""
+def feasible(machine: Machine, question: Question, objective: str) -> Iterator[tuple[Cost, Decided]]:
+    """The tilings to try, with places for their pieces: the best estimates first, since whether a tiling fits takes longer
+    to find out than what it costs."""
     stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
-    for tiling in candidates(machine, question.layer, whole=stays):
+    tilings = candidates(machine, question.layer, whole=stays)
+    costs = [(estimate(machine, question, tiling), tiling) for tiling in tilings]
+    for cost, tiling in sorted(costs, key=lambda pair: pair[0].key(objective)):
         decided = decide(machine, question, tiling)
         if decided is not None:
-            yield decided
+            yield cost, decided
 
 
 def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:

@@ -40,17 +40,17 @@ def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
 
 def typical_part(layer: Layer, tiling: Tiling) -> Part:
     """One in the middle: the largest there are, but for borders."""
-    rows, columns = (_cut(*sizes) for sizes in _extents(layer, tiling))
     blocks, steps = range(min(tiling.blocks, layer.blocks)), range(min(tiling.steps, layer.steps))
-    return Part(0, rows[(len(rows) - 1) // 2], columns[(len(columns) - 1) // 2], blocks, steps)
+    return Part(0, *(_middle(*sizes) for sizes in _extents(layer, tiling)), blocks, steps)
 
 
 def input_bytes(layer: Layer, index: int, tiling: Tiling) -> int:
     """The most that a part needs of an input."""
     part = typical_part(layer, tiling)
     rows, columns = (_cut(*sizes) for sizes in _extents(layer, tiling))
-    height = max(len(layer.needs(index, replace(part, rows=some)).rows) for some in rows)
-    width = max(len(layer.needs(index, replace(part, columns=some)).columns) for some in columns)
+    image, blocks, steps = part.image, part.blocks, part.steps
+    height = max(len(layer.needs(index, Part(image, some, part.columns, blocks, steps)).rows) for some in rows)
+    width = max(len(layer.needs(index, Part(image, part.rows, some, blocks, steps)).columns) for some in columns)
     return height * width * _widest(layer, index, tiling)
 
 
@@ -99,3 +99,9 @@ def extents(whole: int, most: int) -> Sequence[int]:
 
 def _cut(whole: int, size: int) -> list[range]:
     return [range(begin, min(begin + size, whole)) for begin in range(0, whole, size)]
+
+
+def _middle(whole: int, size: int) -> range:
+    """Of the pieces of a cut."""
+    begin = (-(-whole // size) - 1) // 2 * size
+    return range(begin, min(begin + size, whole))
