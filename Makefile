@@ -18,7 +18,7 @@ help: ## List the targets
 
 setup: $(READY) ## Create .venv with uaccel in it, and install missing programs
 
-$(READY): pyproject.toml constraints.txt python/uaccel/version.py $(PROGRAMS)
+$(READY): pyproject.toml constraints.txt python/uaccel/version.py scripts/install_torch.py $(PROGRAMS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "setup: $(PYTHON) is not Python 3.10 or later; try: make setup PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
@@ -26,6 +26,7 @@ $(READY): pyproject.toml constraints.txt python/uaccel/version.py $(PROGRAMS)
 	@echo "setup: installing Python packages into $(VENV)"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt hatchling
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[test,dev]'
+	@$(BIN)/python scripts/install_torch.py
 	@$(BIN)/python scripts/install_programs.py
 	@touch $@
 
