@@ -7,12 +7,13 @@ What the info string means:
   anything;
 - ``c FILE``, ``python FILE``, ``toml FILE``, ``json FILE``: the content of a file that later blocks use;
 - ``python``: run as a script;
-- ``needs=PROGRAM`` behind the language: left out, and told, where there is no such program;
+- ``needs=NAME`` behind the language: left out, and told, where there is no program or Python package of this name;
 - anything else (``text``, none) is for reading only.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -44,7 +45,7 @@ TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True)
 class Block:
-    """``line``: where the block begins in its page. ``needs``: a program, or nothing."""
+    """``line``: where the block begins in its page. ``needs``: a program, a Python package, or nothing."""
 
     line: int
     language: str
@@ -55,7 +56,9 @@ class Block:
     @property
     def lacks(self) -> str:
         """Why it cannot run here, if so."""
-        return f"line {self.line}: {self.needs} is not installed" if self.needs and not shutil.which(self.needs) else ""
+        if not self.needs or shutil.which(self.needs) or importlib.util.find_spec(self.needs):
+            return ""
+        return f"line {self.line}: {self.needs} is not installed"
 
 
 def blocks(page: Path) -> list[Block]:
