@@ -24,12 +24,25 @@ struct uaccel_dsp_finish {
     uint32_t lowest, highest; /* the bounds, in each byte */
 };
 
-/* uaccel_round: sums that come doubled, with the constants of one channel. Uses r2, r3, r12. */
+/* uaccel_round: sums that come doubled, with the constants of one channel. Uses r2, r3, r12; in single precision, which
+ * is sign 2, s0 to s2 as well, and the constants are half the scale, the zero point and nothing. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
     ".macro uaccel_round2 a, b, sign\n"                                                                              \
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
-    ".if \\sign\n"                                                                                                   \
+    ".if \\sign == 2\n"                                                                                              \
+    "vmov s0, s1, \\a, \\b\n"                                                                                        \
+    "vmov s2, r2\n"                                                                                                  \
+    "vcvt.f32.s32 s0, s0\n"                                                                                          \
+    "vcvt.f32.s32 s1, s1\n"                                                                                          \
+    "vmul.f32 s0, s0, s2\n"                                                                                          \
+    "vmul.f32 s1, s1, s2\n"                                                                                          \
+    "vcvtr.s32.f32 s0, s0\n"                                                                                         \
+    "vcvtr.s32.f32 s1, s1\n"                                                                                         \
+    "vmov \\a, \\b, s0, s1\n"                                                                                        \
+    "qadd \\a, \\a, r3\n"                                                                                            \
+    "qadd \\b, \\b, r3\n"                                                                                            \
+    ".elseif \\sign\n"                                                                                               \
     "smmulr \\a, \\a, r2\n"                                                                                          \
     "smmulr \\b, \\b, r2\n"                                                                                          \
     "add \\a, \\a, \\a, asr #31\n"                                                                                   \
@@ -40,21 +53,33 @@ struct uaccel_dsp_finish {
     "smmlar \\a, \\a, r2, r3\n"                                                                                      \
     "smmlar \\b, \\b, r2, r3\n"                                                                                      \
     ".endif\n"                                                                                                       \
+    ".if \\sign < 2\n"                                                                                               \
     "asr \\a, \\a, r12\n"                                                                                            \
     "asr \\b, \\b, r12\n"                                                                                            \
+    ".endif\n"                                                                                                       \
     "ssat \\a, #8, \\a\n"                                                                                            \
     "ssat \\b, #8, \\b\n"                                                                                            \
     ".endm\n"                                                                                                        \
     ".macro uaccel_round1 a, sign\n"                                                                                 \
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
-    ".if \\sign\n"                                                                                                   \
+    ".if \\sign == 2\n"                                                                                              \
+    "vmov s0, \\a\n"                                                                                                 \
+    "vmov s2, r2\n"                                                                                                  \
+    "vcvt.f32.s32 s0, s0\n"                                                                                          \
+    "vmul.f32 s0, s0, s2\n"                                                                                          \
+    "vcvtr.s32.f32 s0, s0\n"                                                                                         \
+    "vmov \\a, s0\n"                                                                                                 \
+    "qadd \\a, \\a, r3\n"                                                                                            \
+    ".elseif \\sign\n"                                                                                               \
     "smmulr \\a, \\a, r2\n"                                                                                          \
     "add \\a, \\a, \\a, asr #31\n"                                                                                   \
     "add \\a, \\a, r3\n"                                                                                             \
     ".else\n"                                                                                                        \
     "smmlar \\a, \\a, r2, r3\n"                                                                                      \
     ".endif\n"                                                                                                       \
+    ".if \\sign < 2\n"                                                                                               \
     "asr \\a, \\a, r12\n"                                                                                            \
+    ".endif\n"                                                                                                       \
     "ssat \\a, #8, \\a\n"                                                                                            \
     ".endm\n"                                                                                                        \
     /* A of a pair from S and B, and both twice their value */                                                       \
@@ -114,226 +139,15 @@ struct uaccel_dsp_job {
     uaccel_index quads;     /* how many times four channels: one at least */
 };
 
-/* Two pixels' output channels, by fours. stream, of each four: S and B of two pairs at the start, for each two inputs
- * a word of each pair, and of each channel the constants of its output stage. */
-UACCEL_ASSEMBLY void uaccel_dsp_2x4(struct uaccel_dsp_job *job, const int32_t *stream)
-{
-    __asm__(UACCEL_DSP_MACROS
-            ".macro uaccel_step\n"
-            "ldmia r0!, {r2, r3}\n"
-            "ldmia r1!, {r12, lr}\n"
-            "smlad r4, r2, r12, r4\n"
-            "smlad r5, r3, r12, r5\n"
-            "sxtb16 r12, r12\n"
-            "smlad r6, r2, r12, r6\n"
-            "smlad r7, r3, r12, r7\n"
-            "smlad r8, r2, lr, r8\n"
-            "smlad r9, r3, lr, r9\n"
-            "sxtb16 lr, lr\n"
-            "smlad r10, r2, lr, r10\n"
-            "smlad r11, r3, lr, r11\n"
-            ".endm\n"
-            "push {r4-r11, lr}\n"
-            "ldmia r0, {r2, r3, r12}\n"
-            "sub lr, r3, r2\n"
-            "and lr, lr, #63\n"
-            "sub lr, r3, lr\n" /* where whole rounds of eight steps end */
-            "push {r0, r2, r3, r12, lr}\n"
-            "1: ldr r0, [sp, #4]\n"
-            "ldmia r1!, {r4, r6, r8, r10}\n"
-            "mov r5, r4\n"
-            "mov r7, r6\n"
-            "mov r9, r8\n"
-            "mov r11, r10\n"
-            "ldr r12, [sp, #16]\n"
-            "b 3f\n"
-            "2: .rept 8\n"
-            "uaccel_step\n"
-            ".endr\n"
-            "ldr r12, [sp, #16]\n"
-            "3: cmp r0, r12\n"
-            "bne 2b\n"
-            "ldr r12, [sp, #8]\n"
-            "b 5f\n"
-            "4: uaccel_step\n"
-            "ldr r12, [sp, #8]\n"
-            "5: cmp r0, r12\n"
-            "bne 4b\n"
-            "ldr r0, [sp, #12]\n"
-            "uaccel_part r4, r6\n"
-            "uaccel_part r5, r7\n"
-            "uaccel_part r8, r10\n"
-            "uaccel_part r9, r11\n"
-            "ldr r2, [r0]\n"
-            "cmp r2, #0\n"
-            "beq 6f\n"
-            "uaccel_round2 r4, r5, 1\n"
-            "uaccel_round2 r6, r7, 1\n"
-            "uaccel_round2 r8, r9, 1\n"
-            "uaccel_round2 r10, r11, 1\n"
-            "b 7f\n"
-            "6: uaccel_round2 r4, r5, 0\n"
-            "uaccel_round2 r6, r7, 0\n"
-            "uaccel_round2 r8, r9, 0\n"
-            "uaccel_round2 r10, r11, 0\n"
-            "7: uaccel_pack r4, r6, r8, r10\n"
-            "uaccel_pack r5, r7, r9, r11\n"
-            "ldr r2, [r0, #4]\n"
-            "cmp r2, #0\n"
-            "beq 8f\n"
-            "ldrd r2, r3, [r0, #8]\n"
-            "uaccel_clamp4 r4\n"
-            "uaccel_clamp4 r5\n"
-            "8: ldr r0, [sp]\n"
-            "ldrd r2, r3, [r0, #12]\n"
-            "str r4, [r2], #4\n"
-            "str r5, [r3], #4\n"
-            "strd r2, r3, [r0, #12]\n"
-            "ldr r2, [r0, #20]\n"
-            "subs r2, #1\n"
-            "str r2, [r0, #20]\n"
-            "bne 1b\n"
-            "add sp, #20\n"
-            "pop {r4-r11, pc}\n"
-            ".purgem uaccel_step\n" UACCEL_DSP_END_MACROS);
-}
+#include "uaccel_round_tflite.h"
+#include "uaccel_dsp_body.h"
+#include "uaccel_round_end.h"
 
-/* Eight output channels of one pixel or row, by fours in the words of the result. input..end: bytes, a multiple of
- * four. stream: of four channel pairs S and B at the start, for each four inputs the words of inputs 0 and 2 and
- * then those of 1 and 3, and of each channel the constants of its output stage. */
-UACCEL_ASSEMBLY uint64_t uaccel_dsp_1x8(const int8_t *input, const int8_t *end, const int32_t *stream,
-                                            const struct uaccel_dsp_finish *finish)
-{
-    __asm__(UACCEL_DSP_MACROS
-            ".macro uaccel_step x\n"
-            "ldmia r1!, {r12, lr}\n"
-            "smlad r4, \\x, r12, r4\n"
-            "sxtb16 r12, r12\n"
-            "smlad r5, \\x, r12, r5\n"
-            "smlad r6, \\x, lr, r6\n"
-            "sxtb16 lr, lr\n"
-            "smlad r7, \\x, lr, r7\n"
-            "ldmia r1!, {r12, lr}\n"
-            "smlad r8, \\x, r12, r8\n"
-            "sxtb16 r12, r12\n"
-            "smlad r9, \\x, r12, r9\n"
-            "smlad r10, \\x, lr, r10\n"
-            "sxtb16 lr, lr\n"
-            "smlad r11, \\x, lr, r11\n"
-            ".endm\n"
-            ".macro uaccel_steps\n"
-            "ldr r2, [r0], #4\n"
-            "sxtb16 r3, r2, ror #8\n"
-            "sxtb16 r2, r2\n"
-            "uaccel_step r2\n"
-            "uaccel_step r3\n"
-            ".endm\n"
-            "push {r1, r3, r4-r11, lr}\n"
-            "sub r12, r1, r0\n"
-            "and r12, r12, #15\n"
-            "sub r12, r1, r12\n" /* where whole rounds of sixteen bytes end */
-            "mov r1, r2\n"
-            "ldmia r1!, {r4-r11}\n"
-            "push {r12}\n"
-            "b 2f\n"
-            "1: .rept 4\n"
-            "uaccel_steps\n"
-            ".endr\n"
-            "ldr r12, [sp]\n"
-            "2: cmp r0, r12\n"
-            "bne 1b\n"
-            "ldr r12, [sp, #4]\n"
-            "b 4f\n"
-            "3: uaccel_steps\n"
-            "ldr r12, [sp, #4]\n"
-            "4: cmp r0, r12\n"
-            "bne 3b\n"
-            "uaccel_part r4, r5\n"
-            "uaccel_part r6, r7\n"
-            "uaccel_part r8, r9\n"
-            "uaccel_part r10, r11\n"
-            "uaccel_round1 r4, 1\n"
-            "uaccel_round1 r5, 1\n"
-            "uaccel_round1 r6, 1\n"
-            "uaccel_round1 r7, 1\n"
-            "uaccel_round1 r8, 1\n"
-            "uaccel_round1 r9, 1\n"
-            "uaccel_round1 r10, 1\n"
-            "uaccel_round1 r11, 1\n"
-            "uaccel_pack r4, r5, r6, r7\n"
-            "uaccel_pack r8, r9, r10, r11\n"
-            "ldr r0, [sp, #8]\n"
-            "ldr r2, [r0, #4]\n"
-            "cmp r2, #0\n"
-            "beq 7f\n"
-            "ldrd r2, r3, [r0, #8]\n"
-            "uaccel_clamp4 r4\n"
-            "uaccel_clamp4 r8\n"
-            "7: mov r0, r4\n"
-            "mov r1, r8\n"
-            "add sp, #12\n"
-            "pop {r4-r11, pc}\n"
-            ".purgem uaccel_step\n"
-            ".purgem uaccel_steps\n" UACCEL_DSP_END_MACROS);
-}
-
-/* Four channels of one pixel of a depthwise convolution. taps: a multiple of three addresses of pixels, up to `end`;
- * stream: of each channel its sum at the start, for each tap the weights of channels 0 and 2 in the halves of one
- * word and those of 1 and 3 in another, and of each channel the constants of its output stage. The fifth parameter,
- * on the stack: where the output stage is. */
-UACCEL_ASSEMBLY uint32_t uaccel_dsp_depthwise(const int8_t *const *taps, const int8_t *const *end,
-                                                  const int32_t *stream, uaccel_index channel,
-                                                  const struct uaccel_dsp_finish *finish)
-{
-    __asm__(UACCEL_DSP_MACROS
-            ".macro uaccel_tap p\n"
-            "ldr \\p, [\\p, r8]\n"
-            "ldmia r1!, {r2, r3}\n"
-            "sxtb16 r12, \\p\n"
-            "sxtb16 \\p, \\p, ror #8\n"
-            "smlabb r4, r12, r2, r4\n"
-            "smlatt r6, r12, r2, r6\n"
-            "smlabb r5, \\p, r3, r5\n"
-            "smlatt r7, \\p, r3, r7\n"
-            ".endm\n"
-            "push {r4-r11, lr}\n"
-            "mov lr, r1\n"
-            "mov r8, r3\n"
-            "mov r1, r2\n"
-            "ldmia r1!, {r4-r7}\n"
-            "1: ldmia r0!, {r9, r10, r11}\n"
-            "uaccel_tap r9\n"
-            "uaccel_tap r10\n"
-            "uaccel_tap r11\n"
-            "cmp r0, lr\n"
-            "bne 1b\n"
-            "ldr r0, [sp, #36]\n"
-            "lsl r4, r4, #1\n"
-            "lsl r5, r5, #1\n"
-            "lsl r6, r6, #1\n"
-            "lsl r7, r7, #1\n"
-            "ldr r2, [r0]\n"
-            "cmp r2, #0\n"
-            "beq 5f\n"
-            "uaccel_round1 r4, 1\n"
-            "uaccel_round1 r5, 1\n"
-            "uaccel_round1 r6, 1\n"
-            "uaccel_round1 r7, 1\n"
-            "b 6f\n"
-            "5: uaccel_round1 r4, 0\n"
-            "uaccel_round1 r5, 0\n"
-            "uaccel_round1 r6, 0\n"
-            "uaccel_round1 r7, 0\n"
-            "6: uaccel_pack r4, r5, r6, r7\n"
-            "ldr r2, [r0, #4]\n"
-            "cmp r2, #0\n"
-            "beq 7f\n"
-            "ldrd r2, r3, [r0, #8]\n"
-            "uaccel_clamp4 r4\n"
-            "7: mov r0, r4\n"
-            "pop {r4-r11, pc}\n"
-            ".purgem uaccel_tap\n" UACCEL_DSP_END_MACROS);
-}
+#if __ARM_FP & 4
+#include "uaccel_round_float32.h"
+#include "uaccel_dsp_body.h"
+#include "uaccel_round_end.h"
+#endif
 
 #pragma GCC diagnostic pop
 

@@ -57,12 +57,9 @@ typedef void uaccel_helium_units_loop(struct uaccel_helium_units *job, const int
                 "vldrw.u32 q2, [r1], #16\n"                                                                          \
                 "vldrw.u32 q3, [r1], #16\n"                                                                          \
                 "vldrw.u32 q4, [r1], #16\n"                                                                          \
-                "vqrdmulh.s32 q0, q0, q2\n"                                                                          \
-                "vqrdmulh.s32 q1, q1, q3\n"                                                                          \
+                "uaccel_multiply " #sign ", q2, q3\n"                                                                \
                 "vldrw.u32 q3, [r1], #16\n"                                                                          \
-                "uaccel_ties " #sign "\n"                                                                            \
-                "vrshl.s32 q0, q0, q4\n"                                                                             \
-                "vrshl.s32 q1, q1, q3\n"                                                                             \
+                "uaccel_shift " #sign ", q4, q3\n"                                                                   \
                 "uaccel_narrow " #clamp "\n"                                                                         \
                 "vctp.16 r7\n"                                                                                       \
                 "vpst\n"                                                                                             \
@@ -83,6 +80,9 @@ UACCEL_HELIUM_UNITS(uaccel_helium_units_plain, 0, 0)
 UACCEL_HELIUM_UNITS(uaccel_helium_units_clamp, 0, 1)
 UACCEL_HELIUM_UNITS(uaccel_helium_units_sign, 1, 0)
 UACCEL_HELIUM_UNITS(uaccel_helium_units_sign_clamp, 1, 1)
+#if __ARM_FEATURE_MVE & 2
+UACCEL_HELIUM_UNITS(uaccel_helium_units_float32, 2, 1)
+#endif
 
 #pragma GCC diagnostic pop
 
@@ -116,6 +116,11 @@ UACCEL_KERNEL void uaccel_fully_connected_helium_s8(const struct uaccel_fully_co
                                                     const int8_t *input, const int32_t *stream, int8_t *output,
                                                     void *scratch)
 {
+    if (p->finish.sign == 2) {
+        uaccel_fully_connected_helium_rows(p, input, stream, output, scratch,
+                                           UACCEL_HELIUM_SINGLE(uaccel_helium_units_float32));
+        return;
+    }
     uaccel_helium_units_loop *clamped = p->finish.sign ? uaccel_helium_units_sign_clamp : uaccel_helium_units_clamp;
     uaccel_helium_units_loop *plain = p->finish.sign ? uaccel_helium_units_sign : uaccel_helium_units_plain;
     uaccel_fully_connected_helium_rows(p, input, stream, output, scratch, p->finish.clamp ? clamped : plain);

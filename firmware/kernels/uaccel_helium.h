@@ -27,13 +27,14 @@ UACCEL_KERNEL void uaccel_helium_fill(int8_t *target, int32_t value, uaccel_inde
 /* What the output stage does behind the multiplication of each channel by its own constants. */
 struct uaccel_helium_finish {
     int32_t zero_point, lowest, highest;
-    int32_t sign;  /* 1: a negative tie is rounded down; 0: it ends below `lowest`, either way */
+    int32_t sign;  /* 1: a negative tie is rounded down; 0: it ends below `lowest`, either way; 2: single precision */
     int32_t clamp; /* 1: clamp to the bounds; 0: to int8, which they are */
 };
 
-/* Last steps of eight sums: uaccel_gather puts four of one kind into q0 and four of another into q1; uaccel_ties,
- * behind the multiplication; uaccel_narrow, behind the shift. The results are the low bytes of q0's halves, both kinds
- * in turn. q7: the zero point; q6 and q5: the bounds, all of them in halves. q2 is free. */
+/* Last steps of eight sums: uaccel_gather puts four of one kind into q0 and four of another into q1; uaccel_multiply by
+ * multipliers, which are numbers of single precision where that is the rounding; uaccel_shift; uaccel_narrow. The
+ * results are the low bytes of q0's halves, both kinds in turn. q7: the zero point; q6 and q5: the bounds, all of them
+ * in halves. q2 is free. */
 #define UACCEL_HELIUM_MACROS                                                                                         \
     ".syntax unified\n"                                                                                              \
     ".macro uaccel_gather a, b, c, d, e, f, g, h\n"                                                                  \
@@ -42,12 +43,29 @@ struct uaccel_helium_finish {
     "vmov q1[2], q1[0], \\e, \\g\n"                                                                                  \
     "vmov q1[3], q1[1], \\f, \\h\n"                                                                                  \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_ties sign\n"                                                                                      \
-    ".if \\sign\n"                                                                                                   \
+    ".macro uaccel_multiply sign, m, n\n"                                                                            \
+    ".if \\sign == 2\n"                                                                                              \
+    "vcvt.f32.s32 q0, q0\n"                                                                                         \
+    "vcvt.f32.s32 q1, q1\n"                                                                                         \
+    "vmul.f32 q0, q0, \\m\n"                                                                                        \
+    "vmul.f32 q1, q1, \\n\n"                                                                                        \
+    "vcvtn.s32.f32 q0, q0\n"                                                                                        \
+    "vcvtn.s32.f32 q1, q1\n"                                                                                        \
+    ".else\n"                                                                                                        \
+    "vqrdmulh.s32 q0, q0, \\m\n"                                                                                    \
+    "vqrdmulh.s32 q1, q1, \\n\n"                                                                                    \
+    ".endif\n"                                                                                                       \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_shift sign, s, t\n"                                                                               \
+    ".if \\sign == 1\n"                                                                                              \
     "vshr.s32 q2, q0, #31\n"                                                                                         \
     "vadd.i32 q0, q0, q2\n"                                                                                          \
     "vshr.s32 q2, q1, #31\n"                                                                                         \
     "vadd.i32 q1, q1, q2\n"                                                                                          \
+    ".endif\n"                                                                                                       \
+    ".if \\sign < 2\n"                                                                                               \
+    "vrshl.s32 q0, q0, \\s\n"                                                                                       \
+    "vrshl.s32 q1, q1, \\t\n"                                                                                       \
     ".endif\n"                                                                                                       \
     ".endm\n"                                                                                                        \
     ".macro uaccel_narrow clamp\n"                                                                                   \
@@ -71,9 +89,17 @@ struct uaccel_helium_finish {
     "vdup.16 q5, r4\n"                                                                                               \
     ".endm\n"
 
+/* A loop that rounds in single precision. Without floating-point vectors there is none, and to call it is a fault. */
+#if __ARM_FEATURE_MVE & 2
+#define UACCEL_HELIUM_SINGLE(loop) loop
+#else
+#define UACCEL_HELIUM_SINGLE(loop) NULL
+#endif
+
 #define UACCEL_HELIUM_END_MACROS                                                                                     \
     ".purgem uaccel_gather\n"                                                                                        \
-    ".purgem uaccel_ties\n"                                                                                          \
+    ".purgem uaccel_multiply\n"                                                                                      \
+    ".purgem uaccel_shift\n"                                                                                         \
     ".purgem uaccel_narrow\n"                                                                                        \
     ".purgem uaccel_bounds\n"
 

@@ -112,9 +112,18 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "vmov q0[3], q0[1], r2, r6\n"                                                                        \
                 "vadd.i32 q1, q1, r7\n"                                                                              \
                 "vadd.i32 q0, q0, r7\n"                                                                              \
+                ".if " #sign " == 2\n"                                                                               \
+                "vcvt.f32.s32 q1, q1\n"                                                                              \
+                "vcvt.f32.s32 q0, q0\n"                                                                              \
+                "vmul.f32 q1, q1, r8\n"                                                                              \
+                "vmul.f32 q0, q0, r8\n"                                                                              \
+                "vcvtn.s32.f32 q1, q1\n"                                                                             \
+                "vcvtn.s32.f32 q0, q0\n"                                                                             \
+                ".else\n"                                                                                            \
                 "vqrdmulh.s32 q1, q1, r8\n"                                                                          \
                 "vqrdmulh.s32 q0, q0, r8\n"                                                                          \
-                ".if " #sign "\n"                                                                                    \
+                ".endif\n"                                                                                           \
+                ".if " #sign " == 1\n"                                                                               \
                 "ldr r0, [sp]\n"                                                                                     \
                 "vshr.s32 q2, q1, #31\n"                                                                             \
                 "vadd.i32 q1, q1, q2\n"                                                                              \
@@ -122,8 +131,10 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "vadd.i32 q0, q0, q2\n"                                                                              \
                 "vldrw.u32 q2, [r0, #36]\n"                                                                          \
                 ".endif\n"                                                                                           \
+                ".if " #sign " < 2\n"                                                                                \
                 "vrshl.s32 q1, r9\n"                                                                                 \
                 "vrshl.s32 q0, r9\n"                                                                                 \
+                ".endif\n"                                                                                           \
                 "vqmovnb.s32 q1, q1\n"                                                                               \
                 "vqmovnt.s32 q1, q0\n"                                                                               \
                 "vqadd.s16 q1, q1, r10\n"                                                                            \
@@ -167,6 +178,11 @@ UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_sign, UACCEL_HELIUM_TWO_LOADS, 1, 1)
 UACCEL_HELIUM_PLANES(uaccel_helium_planes_4, UACCEL_HELIUM_FOUR_LOADS, 0, 0)
 UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_clamp, UACCEL_HELIUM_FOUR_LOADS, 0, 1)
 UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_sign, UACCEL_HELIUM_FOUR_LOADS, 1, 1)
+#if __ARM_FEATURE_MVE & 2
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_1_float32, UACCEL_HELIUM_ONE_LOAD, 2, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_float32, UACCEL_HELIUM_TWO_LOADS, 2, 1)
+UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_float32, UACCEL_HELIUM_FOUR_LOADS, 2, 1)
+#endif
 
 #pragma GCC diagnostic pop
 
@@ -174,6 +190,11 @@ UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_sign, UACCEL_HELIUM_FOUR_LOADS, 1, 1
 UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct uaccel_helium_finish *finish,
                                                                  uaccel_index loads)
 {
+    if (finish->sign == 2) {
+        return loads == 1   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_1_float32)
+               : loads == 2 ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_2_float32)
+                            : UACCEL_HELIUM_SINGLE(uaccel_helium_planes_4_float32);
+    }
     if (finish->sign) {
         return loads == 1   ? uaccel_helium_planes_1_sign
                : loads == 2 ? uaccel_helium_planes_2_sign

@@ -75,11 +75,8 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "cmp r7, #0\n"                                                                                                   \
     "add r7, r7, r11\n"                                                                                              \
-    "vqrdmulh.s32 q0, q0, q2\n"                                                                                      \
-    "vqrdmulh.s32 q1, q1, q2\n"                                                                                      \
-    "uaccel_ties \\sign\n"                                                                                           \
-    "vrshl.s32 q0, q0, q3\n"                                                                                         \
-    "vrshl.s32 q1, q1, q3\n"                                                                                         \
+    "uaccel_multiply \\sign, q2, q2\n"                                                                               \
+    "uaccel_shift \\sign, q3, q3\n"                                                                                  \
     "uaccel_narrow \\clamp\n"                                                                                        \
     "vstrb.16 q0, [r7, q4]\n"                                                                                        \
     ".endm\n"                                                                                                        \
@@ -168,6 +165,10 @@ UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs, 0, 0)
 UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_clamp, 0, 1)
 UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign, 1, 0)
 UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1)
+#if __ARM_FEATURE_MVE & 2
+UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_float32, 2, 1)
+UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_float32, 2, 1)
+#endif
 
 #pragma GCC diagnostic pop
 
@@ -175,6 +176,10 @@ UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1)
 UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel_helium_finish *finish,
                                                              uaccel_index length)
 {
+    if (finish->sign == 2) {
+        return length <= UACCEL_HELIUM_UNROLLED * 16 ? UACCEL_HELIUM_SINGLE(uaccel_helium_short_runs_float32)
+                                                     : UACCEL_HELIUM_SINGLE(uaccel_helium_long_runs_float32);
+    }
     if (length <= UACCEL_HELIUM_UNROLLED * 16) {
         if (finish->sign) {
             return finish->clamp ? uaccel_helium_short_runs_sign_clamp : uaccel_helium_short_runs_sign;

@@ -23,6 +23,7 @@ from uaccel.errors import ModelError
 from uaccel.execute import run_on_board
 from uaccel.fixedpoint import requantize_float32
 from uaccel.lower.how import How
+from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -74,7 +75,7 @@ def cases(seed: int, count: int = 400_000) -> tuple[Array, Array, Array]:
 
 def in_numpy(acc: Array, multiplier: Array, shift: Array) -> Array:
     scale = (multiplier * 2.0 ** (shift.astype(np.int64) - 31)).astype(np.float32)
-    return np.clip(np.rint(acc.astype(np.float32) * scale), -HIGHEST - 1, HIGHEST).astype(np.int32)
+    return np.asarray(np.clip(np.rint(acc.astype(np.float32) * scale), -HIGHEST - 1, HIGHEST), np.int32)
 
 
 @pytest.mark.parametrize("optimise", ["-O0", "-O2"])
@@ -136,14 +137,14 @@ class Maker:
         middle = spread / (5000.0 * terms**0.5)
         found = (middle * self.random.uniform(0.5, 2.0, count)).astype(np.float32)
         found[::2] = 2.0 ** np.round(np.log2(found[::2]))
-        return found
+        return np.asarray(found)
 
     def weighted(self, operator: Any, data: Array, weights: Array, attrs: Any, sums: Array, wide: bool = False) -> Row:
         channels = sums.shape[-1]
         info = np.iinfo(data.dtype)
         bias = self.random.integers(-9000, 9000, channels).astype(np.int64 if wide else np.int32)
         scales = self.scales(channels, weights.size // channels, 60.0 * info.max / 127 / (info.max / 127))
-        constants = [constant(array) for array in (weights, bias, *float32_scales(scales))]
+        constants = [constant(np.asarray(array)) for array in (weights, bias, *float32_scales(scales))]
         clamps = (attrs.clamp_min, attrs.clamp_max, str(data.dtype))
         expected = rounded(sums + bias, scales, attrs.output_zero_point, *clamps)
         return Row(lambda x: get(operator)(x, *constants, attrs=attrs), (data,), expected)
@@ -188,7 +189,7 @@ def batch_matmul(make: Maker, dtype: str = "int8") -> Row:
     scale = np.float32(make.scales(2, 30)[0] / (1 if dtype == "int8" else 256))
     attrs = BatchMatmulAttrs(False, False, *zeros, *float32_scale(float(scale)), FLOAT32)
     sums = (lhs.astype(np.int64) - zeros[0]) @ (rhs.astype(np.int64) - zeros[1])
-    expected = rounded(sums, scale, zeros[2], info.min, info.max, dtype)
+    expected = rounded(sums, float(scale), zeros[2], info.min, info.max, dtype)
     return Row(lambda x, y: get(BatchMatmul)(x, y, attrs=attrs), (lhs, rhs), expected)
 
 
@@ -295,3 +296,21 @@ def test_boards_give_the_same(name: str, tmp_path: Path) -> None:
     compiled = compiled_module(module, how=How(target, Turn(1)))  # portable kernels
     run = run_on_board(compiled, board, [inputs], tmp_path, lambda step: None).run
     check(made, run.outputs[0], name)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "reason"),
+    [
+        (
+            RequantizeAttrs(0, 0, 1 << 30, 1, -128, 127, "int8", "float16"),
+            "requantize: rounding 'float16', wanted 'tflite' or 'float32'",
+        ),
+        (
+            RequantizeAttrs(0, 0, 1 << 30, 1, -128, 127, "int32", FLOAT32),
+            "requantize: output is int32, too wide for the rounding float32",
+        ),
+    ],
+)
+def test_what_is_no_rounding(attrs: RequantizeAttrs, reason: str) -> None:
+    with pytest.raises(TypeError, match=f"^{reason}$"):
+        get(Requantize).infer([TensorInfo((3,), "int8")], attrs)

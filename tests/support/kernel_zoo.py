@@ -108,17 +108,16 @@ def single(maker: Maker) -> Maker:
 
 MAKERS = (
     convolution,
-    convolution,
+    single(convolution),
     same,
-    same,
+    single(same),
     depthwise,
     rows,
-    rows,
+    single(rows),
     fully_connected,
-    fully_connected,
+    single(fully_connected),
     addition,
     average,
-    *map(single, (convolution, same, depthwise, rows, fully_connected, fully_connected)),
 )
 """One network has a layer of each."""
 

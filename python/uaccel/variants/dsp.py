@@ -17,6 +17,8 @@ from uaccel.variants.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.variants.registry import offers
 
 REQUIRES: Final = ("dsp",)
+FPU: Final = ("fpu",)
+"""What layers need besides that round in single precision."""
 ADDRESS: Final = 4
 SMALL: Final = 1024
 """Bytes of scratch that hardly ever matter."""
@@ -28,12 +30,14 @@ def _kernel(
     arguments: tuple[Argument, ...],
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
+    single: bool = False,
 ) -> Kernel:
-    call = KernelCall(f"uaccel_{name}_dsp_s8", f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
+    function = f"uaccel_{name}_dsp_s8{'_float32' * single}"
+    call = KernelCall(function, f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
     return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
 
 
-@offers(Conv2d, REQUIRES)
+@offers(Conv2d, REQUIRES, FPU)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Windows of two pixels at a time, widened; four channels over them."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -66,10 +70,10 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     staged = any(attrs.padding) or (width * depth) % 4 > 0
     scratch = window.shape[1] * (6 if staged else 4)
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    return _kernel("conv2d", parameters | stage.parameters(), arguments, scratch)
+    return _kernel("conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
 
 
-@offers(FullyConnected, REQUIRES)
+@offers(FullyConnected, REQUIRES, FPU)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """A few rows, eight units at a time; many rows are the pixels of a pointwise convolution."""
     rows, depth = site.operands[0].info.shape
@@ -87,7 +91,7 @@ def _few_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: Out
         return None
     parameters = {"rows": rows, "depth": depth, "units": len(weights), "block_words": stream.shape[1]}
     arguments = (Input(0), Constant("stream", stream), Output(0))
-    return _kernel("fully_connected", parameters | stage.parameters(), arguments)
+    return _kernel("fully_connected", parameters | stage.parameters(), arguments, single=stage.single)
 
 
 def _many_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
@@ -108,7 +112,7 @@ def _many_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: Ou
         "quad_words": stream.shape[1],
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    return _kernel("conv2d", parameters | stage.parameters(), arguments, depth * 4)
+    return _kernel("conv2d", parameters | stage.parameters(), arguments, depth * 4, single=stage.single)
 
 
 @offers(DepthwiseConv2d, REQUIRES)
@@ -166,7 +170,7 @@ def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64
     return (low & 0xFFFF) | (high << 16)
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, FPU)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     """Pixel by pixel, four channels at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -198,7 +202,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     scratch = taps.shape[1] * ADDRESS + channels
-    return _kernel("depthwise_conv2d", parameters | stage.parameters(), arguments, scratch)
+    return _kernel("depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
 
 
 def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:

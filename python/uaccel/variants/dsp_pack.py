@@ -11,6 +11,8 @@ from uaccel.variants.output_stage import OutputStage, padded_to
 
 PAIR_LIMIT: Final = 1 << 23
 """The first channel of a pair keeps 24 bits of its sum."""
+HALVED: Final = 1 << 23
+"""Taken from the bits of a number of single precision, it leaves half of it."""
 IN_HALVES: Final = (0, 2, 1, 3)
 """In which order SXTB16 takes four bytes."""
 
@@ -36,8 +38,11 @@ def paired_stream(weights: NDArray[np.int8], stage: OutputStage, block: int) -> 
 
 
 def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
-    """The output stage's constants, one row for each ``block`` channels."""
-    table = np.stack([stage.multiplier, stage.offset, stage.shift], axis=1)
+    """The output stage's constants, one row for each ``block`` channels; sums come to it doubled."""
+    multiplier, shift = stage.multiplier, stage.shift
+    if stage.single:
+        multiplier, shift = np.where(multiplier == 0, 0, stage.scale_bits - HALVED), np.zeros_like(shift)
+    table = np.stack([multiplier, stage.offset, shift], axis=1)
     return table.reshape(-1, 3 * block)
 
 

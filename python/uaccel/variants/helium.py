@@ -22,7 +22,7 @@ LARGEST_PAIR: Final = 65535 - 4
 
 
 def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
-    return finish_parameters(zero_point, stage.sign, stage.clamp_min, stage.clamp_max)
+    return finish_parameters(zero_point, stage.way, stage.clamp_min, stage.clamp_max)
 
 
 def _whole(count: int) -> int:
@@ -30,7 +30,7 @@ def _whole(count: int) -> int:
     return -(-count // VECTOR) * VECTOR
 
 
-@offers(Conv2d, REQUIRES)
+@offers(Conv2d, REQUIRES, float32=("fpu",))
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Windows of two pixels at a time, as runs of bytes; four channels over them."""
     attrs, weights = site.attrs, site.operands[1].value
@@ -85,7 +85,7 @@ def _places(depth: int, pitch: int, taken: int) -> tuple[int, ...]:
     return tuple(used + [0] * (VECTOR - len(used)))
 
 
-@offers(FullyConnected, REQUIRES)
+@offers(FullyConnected, REQUIRES, float32=("fpu",))
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Eight units over a row at a time; of many rows two at a time, as pixels of a convolution."""
     rows, depth = site.operands[0].info.shape

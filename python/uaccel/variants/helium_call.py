@@ -21,12 +21,12 @@ def helium_kernel(
     return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
 
 
-def finish_parameters(zero_point: int, sign: bool, clamp_min: int, clamp_max: int) -> dict[str, ParameterValue]:
+def finish_parameters(zero_point: int, way: int, clamp_min: int, clamp_max: int) -> dict[str, ParameterValue]:
     """The fields of ``struct uaccel_helium_finish``."""
     return {
         "finish.zero_point": zero_point,
         "finish.lowest": clamp_min,
         "finish.highest": clamp_max,
-        "finish.sign": int(sign),
+        "finish.sign": int(way),
         "finish.clamp": int((clamp_min, clamp_max) != (-128, 127)),
     }

@@ -155,7 +155,7 @@ def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
     return joined(words, np.stack([channels.bias, channels.multiplier, -channels.right], axis=1))
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Channels as planes, eight windows of one at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -204,7 +204,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "results": _results(cut, count),
         "lanes": _lanes(cut, loads),
     }
-    finish = finish_parameters(attrs.output_zero_point, stage.sign, attrs.clamp_min, attrs.clamp_max)
+    finish = finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max)
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     scratch = cut.scratch(count)
     return helium_kernel("depthwise_conv2d", parameters | finish, arguments, scratch, (0,) if inplace else ())
