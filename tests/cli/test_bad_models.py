@@ -47,20 +47,23 @@ def test_a_file_that_is_not_there(tmp_path: Path, call: Call) -> None:
 def test_a_directory(tmp_path: Path, call: Call) -> None:
     """Which run takes for a project."""
     compiled = call("compile", tmp_path, "-o", tmp_path / "out.tar", "--json")
-    assert (compiled.status, compiled.complaint) == (1, f"{tmp_path} is a directory, wanted a model file (.tflite)")
+    assert (compiled.status, compiled.complaint) == (
+        1,
+        f"{tmp_path} is a directory, wanted a model file (.tflite, .onnx)",
+    )
     run = call("run", tmp_path, "--json")
     assert run.status == 1
     assert run.complaint.startswith(f"{tmp_path} is no project and no template: it has neither microtvm_api_server.py ")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "seen"), [("m.onnx", "'.onnx' is not known"), ("model", "missing")])
+@pytest.mark.parametrize(("name", "seen"), [("m.pb", "'.pb' is not known"), ("model", "missing")])
 def test_another_suffix(name: str, seen: str, tmp_path: Path, call: Call) -> None:
     path = write(tmp_path, b"anything", name)
     complaint = refused(call, path, tmp_path)
     assert complaint.startswith(f"{path}: suffix ")
     assert seen in complaint
-    assert complaint.endswith("wanted .tflite")
+    assert complaint.endswith("wanted .tflite, .onnx")
 
 
 @pytest.mark.parametrize(
