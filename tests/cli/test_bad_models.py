@@ -49,7 +49,11 @@ def test_a_directory(tmp_path: Path, call: Call) -> None:
     compiled = call("compile", tmp_path, "-o", tmp_path / "out.tar", "--json")
     assert (compiled.status, compiled.complaint) == (
         1,
+<<<<<<< HEAD
         f"{tmp_path} is a directory, wanted a model file (.tflite, .pt2)",
+=======
+        f"{tmp_path} is a directory, wanted a model file (.tflite, .onnx)",
+>>>>>>> i7-onnx
     )
     run = call("run", tmp_path, "--json")
     assert run.status == 1
@@ -57,13 +61,17 @@ def test_a_directory(tmp_path: Path, call: Call) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "seen"), [("m.onnx", "'.onnx' is not known"), ("model", "missing")])
+@pytest.mark.parametrize(("name", "seen"), [("m.pb", "'.pb' is not known"), ("model", "missing")])
 def test_another_suffix(name: str, seen: str, tmp_path: Path, call: Call) -> None:
     path = write(tmp_path, b"anything", name)
     complaint = refused(call, path, tmp_path)
     assert complaint.startswith(f"{path}: suffix ")
     assert seen in complaint
+<<<<<<< HEAD
     assert complaint.endswith("wanted .tflite, .pt2")
+=======
+    assert complaint.endswith("wanted .tflite, .onnx")
+>>>>>>> i7-onnx
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,9 @@ def _run_checker(onnx: Any, model: Any, path: Path) -> None:
     domains = {entry.domain for entry in light.opset_import}
     if MICROSOFT not in domains and any(node.domain == MICROSOFT for node in light.graph.node):
         light.opset_import.append(onnx.helper.make_opsetid(MICROSOFT, 1))  # ONNX Runtime does not ask for it
+    for value in (*light.graph.input, *light.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()  # which runtimes do without
     try:
         onnx.checker.check_model(light)
     except (onnx.checker.ValidationError, ValueError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
@@ -133,3 +135,26 @@ def _reduction(node: Node) -> str:
 def einsum(context: Context, node: Node) -> Expr:
     operands = tuple(context.expr(name) for name in node.inputs)
     return relax.op.einsum(operands, "".join(node.attributes["equation"].split()))
+
+
+@converts("Reshape")
+def reshape(context: Context, node: Node) -> Expr:
+    """0 stands for the input's extent, unless the node allows extents of 0; one -1 for what is left."""
+    name = node.required_input(0)
+    info = context.info(name)
+    shape = [int(extent) for extent in context.need_known(node.required_input(1), "shape").reshape(-1)]
+    if not node.attributes.get("allowzero", 0):
+        need(all(extent or axis < len(info.shape) for axis, extent in enumerate(shape)), f"{shape} has a 0 too many")
+        shape = [extent or info.shape[axis] for axis, extent in enumerate(shape)]
+    if shape.count(-1) == 1:
+        shape[shape.index(-1)] = info.elements // max(1, -math.prod(shape))
+    need(math.prod(shape) == info.elements and min(shape, default=1) > 0, f"{shape} is no other shape of {info}")
+    return relax.op.reshape(context.expr(name), shape)
+
+
+@converts("Expand")
+def expand(context: Context, node: Node) -> Expr:
+    name = node.required_input(0)
+    given = context.need_known(node.required_input(1), "shape").reshape(-1)
+    shape = np.broadcast_shapes(context.info(name).shape, tuple(int(extent) for extent in given))
+    return relax.op.broadcast_to(context.expr(name), shape)
