@@ -49,11 +49,7 @@ def test_a_directory(tmp_path: Path, call: Call) -> None:
     compiled = call("compile", tmp_path, "-o", tmp_path / "out.tar", "--json")
     assert (compiled.status, compiled.complaint) == (
         1,
-<<<<<<< HEAD
-        f"{tmp_path} is a directory, wanted a model file (.tflite, .pt2)",
-=======
-        f"{tmp_path} is a directory, wanted a model file (.tflite, .onnx)",
->>>>>>> i7-onnx
+        f"{tmp_path} is a directory, wanted a model file (.tflite, .onnx, .pt2)",
     )
     run = call("run", tmp_path, "--json")
     assert run.status == 1
@@ -67,11 +63,7 @@ def test_another_suffix(name: str, seen: str, tmp_path: Path, call: Call) -> Non
     complaint = refused(call, path, tmp_path)
     assert complaint.startswith(f"{path}: suffix ")
     assert seen in complaint
-<<<<<<< HEAD
-    assert complaint.endswith("wanted .tflite, .pt2")
-=======
-    assert complaint.endswith("wanted .tflite, .onnx")
->>>>>>> i7-onnx
+    assert complaint.endswith("wanted .tflite, .onnx, .pt2")
 
 
 @pytest.mark.parametrize(
