@@ -11,6 +11,7 @@ from uaccel.accelerator import Accelerator
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
+from uaccel.float_advice import float_advice
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
 from uaccel.lower.how import ANYHOW, How
@@ -77,6 +78,7 @@ def compile_model(
     stages = {"import": model.module}
     progress("simplify")
     model = replace(model, module=simplify(model.module))
+    model = replace(model, warnings=(*model.warnings, *float_advice(model)))
     stages["simplify"] = model.module
     progress("partition")
     partitioned = partition(model, accelerators, wishes or Wishes())

@@ -139,6 +139,9 @@ def plain_macs(expr: Any, site: Site[Any]) -> int:
     name = expr.op.name
     if name == "relax.matmul":
         return site.output.elements * site.operands[0].info.shape[-1]
+    if name in ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose"):
+        data, weights = site.operands[0].info, site.operands[1].info
+        return data.elements * weights.elements // weights.shape[str(expr.attrs.kernel_layout).index("I")]
     if name in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"):
         weights = site.operands[1].info
         return site.output.elements * weights.elements // weights.shape[str(expr.attrs.kernel_layout).index("O")]
