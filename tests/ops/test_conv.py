@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from support.exactness import assert_exact_random
 from support.hostlib import compile_bytes
 from support.single_op import Activation, Constant, single_op
+from support.tflite_writer import ModelBuilder
 from support.windows import Window, conv_2d, depthwise_conv_2d, spread_scales
 from uaccel.errors import ModelError
 
@@ -75,6 +77,23 @@ def test_conv_2d(case: Window) -> None:
 @pytest.mark.parametrize("case", DEPTHWISE.values(), ids=DEPTHWISE.keys())
 def test_depthwise_conv_2d(case: Window) -> None:
     assert_exact_random(depthwise_conv_2d(case), runs=9)
+
+
+def test_depthwise_whose_quantised_axis_a_reshape_made() -> None:
+    """The weights have a scale for each slice along axis 3, which the model's input lacks."""
+    generator = np.random.RandomState(2)
+    model = ModelBuilder()
+    flat = model.input("flat", (1, 96), "int8", scale=0.1, zero_point=3)
+    image = model.tensor("image", (1, 4, 4, 6), "int8", scale=0.1, zero_point=3)
+    shape = model.constant("shape", np.array([1, 4, 4, 6], np.int32))
+    model.op("RESHAPE", [flat, shape], [image], {"new_shape": [1, 4, 4, 6]})
+    values = generator.randint(-127, 128, (1, 3, 3, 6)).astype(np.int8)
+    weights = model.constant("weights", values, scales=spread_scales(6), axis=3)
+    output = model.tensor("output", (1, 4, 4, 6), "int8", scale=0.3, zero_point=-4)
+    options: dict[str, int | str] = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "depth_multiplier": 1}
+    model.op("DEPTHWISE_CONV_2D", [image, weights, None], [output], options)
+    model.output(output)
+    assert_exact_random(model.build(), runs=4)
 
 
 @st.composite

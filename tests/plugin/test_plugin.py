@@ -68,6 +68,25 @@ def test_one_line_is_a_test(run: Run) -> None:
     result.assert_outcomes(passed=1)
 
 
+def test_frames_in_order(run: Run) -> None:
+    """Of a model that remembers; expected are those of the same frames, which are not those of each alone."""
+    source = f"""
+import numpy as np
+import pytest
+from uaccel.errors import VerificationError
+
+FRAMES = np.arange(64).reshape(4, 16).astype(np.int8)
+STREAM = {str(OWN / "stream.tflite")!r}
+
+def test_stream(uaccel_board):
+    together = uaccel_board.check(STREAM, FRAMES, sequence=True).outputs
+    with pytest.raises(VerificationError, match="sample 1"):
+        uaccel_board.check(STREAM, FRAMES, uaccel_board.check(STREAM, FRAMES).outputs, sequence=True)
+    uaccel_board.check(STREAM, FRAMES, together, sequence=True)
+"""
+    run(source).assert_outcomes(passed=1)
+
+
 def test_on_several_boards(run: Run, desk: Desk) -> None:
     """As a process, under QEMU and over a serial line, from one test."""
     source = f"""

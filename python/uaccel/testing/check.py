@@ -29,22 +29,36 @@ Array = NDArray[Any]
 Open = Callable[[bool], AbstractContextManager[Session]]
 """Opens a session with a board that runs the model; with True one whose layers can be read."""
 
+LATER_FRAME = "in which layer cannot be told: frames before it made the state; only a first frame is looked into"
+
 
 def check_product(
-    product: Product, model: str, board: str, inputs: Values | None, expected: Values | None, open_session: Open
+    product: Product,
+    model: str,
+    board: str,
+    inputs: Values | None,
+    expected: Values | None,
+    open_session: Open,
+    *,
+    sequence: bool = False,
 ) -> Outcome:
-    """Raises :class:`VerificationError` where an output differs; ``model`` and ``board`` are what it calls them."""
+    """Raises :class:`VerificationError` where an output differs; ``model`` and ``board`` are what it calls them.
+
+    With ``sequence`` the samples are frames: the model's state goes on from each to the next.
+    """
     signature, tolerance = product.compiled.model.signature, tolerance_of(product.compiled.program)
     samples = _inputs(inputs, tensor_types(signature.inputs))
     wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(samples))
     with open_session(False) as session:
-        run = run_batch(session, samples)
+        run = run_batch(session, samples, sequence=sequence)
     for number, (values, outputs) in enumerate(zip(samples, run.outputs, strict=True)):
-        should_be = product.meaning.outputs(values) if wanted is None else wanted[number]
+        should_be = (
+            product.meaning.outputs(values, continues=sequence and number > 0) if wanted is None else wanted[number]
+        )
         fault = _fault(signature, outputs, should_be, tolerance)
         if fault is not None:
             means = "the exact meaning" if wanted is None else "what was expected"
-            told = _tell(product, values, outputs, open_session)
+            told = LATER_FRAME if sequence and number else _tell(product, values, outputs, open_session)
             raise VerificationError(f"{model} on board {board} is not {means}: sample {number}, {fault}\n{told}")
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -72,6 +72,7 @@ class BoardUnderTest:
         *,
         accelerators: Sequence[str | Path] = (),
         objective: str = "latency",
+        sequence: bool = False,
     ) -> Outcome:
         """Compile, build, flash and run a model, and compare what it computes.
 
@@ -79,11 +80,12 @@ class BoardUnderTest:
         differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went wrong.
         ``accelerators``: names, or :class:`~pathlib.Path` of their folders, the preferred one first.
         ``objective``: what those that can plan for it save, ``latency`` or ``energy``.
+        ``sequence``: the samples are frames in order, and the model's state goes on from each to the next.
         """
         __tracebackhide__ = True
         try:
             product = self._workshop.product(self._path(model), self.board, accelerators, objective)
-            return self._check(product, self._path(model).name, inputs, expected)
+            return self._check(product, self._path(model).name, inputs, expected, sequence)
         except UaccelError as error:
             if os.environ.get("UACCEL_DEBUG") == "1":
                 raise
@@ -103,12 +105,15 @@ class BoardUnderTest:
         with self._session(product, observe=observe) as session:
             yield session
 
-    def _check(self, product: Product, name: str, inputs: Values | None, expected: Values | None) -> Outcome:
+    def _check(
+        self, product: Product, name: str, inputs: Values | None, expected: Values | None, sequence: bool
+    ) -> Outcome:
         from uaccel.testing.check import check_product
 
-        outcome = check_product(
-            product, name, self.name, inputs, expected, lambda observe: self._session(product, observe=observe)
-        )
+        def session(observe: bool) -> AbstractContextManager[Session]:
+            return self._session(product, observe=observe)
+
+        outcome = check_product(product, name, self.name, inputs, expected, session, sequence=sequence)
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uaccel.accelerator import Accelerator
+    from uaccel.model import StateSpec
     from uaccel.pipeline import Compiled
     from uaccel.reference import Executor
 
@@ -23,16 +24,19 @@ if TYPE_CHECKING:
 class Meaning:
     """The exact meaning of a model, built for this computer when it is first asked for; that takes seconds."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, state: Sequence[StateSpec] = ()) -> None:
         self._module = module
+        self._state = state
         self._executor: Executor | None = None
 
-    def outputs(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """What the model should compute."""
+    def outputs(self, inputs: Sequence[NDArray[Any]], *, continues: bool = False) -> list[NDArray[Any]]:
+        """What the model should compute; with ``continues`` from the state that it had after the inputs before."""
         from uaccel.reference import Executor
 
         if self._executor is None:
-            self._executor = Executor(self._module)
+            self._executor = Executor(self._module, state=self._state)
+        if not continues:
+            self._executor.reset()
         return self._executor.run(inputs)
 
 
@@ -93,7 +97,7 @@ class Workshop:
         _require_offload(compiled, accelerators)
         project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
         create_project(archive_of(compiled), board, project)
-        meaning = self._meanings.setdefault(digest, Meaning(compiled.stages["import"]))
+        meaning = self._meanings.setdefault(digest, Meaning(compiled.stages["import"], compiled.model.state))
         return Product(compiled, meaning, project)
 
 

@@ -1,0 +1,36 @@
+"""A model that remembers, on emulated boards: frames in order, the layers of a frame, and what an inference takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.boards import board_with_tools
+from support.networks import OWN
+from support.oracle import Tflm, random_inputs
+from uaccel.diagnosis import exact_layers
+from uaccel.emit.options import EmitOptions
+from uaccel.execute import first_difference, run_on_board
+from uaccel.pipeline import compile_model
+
+STREAM = OWN / "stream.tflite"
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("mps3_an547", "qemu_riscv32")]
+
+
+@pytest.mark.parametrize("name", ["mps2_an386", *SLOW])
+def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
+    board, frames = board_with_tools(name), random_inputs(STREAM.read_bytes(), 4, 8)
+    compiled = compile_model(STREAM, board=board.name, options=EmitOptions(workspace_io=True))
+    measured = run_on_board(compiled, board, frames, tmp_path, lambda _: None, sequence=True, read_layers=True)
+    reference = Tflm(STREAM.read_bytes())
+    for number, (frame, outputs) in enumerate(zip(frames, measured.run.outputs, strict=True)):
+        for got, wanted in zip(outputs, reference.run(frame), strict=True):
+            np.testing.assert_array_equal(got, wanted, f"frame {number}")
+    assert first_difference(compiled.model, frames, measured.run) is None
+    for key, wanted in exact_layers(compiled, frames[0]).items():
+        np.testing.assert_array_equal(measured.computed[key].ravel(), wanted.ravel(), f"layer {key}")
+    total, layers = measured.run.instructions, [layer.instructions for layer in measured.layers]
+    assert total is not None
+    assert abs(total - sum(count or 0 for count in layers)) <= 32 * len(layers), "a reset is no part of an inference"
