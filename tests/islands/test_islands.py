@@ -125,6 +125,12 @@ def one(
     return build
 
 
+def layer_norm(graph: Graph) -> None:
+    x = graph.quantized_input((2, 3, 16), U8)
+    gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 16).astype(np.float32)) for _ in "ab")
+    graph.quantized_output(graph.apply("LayerNormalization", x, gamma, beta), Grid(0.03, 120, "uint8"))
+
+
 def swish(graph: Graph) -> None:
     """x * sigmoid(x) without steps between: one function of one tensor."""
     x = graph.quantized_input((1, 300), S8)
@@ -219,6 +225,7 @@ CASES = (
     Case("global max pool", one("GlobalMaxPool", output=U8), ("reduce_max",)),
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
+    Case("layer norm", layer_norm, ("layer_norm",)),
     Case("concat", concat, ("lookup",)),
     Case("split", split, ("lookup",)),
     Case("transpose", one("Transpose", output=U8, perm=[0, 2, 3, 1]), ()),

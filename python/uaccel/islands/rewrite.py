@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.islands import conv, elementwise, join, matmul, means, softmax
+from uaccel.islands import conv, elementwise, join, matmul, means, norm, softmax
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import DEQUANTIZE, QUANTIZE, Graph, operator_name, read, variables
 from uaccel.islands.held import Grid, Integers
@@ -17,7 +17,7 @@ from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import info_of
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, relax, replace_main
 
-RULE_MODULES = (conv, elementwise, join, matmul, means, softmax)
+RULE_MODULES = (conv, elementwise, join, matmul, means, norm, softmax)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
