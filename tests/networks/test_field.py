@@ -85,9 +85,7 @@ QUICK_BOARDS = {("mlp", "mps2_an386"), ("ds_cnn", "qemu_riscv32")}
 
 
 def rows(slow: bool) -> list[Any]:
-    return [
-        pytest.param(row, id=row.name, marks=pytest.mark.slow if slow and not row.quick else ()) for row in REDUCED
-    ]
+    return [pytest.param(row, id=row.name, marks=pytest.mark.slow if slow and not row.quick else ()) for row in REDUCED]
 
 
 def saved(row: Reduced, folder: Path) -> tuple[Path, bytes]:
@@ -100,9 +98,7 @@ def test_every_network_of_the_field_is_here() -> None:
     assert [row.name for row in REDUCED] == [one.name for one in FIELD]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n in LARGEST else ()) for n in PARAMETERS]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LARGEST else ()) for n in PARAMETERS])
 def test_they_have_the_parameters_of_those_published(name: str) -> None:
     resolution = {"mlp": None, "vgg16": None, "inception_v3": 75}.get(name, 32)
     assert field(name).blocks(resolution).parameters == PARAMETERS[name]

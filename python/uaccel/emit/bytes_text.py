@@ -45,7 +45,9 @@ def as_numbers(array: NDArray[Any], width: int, indent: str = "    ") -> str:
     """Its elements, comma separated, as many a line as fit into ``width`` columns."""
     flat = np.ascontiguousarray(array).ravel()
     longest = max((len(str(value)) for value in np.unique(flat).tolist()), default=1)
-    each = [f"{value:>{longest}}"[:longest] + ", " for value in np.arange(256, dtype=np.uint8).view(flat.dtype).tolist()]
+    each = [
+        f"{value:>{longest}}"[:longest] + ", " for value in np.arange(256, dtype=np.uint8).view(flat.dtype).tolist()
+    ]
     count = max(1, (width - len(indent)) // (longest + 2))
     return _lines(flat, each, count, indent, "").rstrip("\n").removesuffix(", ").replace(", \n", ",\n")
 

@@ -11,7 +11,6 @@ from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.tiling import Tiling, input_bytes, output_bytes
 
-
 Pieces = list[tuple[str, int]]
 """Tensors of a layer, and bytes of each."""
 

@@ -1,7 +1,7 @@
 """SSD (Liu et al. 2015) on ResNet-50 cut off after its third stage, as MLPerf has it: box offsets and class scores.
 
-Two outputs: [1, boxes, 4] and [1, boxes, classes], boxes of all six sizes of image one after the other. Decoding boxes and choosing among
-them is left to the application.
+Two outputs: [1, boxes, 4] and [1, boxes, classes], boxes of all six sizes of image one after the other. Decoding boxes
+and choosing among them is left to the application.
 """
 
 from __future__ import annotations
@@ -39,7 +39,5 @@ def _head(b: Blocks, seen: list[Value], each: int) -> Value:
     found = [
         b.conv(x, boxes * each, 3, activation="NONE", normalised=False) for x, boxes in zip(seen, BOXES, strict=True)
     ]
-    rows = [
-        layers.reshape(b.net, value, (1, math.prod(value.shape) // each, each)) for value in b.recalibrated(found)
-    ]
+    rows = [layers.reshape(b.net, value, (1, math.prod(value.shape) // each, each)) for value in b.recalibrated(found)]
     return layers.concatenate(b.net, rows, 1)
