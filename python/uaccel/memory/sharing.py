@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from uaccel.errors import InternalError
-from uaccel.memory.block import Block, live_bytes, lower_bound, validate
+from uaccel.memory.block import Block, lower_bound, validate
 
 Share = tuple[str, str]
 
@@ -42,16 +45,13 @@ def choose_inplace(blocks: Sequence[Block], required: Sequence[Share], optional:
     """
     merged, representative = merge_shared(blocks, required)
     _refuse_unknown(blocks, optional)
-    groups = _Groups(
-        merged={block.name: block for block in merged},
-        representative=dict(representative),
-        members={block.name: [own for own in blocks if representative[own.name] == block.name] for block in merged},
-    )
+    groups = _groups(blocks, merged, representative)
+    declared = set(optional)
     sizes = {block.name: block.size for block in blocks}
     bound = lower_bound(merged)
     chosen = list(required)
     for child, parent in sorted(optional, key=lambda share: sizes[share[0]] != sizes[share[1]]):
-        if not groups.may_overwrite(child, parent, set(optional)):
+        if not groups.may_overwrite(child, parent, declared):
             continue
         attempt = groups.bound_if_joined(child, parent)
         if attempt <= bound:
@@ -63,11 +63,14 @@ def choose_inplace(blocks: Sequence[Block], required: Sequence[Share], optional:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The sets of blocks that share bytes so far, by the name of their outermost parent."""
+    """The sets of blocks that share bytes so far, by the name of their outermost parent; ``live`` are bytes by step,
+    from ``origin`` on."""
 
     merged: dict[str, Block]
     representative: dict[str, str]
     members: dict[str, list[Block]]
+    live: NDArray[np.int64]
+    origin: int
 
     def may_overwrite(self, child: str, parent: str, declared: set[Share]) -> bool:
         """Whether the child can begin in the parent's bytes without destroying what is still needed."""
@@ -82,17 +85,36 @@ class _Groups:
         )
 
     def bound_if_joined(self, child: str, parent: str) -> int:
-        group = self.representative[parent]
-        union = _union(self.merged[group], self.merged[child])
-        others = [block for name, block in self.merged.items() if name not in (child, group)]
-        return max(live_bytes([union, *others]).values())
+        return int(self._live_if_joined(child, self.representative[parent]).max())
+
+    def _live_if_joined(self, child: str, group: str) -> NDArray[np.int64]:
+        live = self.live.copy()
+        for block, sign in ((self.merged[child], -1), (self.merged[group], -1), (self._joined(child, group), 1)):
+            live[block.first - self.origin : block.last + 1 - self.origin] += sign * block.size
+        return live
+
+    def _joined(self, child: str, group: str) -> Block:
+        return _union(self.merged[group], self.merged[child])
 
     def join(self, child: str, parent: str) -> None:
         group = self.representative[parent]
-        self.merged[group] = _union(self.merged[group], self.merged.pop(child))
+        self.live[:] = self._live_if_joined(child, group)
+        self.merged[group] = self._joined(child, group)
+        del self.merged[child]
         for own in self.members[child]:
             self.representative[own.name] = group
         self.members[group] += self.members.pop(child)
+
+
+def _groups(blocks: Sequence[Block], merged: Sequence[Block], representative: Mapping[str, str]) -> _Groups:
+    members: dict[str, list[Block]] = {block.name: [] for block in merged}
+    for own in blocks:
+        members[representative[own.name]].append(own)
+    origin = min((block.first for block in merged), default=0)
+    live = np.zeros(max((block.last for block in merged), default=0) + 1 - origin, np.int64)
+    for block in merged:
+        live[block.first - origin : block.last + 1 - origin] += block.size
+    return _Groups({block.name: block for block in merged}, dict(representative), members, live, origin)
 
 
 def _union(parent: Block, child: Block) -> Block:

@@ -17,6 +17,10 @@ from typing import Any
 from uaccel.model import TensorInfo
 from uaccel.partition.layout_rules import Layout, compose, identity, inverse
 
+PATIENCE = 64
+"""Nodes that a change grows by without having become better: on a large graph it would else visit all of it from
+everywhere."""
+
 Cost = tuple[int, int]
 """Bytes moved, and the number of permutes; those that move no bytes are counted as well."""
 
@@ -99,7 +103,7 @@ def _grow(seed: Node, layout: Layout) -> bool:
     before: dict[Node, Layout] = {}
     around: dict[Node, Layout] = {seed: layout}
     best, total, kept = (0, 0), (0, 0), 0
-    while around:
+    while around and len(before) - kept < PATIENCE:
         node = _cheapest(around)
         wanted = around.pop(node)
         before[node] = node.layout

@@ -27,6 +27,11 @@ LONGEST = 400
 """Parts of all of them that are still tried."""
 
 
+Answers = dict[tuple[object, ...], list[Decided]]
+"""The best tilings by layer and by what they depend on: of large tensors, which never stay, it is
+the same every time."""
+
+
 @dataclass(frozen=True)
 class Network:
     """The layers of a region in order of execution, and the tensors at its border, in the order of the region's.
@@ -67,11 +72,12 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY) -
     smallest = [smallest_pieces(machine, layer) for layer in network.layers]
     size = machine.activations.bytes
     tried: dict[frozenset[str], Planned | None] = {}
+    answers: Answers = {}
     for reserve in (0, size // 8, size // 4, size // 2):
         residents = choose_residents(machine, smallest, alive, reserve)
         names = frozenset(residents.addresses)
         if names not in tried:
-            tried[names] = _planned(machine, network, alive, residents, objective)
+            tried[names] = _planned(machine, network, alive, residents, objective, answers)
     found = [planned for planned in tried.values() if planned is not None]
     if not found:
         layers = ", ".join(layer.name for layer in network.layers)
@@ -93,7 +99,12 @@ def why_not(machine: Machine, layer: Layer) -> str | None:
 
 
 def _planned(
-    machine: Machine, network: Network, alive: Sequence[Life], residents: Residents, objective: str
+    machine: Machine,
+    network: Network,
+    alive: Sequence[Life],
+    residents: Residents,
+    objective: str,
+    answers: Answers,
 ) -> Planned | None:
     constants = Constants()
     homes, scratch = _homes(network, alive, residents, constants)
@@ -101,11 +112,17 @@ def _planned(
     choices = []
     for number, layer in enumerate(network.layers):
         inputs = tuple(addresses.get(name) for name in layer.inputs)
-        choices.append(
-            best(
-                machine, Question(layer, inputs, addresses.get(layer.output), residents.gaps(number), homes), objective
-            )
+        question = Question(layer, inputs, addresses.get(layer.output), residents.gaps(number), homes)
+        key = (
+            number,
+            inputs,
+            question.output,
+            *question.gaps,
+            *(name in homes for name in (*layer.inputs, layer.output)),
         )
+        if key not in answers:
+            answers[key] = best(machine, question, objective)
+        choices.append(answers[key])
     if not all(choices):
         return None
     decided = refined(machine, choices, homes, objective)
@@ -129,12 +146,16 @@ def refined(
     """What is best alone need not be best among others, since what comes next loads already: try the next best ones,
     each among its neighbours. Large regions are planned in time by their number of layers."""
     first = [some[0] for some in choices]
+    if len(choices) == 1:
+        return first
     decided = list(first)
     for number, some in enumerate(choices):
         begin, end = (0, len(choices)) if len(choices) <= FEW else (max(0, number - BEFORE), number + BEHIND + 1)
         around = (decided[begin:number], decided[number + 1 : end])
         if sum(count(other.layer, other.tiling) for other in decided[begin:end]) <= LONGEST:
             decided[number] = _best_among(machine, some, around, homes, objective)
+    if all(one is other for one, other in zip(decided, first, strict=True)):
+        return first
     costs = [emitted(machine, found, homes).cost().key(objective) for found in (decided, first)]
     return decided if costs[0] <= costs[1] else first
 

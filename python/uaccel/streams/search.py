@@ -43,8 +43,8 @@ def best(machine: Machine, question: Question, objective: str) -> list[Decided]:
 
 
 def feasible(machine: Machine, question: Question, objective: str) -> Iterator[tuple[Cost, Decided]]:
-    """The tilings to try, with places for their pieces: the best estimates first, since whether a tiling fits takes longer
-    to find out than what it costs."""
+    """The tilings to try, with places for their pieces: the best estimates first, since whether a tiling fits takes
+    longer to find out than what it costs."""
     stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
     tilings = candidates(machine, question.layer, whole=stays)
     costs = [(estimate(machine, question, tiling), tiling) for tiling in tilings]

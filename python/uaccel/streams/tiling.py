@@ -41,7 +41,8 @@ def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
 def typical_part(layer: Layer, tiling: Tiling) -> Part:
     """One in the middle: the largest there are, but for borders."""
     blocks, steps = range(min(tiling.blocks, layer.blocks)), range(min(tiling.steps, layer.steps))
-    return Part(0, *(_middle(*sizes) for sizes in _extents(layer, tiling)), blocks, steps)
+    rows, columns = (_middle(*sizes) for sizes in _extents(layer, tiling))
+    return Part(0, rows, columns, blocks, steps)
 
 
 def input_bytes(layer: Layer, index: int, tiling: Tiling) -> int:

@@ -9,13 +9,14 @@ nth push is the nth pop's. Load and store are no neighbours: between them the co
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from uaccel.streams.command import Access, Command, Tokens
 from uaccel.streams.machine import ENGINES
 
+PAGE: Final = 1 << 12
 NEIGHBOURS: Final = frozenset({("load", "compute"), ("compute", "load"), ("compute", "store"), ("store", "compute")})
 
 
@@ -109,25 +110,33 @@ class _Touch(NamedTuple):
 
 
 class _Memory:
-    """Who touched which bytes, as far as it matters: what was written over since can be forgotten."""
+    """Who touched which bytes, as far as it matters: what was written over since can be forgotten.
+
+    By pages, each with whoever touched some byte of it: a large tensor is touched by thousands of commands."""
 
     def __init__(self) -> None:
-        self.accesses: dict[str, list[_Touch]] = {}
+        self.pages: dict[tuple[str, int], list[_Touch]] = {}
 
     def conflicts(self, command: Command) -> dict[str, int]:
         """By engine the last command that this one must come after."""
         last: dict[str, int] = {}
         for access in command.accesses:
-            for old in self.accesses.get(access.memory, ()):
-                if old.begin < access.end and access.begin < old.end and (old.writes or access.writes):
-                    last[old.engine] = max(old.number, last.get(old.engine, -1))
+            for page in _pages(access):
+                for old in self.pages.get(page, ()):
+                    if old.begin < access.end and access.begin < old.end and (old.writes or access.writes):
+                        last[old.engine] = max(old.number, last.get(old.engine, -1))
         return last
 
     def add(self, command: Command, number: int) -> None:
         for access in command.accesses:
-            there = self.accesses.setdefault(access.memory, [])
-            there[:] = [old for old in there if not _replaces(access, command.engine, old)]
-            there.append(_Touch(access.begin, access.end, access.writes, number, command.engine))
+            touch = _Touch(access.begin, access.end, access.writes, number, command.engine)
+            for page in _pages(access):
+                there = self.pages.get(page, ())
+                self.pages[page] = [old for old in there if not _replaces(access, command.engine, old)] + [touch]
+
+
+def _pages(access: Access) -> Iterator[tuple[str, int]]:
+    return ((access.memory, page) for page in range(access.begin // PAGE, -(-access.end // PAGE)))
 
 
 def _replaces(access: Access, engine: str, old: _Touch) -> bool:

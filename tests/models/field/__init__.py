@@ -1,4 +1,7 @@
-"""The networks that people name, as their papers lay them out: seeded int8 weights, calibrated activations, nothing downloaded."""
+"""The networks that people name, as their papers lay them out.
+
+Weights are seeded int8, activations calibrated; nothing is downloaded.
+"""
 
 from __future__ import annotations
 

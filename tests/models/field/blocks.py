@@ -134,7 +134,7 @@ class Blocks:
         return self._seeded.bias(size)
 
     def recalibrated(self, fresh: Sequence[Value], others: Sequence[Value] = ()) -> list[Value]:
-        """With one quantisation: ``fresh`` are what convolutions gave that nobody has read yet, ``others`` are requantised."""
+        """With one quantisation: ``fresh`` are what convolutions gave, unread yet; others are requantised."""
         samples = np.concatenate([value.samples.ravel() for value in (*fresh, *others)])
         common = activation_range(samples, self.net.dtype)
         alike = [self.net.recalibrated(value, common) for value in fresh]

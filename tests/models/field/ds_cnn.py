@@ -1,4 +1,4 @@
-"""DS-CNN for keyword spotting (Zhang et al. 2017; MLPerf Tiny): depthwise separable convolutions on ten features a frame."""
+"""DS-CNN for keyword spotting (Zhang et al. 2017; MLPerf Tiny): separable convolutions on ten features a frame."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """SSD (Liu et al. 2015) on ResNet-50 cut off after its third stage, as MLPerf has it: box offsets and class scores.
 
-Two outputs: [1, boxes, 4] and [1, boxes, classes], boxes of all six sizes of image one after the other. Decoding boxes and choosing among
-them is left to the application.
+Two outputs: [1, boxes, 4] and [1, boxes, classes], boxes of all six sizes of image one after the other. Decoding boxes
+and choosing among them is left to the application.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A small transformer encoder: BERT-tiny's (Turc et al. 2019) two layers of two heads on 128 channels.
 
-It takes embedded tokens. It rectifies where BERT has a GELU, for which TFLite Micro has no int8 kernel. A layer's norm is spelt out in
-means, squares and a reciprocal root, as converters do.
+It takes embedded tokens. It rectifies where BERT has a GELU, for which TFLite Micro has no int8 kernel. A layer's norm
+is spelt out in means, squares and a reciprocal root, as converters do.
 """
 
 from __future__ import annotations

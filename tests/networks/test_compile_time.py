@@ -1,0 +1,39 @@
+"""Compile time grows in proportion to the graph: benchmarks/compile_time.py shows more of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from support.chains import chain
+from uaccel.accelerator import load_accelerator
+from uaccel.pipeline import compile_model
+
+SHORT, LONG = 25, 100
+MOST_GROWTH = 6.0
+"""Times the seconds for four times the layers; what grows with the square would take sixteen."""
+TRIES = 2
+
+
+def seconds(path: Path, engine: str) -> float:
+    """The least of some tries: other processes only make it longer."""
+    accelerators = [] if engine == "cpu" else [load_accelerator(engine)]
+    found = []
+    for _ in range(TRIES):
+        begun = time.process_time()
+        compile_model(path, board="host", accelerators=accelerators)
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+@pytest.mark.parametrize(
+    "engine", ["cpu", "nuc_fpga", *(pytest.param(name, marks=pytest.mark.slow) for name in ("matrix8", "npu"))]
+)
+def test_four_times_the_layers_take_about_four_times_as_long(engine: str, tmp_path: Path) -> None:
+    paths = {count: tmp_path / f"chain{count}.tflite" for count in (SHORT, LONG)}
+    for count, path in paths.items():
+        path.write_bytes(chain(count))
+    short = seconds(paths[SHORT], engine)
+    assert seconds(paths[LONG], engine) < MOST_GROWTH * short
