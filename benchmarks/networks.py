@@ -4,8 +4,8 @@
     python benchmarks/networks.py --write        measure and store; with names, those alone
     python benchmarks/networks.py resnet50       this one alone
 
-Each is compiled for ``host``, run once on uaccel's ramp and held against TFLite Micro, byte for byte; and compiled for an
-accelerator, to tell how many of its layers that takes. Seconds are CPU time of the compiler, and not compared.
+Each is compiled for ``host``, run once on uaccel's ramp and held against TFLite Micro, byte for byte; and compiled for
+an accelerator, to tell how many of its layers that takes. Seconds are CPU time of the compiler, and not compared.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from models.field import FIELD, Field
 from run import uaccel
+
+from models.field import FIELD, Field
 from support.oracle import Tflm
 from uaccel.accelerator import load_accelerator
 from uaccel.partition.wishes import CPU
