@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.model import Quantisation, Shape
 
@@ -41,9 +40,6 @@ class Grid:
         low, high = self.limits
         steps = np.float32(real) / np.float32(self.scale)
         return int(np.clip(np.rint(steps) + self.zero_point, low, high))
-
-    def reals(self, held: NDArray[Any]) -> NDArray[np.float32]:
-        return (held.astype(np.int32) - self.zero_point).astype(np.float32) * np.float32(self.scale)
 
 
 def grid_of(scale: float, zero_point: int, declared: str) -> Grid:

@@ -15,62 +15,22 @@ from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of, integers_of, reshaped
 from uaccel.islands.rules import Emit, number
 from uaccel.ops.base import constant, get
-from uaccel.ops.lookup import Lookup, LookupAttrs, by_bits
+from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.rounding import FLOAT32, float32_scale
-from uaccel.tvm_api import is_call, is_constant, is_var
+from uaccel.ops.table_float32 import FUNCTIONS, clip, leaky_relu, table_float32
+from uaccel.tvm_api import is_call, is_var
 
 Reals = NDArray[np.float32]
-Function = Callable[..., Any]
 
 DEEPEST = 40  # operators of one chain
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _sigmoid(x: Reals) -> Any:
-    return 1.0 / (1.0 + np.exp(-x.astype(np.float64)))
-
-
-def _gelu(x: Reals) -> Any:
-    return 0.5 * x * (1.0 + _erf(x.astype(np.float64) / math.sqrt(2.0)))
-
-
-def _gelu_tanh(x: Reals) -> Any:
-    wide = x.astype(np.float64)
-    return 0.5 * wide * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (wide + 0.044715 * wide**3)))
-
-
-def _softplus(x: Reals) -> Any:
-    return np.logaddexp(0.0, x.astype(np.float64))
-
-
-UNARY: dict[str, Function] = {
-    "abs": np.abs,
-    "ceil": np.ceil,
-    "cos": np.cos,
-    "erf": _erf,
-    "exp": np.exp,
-    "floor": np.floor,
-    "log": np.log,
-    "negative": np.negative,
-    "nn.gelu": _gelu,
-    "nn.gelu_tanh": _gelu_tanh,
-    "nn.relu": lambda x: np.maximum(x, np.float32(0)),
-    "nn.relu6": lambda x: np.clip(x, np.float32(0), np.float32(6)),
-    "nn.silu": lambda x: x * _sigmoid(x),
-    "nn.softplus": _softplus,
-    "round": np.rint,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "sigmoid": _sigmoid,
-    "sign": np.sign,
-    "sin": np.sin,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tan": np.tan,
-    "tanh": np.tanh,
+NAMED_BY_TVM = ("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.softplus")
+UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAMED_BY_TVM and name != "identity"} | {
+    name: FUNCTIONS[name.removeprefix("nn.")] for name in NAMED_BY_TVM
 }
-BINARY: dict[str, Function] = {
+"""By the names that Relax has for them."""
+BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "divide": np.divide,
     "maximum": np.maximum,
@@ -79,6 +39,7 @@ BINARY: dict[str, Function] = {
     "power": np.power,
     "subtract": np.subtract,
 }
+WITH_PARAMETERS = ("clip", "nn.leakyrelu", "nn.relu6")
 
 
 def table_island(graph: Graph, value: Any, output: Grid) -> Emit | None:
@@ -91,13 +52,8 @@ def table_island(graph: Graph, value: Any, output: Grid) -> Emit | None:
         return lambda emitter: _moved(emitter, source, grid, output)
     if grid.dtype != "int8" or output.dtype != "int8":
         return None
-    stored = np.arange(-128, 128)
-    with np.errstate(all="ignore"):
-        reals = _evaluated(graph, value, source, grid.reals(stored))
-    if not isinstance(reals, np.ndarray) or not np.isfinite(reals).all():
-        return None
     names = "_".join(dict.fromkeys(_functions(graph, value, source)))
-    table = _table(reals.astype(np.float32), output)
+    table = table_float32(lambda x: _evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
     return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
 
 
@@ -119,7 +75,7 @@ def regridded(emitter: Emitter, stored: Any, grid: Grid, output: Grid, bounds: t
     if grid == output and bounds == output.limits:
         return stored
     if grid.dtype == output.dtype == "int8":
-        table = np.clip(_table(grid.reals(np.arange(-128, 128)), output), *bounds)
+        table = np.clip(table_float32(FUNCTIONS["identity"], grid.quantisation, output.quantisation), *bounds)
         expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs("requantize"))
     else:
         multiplier, shift = float32_scale(float(np.float32(grid.scale) / np.float32(output.scale)))
@@ -128,13 +84,6 @@ def regridded(emitter: Emitter, stored: Any, grid: Grid, output: Grid, bounds: t
         )
         expr = get(Requantize)(stored, attrs=attrs)
     return emitter.bind(expr, quantisation=output.quantisation, suffix="_requantized")
-
-
-def _table(reals: Reals, output: Grid) -> NDArray[np.int8]:
-    """As QuantizeLinear computes it, for -128..127 by their bits."""
-    low, high = output.limits
-    steps = np.rint(reals.astype(np.float32) / np.float32(output.scale)) + output.zero_point
-    return by_bits(np.clip(steps, low, high).astype(np.int8))
 
 
 def _looked_up(emitter: Emitter, source: Any, grid: Grid, output: Grid, table: Any, names: str) -> Integers:
@@ -168,7 +117,7 @@ def _source_of_call(graph: Graph, value: Any, depth: int) -> Any | None:
 def _operands(graph: Graph, call: Any) -> list[Any] | None:
     """The tensors that an elementwise operator reads, constants among them of one element; None for any other."""
     name = operator_name(call).removeprefix("relax.")
-    if name in UNARY or name in ("clip", "nn.leakyrelu"):
+    if name in UNARY or name in WITH_PARAMETERS:
         return [call.args[0]]
     if name not in BINARY:
         return None
@@ -177,27 +126,25 @@ def _operands(graph: Graph, call: Any) -> list[Any] | None:
     return list(call.args) if single and any(value is None for value in known) else None
 
 
-def _evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Any:
+def _evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Reals:
     if value.same_as(source):
         return reals
     known = graph.value(value)
     if known is not None:
         return known.reshape(-1)
-    call = graph.definitions[value] if not is_constant(value) else None
-    if call is None:
-        return None
-    name = operator_name(call).removeprefix("relax.")
+    call = graph.definitions[value]
     operands = [_evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
-    return np.asarray(_applied(name, call, operands), np.float32)
+    return np.asarray(_applied(operator_name(call).removeprefix("relax."), call, operands), np.float32)
 
 
-def _applied(name: str, call: Any, operands: list[Any]) -> Any:
+def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
     if name == "clip":
         low, high = (number(arg) for arg in call.args[1:3])
-        return np.clip(operands[0], low, high)
+        return clip(-math.inf if low is None else low, math.inf if high is None else high)(operands[0])
+    if name == "nn.relu6":
+        return clip(0, 6)(operands[0])
     if name == "nn.leakyrelu":
-        alpha = np.float32(attributes(call).alpha)
-        return np.where(operands[0] < 0, operands[0] * alpha, operands[0])
+        return leaky_relu(float(attributes(call).alpha))(operands[0])
     return UNARY[name](operands[0]) if name in UNARY else BINARY[name](*operands)
 
 
