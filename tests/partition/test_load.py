@@ -190,6 +190,12 @@ FIELDS = [
     ("operations", f"[{LOWER}, run, cost=5)]", "cost of operation 't' is 5; wanted a function, or None"),
     ("operations", f"[{LOWER}, run, expand=5)]", "expand of operation 't' is 5; wanted a function, or None"),
     ("operations", f"[{LOWER}, run, None)]", "check of operation 't' is None; wanted a function that returns a reason"),
+    (
+        "operations",
+        f"[{LOWER}, run, roundings=['float16'])]",
+        "roundings of operation 't' is ['float16']; wanted some of tflite, float32",
+    ),
+    ("operations", f"[{LOWER}, run, roundings='tflite')]", "roundings of operation 't' is 'tflite'; wanted a list of "),
     ("operations", f"[{LOWER}, run, doc=5)]", "doc of operation 't' is 5; wanted text"),
     ("operations", '[Operation("a b", "relax.tanh", run)]', "an operation is called 'a b'; wanted letters, digits"),
     ("headers", "'tiny.h'", "headers is 'tiny.h'; wanted a list of names of files"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from support.hostlib import Array
-from uaccel.fixedpoint import quantize_multiplier
+from uaccel.fixedpoint import quantize_multiplier, quantize_multipliers
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -17,6 +17,7 @@ from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
+from uaccel.ops.rounding import FLOAT32, ROUNDINGS, float32_scales
 from uaccel.tvm_api import FunctionBlock, relax
 
 ZERO_POINT = -5
@@ -25,11 +26,15 @@ Channels = Sequence[int] | range
 
 
 class Layers:
-    """Emits layers of random weights into an open function; each is bound to the name it is given."""
+    """Emits layers of random weights into an open function; each is bound to the name it is given.
+
+    Of odd seeds they round in single precision.
+    """
 
     def __init__(self, block: FunctionBlock, seed: int = 0) -> None:
         self.block = block
         self.random = np.random.default_rng(seed)
+        self.rounding = ROUNDINGS[seed % 2]
 
     def conv(
         self,
@@ -80,8 +85,8 @@ class Layers:
         weights = self._weights((units, info_of(source).shape[-1]))
         weights[list(zero)] = 0
         weights[..., list(unread)] = 0
-        attrs = FullyConnectedAttrs(ZERO_POINT, ZERO_POINT, -128, 127)
-        arguments = _scaled(weights, self._bias(units, zero, 0), units)
+        attrs = FullyConnectedAttrs(ZERO_POINT, ZERO_POINT, -128, 127, self.rounding)
+        arguments = _scaled(weights, self._bias(units, zero, 0), units, self.rounding)
         return self.block.emit(get(FullyConnected)(source, *arguments, attrs=attrs), name)
 
     def add(self, name: str, one: Any, other: Any) -> Any:
@@ -115,16 +120,16 @@ class Layers:
         return bias
 
     def _window(self, kind: Any, name: str, source: Any, weights: Array, bias: Array, padding: int, groups: int) -> Any:
-        attrs = Conv2dAttrs((1, 1), (padding,) * 4, (1, 1), groups, ZERO_POINT, ZERO_POINT, -128, 127)
-        arguments = _scaled(weights, bias, len(bias))
+        attrs = Conv2dAttrs((1, 1), (padding,) * 4, (1, 1), groups, ZERO_POINT, ZERO_POINT, -128, 127, self.rounding)
+        arguments = _scaled(weights, bias, len(bias), self.rounding)
         return self.block.emit(get(kind)(source, *arguments, attrs=attrs), name)
 
 
-def _scaled(weights: Array, bias: Array, channels: int) -> list[Any]:
+def _scaled(weights: Array, bias: Array, channels: int, rounding: str) -> list[Any]:
     """With a scale of 1/64 for the first channel, a little less for each one that follows.
 
     So that a slice of the wrong channels shows, and so small that ``level`` of a channel is still its number.
     """
-    pairs = [quantize_multiplier((1 - i / 10000) / 64) for i in range(channels)]
-    multiplier, shift = (np.array(column, np.int32) for column in zip(*pairs, strict=True))
+    scales = [(1 - i / 10000) / 64 for i in range(channels)]
+    multiplier, shift = float32_scales(scales) if rounding == FLOAT32 else quantize_multipliers(scales)
     return [constant(array) for array in (weights, bias, multiplier, shift)]
