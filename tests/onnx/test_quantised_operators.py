@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ REAL = Given((2, 3, 4))
 IMAGE_U8, IMAGE_I8 = Given((1, 4, 5, 5), "uint8"), Given((1, 4, 5, 5), "int8")
 ROWS_U8, ROWS_I8 = Given((3, 8), "uint8"), Given((3, 8), "int8")
 SCALES = np.asarray([0.01, 0.02, 0.015, 0.03, 0.011], np.float32)
-POOL = {"kernel_shape": [3, 3], "pads": [1, 1, 0, 0], "strides": [2, 2]}
+POOL: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 0, 0], "strides": [2, 2]}
 
 ROWS = {
     "quantize": row("QuantizeLinear", REAL, *U8),
