@@ -55,7 +55,8 @@ def _eye(context: Context, node: Node) -> Array:
     need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
     kind = node.attributes.get("dtype")
     dtype = onnx_package().helper.tensor_dtype_to_np_dtype(kind) if kind else np.dtype(info.dtype)
-    return np.eye(*info.shape, k=node.attributes.get("k", 0)).astype(dtype)
+    rows, columns = info.shape
+    return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
 
 
 def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
