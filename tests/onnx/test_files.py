@@ -106,6 +106,23 @@ def test_integers_of_weights_stay_visible(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dequantised.args[0].value.numpy(), np.asarray([-47, 28, 103], np.int8))
 
 
+def test_weights_that_are_moved_after_they_are_dequantised_stay_integers(tmp_path: Path) -> None:
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], axis=0),
+        helper.make_node("Transpose", ["d"], ["t"]),
+        helper.make_node("MatMul", ["x:0", "t"], ["y"]),
+    ]
+    stored = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
+    weights = {"w": stored, "s": np.asarray([0.1, 0.2, 0.3, 0.4], np.float32), "z": np.zeros(4, np.int8)}
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model_of(nodes, weights).SerializeToString())
+    check(path, bindings=3)
+    moved = next(expr for var, expr in main_bindings(import_model(path).module)[1] if var.name == "transpose_1")
+    assert moved.op.name == "relax.dequantize"
+    np.testing.assert_array_equal(moved.args[0].value.numpy(), stored.T)
+
+
 def test_the_signature_is_the_files(tmp_path: Path) -> None:
     path, node = tmp_path / "m.onnx", onnx.helper.make_node("Relu", ["x:0"], ["y"])
     path.write_bytes(model_of([node], {}, shape=("N", 3)).SerializeToString())

@@ -139,6 +139,8 @@ MOVES = {
     "gather elements": row("GatherElements", ROWS, np.asarray([[0, -1], [2, 1]], np.int64), axis=1),
     "gather points": row("GatherND", SEQUENCE, np.asarray([[0, -1], [1, 2]], np.int64)),
     "scatter": row("ScatterElements", ROWS, np.asarray([[0, -1], [2, 1]], np.int64), _weights(2, 2), axis=1),
+    "one hot": row("OneHot", Given((2, 3), "int64", -7, 7), np.asarray(5, np.int64), _real(2, 7), axis=1),
+    "eye": row("EyeLike", Given((3, 4)), dtype=6, k=1),
     "expand": row("Expand", Given((3, 1)), _ints(2, 1, 4)),
     "tile": row("Tile", ROWS, _ints(2, 3)),
     "pad": row("Pad", IMAGE, _ints(0, 0, 1, 2, 0, 0, 0, 1), _scalar(1.5)),

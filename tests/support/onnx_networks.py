@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from support.onnx_rows import Array
@@ -28,7 +29,7 @@ class Net:
         fan = max(1, int(np.prod(shape[1:])))
         return self.constant((self.rng.standard_normal(shape) * gain / np.sqrt(fan)).astype(np.float32))
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: npt.ArrayLike) -> str:
         name = f"c{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
         return name

@@ -82,8 +82,7 @@ def with_types(model: Any) -> Any:
     for value, typed in zip(model.graph.output, session.get_outputs(), strict=True):
         name = typed.type.removeprefix("tensor(").removesuffix(")")
         kind = getattr(onnx.TensorProto, name.upper())
-        shape = [extent if isinstance(extent, int) else None for extent in typed.shape]
-        value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, kind, shape))
+        value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, kind, None))
     return model
 
 

@@ -44,6 +44,7 @@ PYTHON_PACKAGES: Final = (
     PythonPackage("apache-tvm>=0.27,<0.28", "tvm", "compiling models", required=True),
     PythonPackage("numpy>=1.26", "numpy", "compiling models", required=True),
     PythonPackage("tflite>=2.18", "tflite", "reading TFLite models", required=True),
+    PythonPackage("onnx>=1.17", "onnx", "reading ONNX models", required=False),
     PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", required=False),
     PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", required=False),
     PythonPackage("onnx>=1.17", "onnx", "quantising ONNX models", required=False),

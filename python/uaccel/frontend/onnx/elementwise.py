@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from uaccel.frontend.onnx import fallback
 from uaccel.frontend.onnx.convert import Context, Expr, converts, need
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.integer import real, round_half_even
@@ -95,3 +96,13 @@ def is_infinite(context: Context, node: Node) -> Expr:
     if not positive and not negative:
         return constant(np.zeros(context.info(node.required_input(0)).shape, np.bool_))
     return relax.op.equal(data, real(np.inf if positive else -np.inf, context, data))
+
+
+@converts("BitShift")
+def bit_shift(context: Context, node: Node) -> list[Expr]:
+    """C leaves open what other shifts give, and ONNX did for long."""
+    name = node.required_input(0)
+    bits = 8 * context.info(name).itemsize
+    shift = context.need_known(node.required_input(1), "shift")
+    need(bool(np.all((shift >= 0) & (shift < bits))), f"a shift is not within the {bits} bits of the type")
+    return fallback.convert(context, node)

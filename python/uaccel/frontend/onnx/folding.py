@@ -28,13 +28,15 @@ def folded(context: Context, node: Node) -> list[Array] | None:
         return [_shape(context, node)]
     if node.op == "Size":
         return [np.asarray(context.info(node.required_input(0)).elements, np.int64)]
+    if node.op == "EyeLike":
+        return [_eye(context, node)]
     if node.op in KEPT or _has_subgraph(node):
         return None
     need(node.op not in RANDOM, "its result is random; uaccel compiles what gives the same result each time")
     names = [name for name in node.inputs if name]
     if not all(name in context.constants for name in names):
         return None
-    return _evaluated(context, node, {name: context.constants[name] for name in names})
+    return evaluated(context, node, {name: context.constants[name] for name in names})
 
 
 def _has_subgraph(node: Node) -> bool:
@@ -47,7 +49,17 @@ def _shape(context: Context, node: Node) -> Array:
     return np.asarray(shape[slice(start, end)], np.int64)
 
 
-def _evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
+def _eye(context: Context, node: Node) -> Array:
+    """It looks at the shape of its input alone."""
+    info = context.info(node.required_input(0))
+    need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
+    kind = node.attributes.get("dtype")
+    dtype = onnx_package().helper.tensor_dtype_to_np_dtype(kind) if kind else np.dtype(info.dtype)
+    rows, columns = info.shape
+    return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
+
+
+def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
     """By the evaluator that defines ONNX; what it prints and warns about is for nobody."""
     onnx = onnx_package()
     reference = onnx_package("onnx.reference")

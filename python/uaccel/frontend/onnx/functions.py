@@ -56,8 +56,10 @@ def _run_all(
     context: Context, node: Node, inner: Any, outputs: Sequence[str], names: dict[str, str], given: dict[str, Any]
 ) -> list[Expr]:
     prefix = _prefix(context)
+    read = {name for proto in inner for name in proto.input}
     for proto in inner:
-        _run(context, node_of(onnx_package(), node.index, _renamed(proto, names, prefix, given)))
+        last = {prefix + name for name in proto.output if name in outputs and name not in read}
+        _run(context, node_of(onnx_package(), node.index, _renamed(proto, names, prefix, given)), last)
     wanted = zip(outputs, node.outputs, strict=True)
     return [context.expr(names.get(name, name)) if called else None for name, called in wanted]
 
@@ -138,8 +140,8 @@ def _rename_outer(graph: Any, names: dict[str, str]) -> None:
         value.name = outer.get(value.name, value.name)
 
 
-def _run(context: Context, node: Node) -> None:
-    """What the node computes is known by its outputs' names."""
+def _run(context: Context, node: Node, last: set[str]) -> None:
+    """What the node computes is known by its outputs' names; ``last`` are those that the outer node will name."""
     try:
         values = folded(context, node)
         results = [] if values is not None else expressions(context, node)
@@ -150,5 +152,6 @@ def _run(context: Context, node: Node) -> None:
         return
     for name, expr in zip(node.outputs, results, strict=False):
         if name:
-            context.exprs[name] = context.block.builder.emit(context.normal(expr))
+            normal = context.normal(expr)
+            context.exprs[name] = normal if name in last else context.block.builder.emit(normal)
             context.info(name)  # refuses what has no static shape

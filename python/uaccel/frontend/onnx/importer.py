@@ -73,6 +73,8 @@ class _State:
     tensors: dict[str, TensorSpec] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    bound: set[Any] = field(default_factory=set)
+    """The variables of tensors."""
 
 
 def import_onnx(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
@@ -113,6 +115,7 @@ def _convert(graph: Graph, state: _State) -> tuple[Any, Context]:
         for name, spec in zip(names, graph.inputs, strict=True)
     }
     with builder.function(list(exprs.values())) as block:
+        state.bound |= set(exprs.values())
         context = Context(graph, block, dict(graph.constants), dict(exprs))
         for node in graph.nodes:
             _node(node, context, state)
@@ -155,7 +158,8 @@ def _node(node: Node, context: Context, state: _State) -> None:
         if values is not None:
             context.constants |= dict(zip([name for name in node.outputs if name], values, strict=True))
             return
-        exprs = expressions(context, node)
+        simple = quantise.moved(context, node)
+        exprs = expressions(context, node) if simple is None else [simple]
         _keep_quantisation(context, node)
         wanted = [(name, expr) for name, expr in zip(node.outputs, exprs, strict=False) if name]
         need(len(exprs) >= len(node.outputs), f"it has {len(node.outputs)} outputs, wanted {len(exprs)}")
@@ -178,12 +182,13 @@ def _bind(node: Node, name: str, expr: Expr, variable: str, context: Context, st
         _checked(context, name, expr)
         context.constants[name] = expr.value.numpy()
         return
-    if is_var(expr) and expr in context.exprs.values():
+    if is_var(expr) and expr in state.bound:
         context.exprs[name] = expr
         return
     var = context.block.emit(expr, variable)
     info = _checked(context, name, var)
     context.exprs[name] = var
+    state.bound.add(var)
     state.tensors[var.name] = TensorSpec(name, info, context.quantisation.get(name))
     state.origins[var.name] = Origin(node.index, node.op, name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts, need, need_axis
+from uaccel.frontend.onnx.folding import evaluated
 from uaccel.frontend.onnx.graph import Array, Node
 from uaccel.model import Quantisation
 from uaccel.ops.base import constant
@@ -98,3 +99,26 @@ def dequantize_linear(context: Context, node: Node) -> Expr:
         context.stored[node.outputs[0]] = StoredReal(stored, scale, point, axis)
     context.quantisation.setdefault(name, quantisation(scale, point, axis))
     return dequantised(context.expr(name), scale, point, axis)
+
+
+MOVING = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+
+
+def moved(context: Context, node: Node) -> Expr | None:
+    """What only moves the elements of a stored constant is done to its integers; None for other nodes."""
+    source = context.stored.get(node.inputs[0]) if node.inputs else None
+    if source is None or node.op not in MOVING or node.domain:
+        return None
+    if not all(name in context.constants for name in node.inputs[1:] if name):
+        return None
+    axis = 0
+    if source.scale.ndim:
+        if node.op not in ("Identity", "Transpose"):
+            return None
+        rank = source.stored.ndim
+        order = node.attributes.get("perm", tuple(reversed(range(rank)))) if node.op == "Transpose" else range(rank)
+        axis = list(order).index(source.axis)
+    values = {node.inputs[0]: source.stored} | {name: context.constants[name] for name in node.inputs[1:] if name}
+    (stored,) = evaluated(context, node, values)
+    context.stored[node.outputs[0]] = StoredReal(stored, source.scale, source.zero_point, axis)
+    return dequantised(constant(stored), source.scale, source.zero_point, axis)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from uaccel.frontend.onnx import fallback
 from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
 from uaccel.frontend.onnx.graph import Array, Node
 from uaccel.ops.base import constant
@@ -71,7 +72,7 @@ def gather(context: Context, node: Node) -> Expr:
     shape, data = context.info(name).shape, context.expr(name)
     need(len(shape) > 0, "the input is a scalar")
     axis = need_axis(node.attributes.get("axis", 0), len(shape))
-    return relax.op.take(data, _counted(context, given, np.asarray(shape[axis])), axis)
+    return relax.op.take(data, _counted(context, given, np.asarray(shape[axis])), axis, mode="clip")
 
 
 def _counted(context: Context, name: str, extents: Array) -> Expr:
@@ -158,3 +159,25 @@ def expand(context: Context, node: Node) -> Expr:
     given = context.need_known(node.required_input(1), "shape").reshape(-1)
     shape = np.broadcast_shapes(context.info(name).shape, tuple(int(extent) for extent in given))
     return relax.op.broadcast_to(context.expr(name), shape)
+
+
+@converts("SpaceToDepth")
+def space_to_depth(context: Context, node: Node) -> list[Expr]:
+    mode = node.attributes.get("mode", "DCR")
+    need(mode == "DCR", f"mode {mode} is not supported, only DCR")
+    return fallback.convert(context, node)
+
+
+@converts("OneHot")
+def one_hot(context: Context, node: Node) -> Expr:
+    """An index outside of the depth, counted from the end where it is negative, is nowhere hot."""
+    name, values = node.required_input(0), context.expr(node.required_input(2))
+    info = context.info(name)
+    depth = int(context.need_known(node.required_input(1), "depth").reshape(-1)[0])
+    axis = need_axis(node.attributes.get("axis", -1), len(info.shape) + 1)
+    places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(len(info.shape) + 1)])
+    indices = relax.op.expand_dims(relax.op.astype(context.expr(name), "int64"), axis)
+    behind = relax.op.equal(indices, constant(places.astype(np.int64) - depth))
+    hot = relax.op.logical_or(relax.op.equal(indices, constant(places.astype(np.int64))), behind)
+    off, on = (relax.op.take(values, constant(np.asarray(i, np.int64)), 0, mode="clip") for i in (0, 1))
+    return relax.op.where(hot, on, off)

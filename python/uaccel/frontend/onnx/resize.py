@@ -125,7 +125,7 @@ def _along(context: Context, node: Node, data: Expr, axis: Axis, mode: str, posi
     """Resize one axis."""
     if mode == "nearest":
         picked = np.clip(_nearest(node, positions), 0, axis.extent - 1).astype(np.int64)
-        return context.normal(relax.op.take(data, constant(picked), axis.number))
+        return context.normal(relax.op.take(data, constant(picked), axis.number, mode="clip"))
     taps = _taps(node, axis, mode, positions)
     rank, dtype = len(context.normal(data).ty.shape), str(context.normal(data).ty.dtype)
     need(dtype.startswith("float"), f"{mode} resizing of {dtype} is not supported")
@@ -133,7 +133,7 @@ def _along(context: Context, node: Node, data: Expr, axis: Axis, mode: str, posi
     shape[axis.number] = axis.size
     total = None
     for indices, weights in taps:
-        part = relax.op.take(data, constant(indices), axis.number)
+        part = relax.op.take(data, constant(indices), axis.number, mode="clip")
         part = relax.op.multiply(part, constant(weights.astype(dtype).reshape(shape)))
         total = part if total is None else relax.op.add(total, part)
     return context.normal(total)

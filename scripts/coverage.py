@@ -1,0 +1,136 @@
+"""Write docs/coverage.md: what becomes of every operator of every front end.
+
+    .venv/bin/python scripts/coverage.py
+
+tests/docs/test_coverage.py holds the page against the code. What ONNX operators do comes from the record of their
+official tests (scripts/onnx_node_tests.py).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from uaccel.frontend.coverage import EXACT, FALLBACK, FOLDED, REFUSED, Coverage, table
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "coverage.md"
+RECORD = ROOT / "tests" / "onnx" / "node_tests.json"
+SMALL_MODEL = ROOT / "tests" / "models" / "gesture.tflite"
+NO_TENSORS = (
+    "Sequence",
+    "Optional",
+    "String",
+    "Regex",
+    "ConcatFromSequence",
+    "SplitToSequence",
+    "Tfidf",
+    "ImageDecoder",
+)
+LONGEST = 110
+
+HEAD = """# Coverage
+
+*What becomes of each operator of a model?* This page is generated (`scripts/coverage.py`); a test holds it
+against the code.
+
+- **CPU kernel**: integers as the model file means them, by C written for it, or bytes that only move.
+- **TIR fallback**: TVM's lowering of the float operator, as plain C. Where a model quantises around it, the integers
+  are dequantised, the operator computes in float, and its result is quantised.
+- **known at import**: computed while the model is read; no code is left.
+- **refused**: an error at import that names the node and the reason.
+"""
+ONNX_HEAD = """[onnx.md](onnx.md) says which files; opset 13 to {opset}. The notes say how many of the official tests pass
+(onnx {version}; those without types that cannot be compiled), and what is refused."""
+TFLITE_HEAD = """Quantised as [operators.md](operators.md) says; `TIR fallback` stands for the float operator."""
+
+
+def tflite() -> str:
+    """By the converters of ours, and TVM's."""
+    import tflite as schema
+
+    from uaccel.frontend.tflite.convert import CONVERTERS
+    from uaccel.frontend.tflite.importer import CONVERTER_MODULES  # which register themselves
+    from uaccel.frontend.tflite.reader import read
+    from uaccel.tvm_api import TfliteConverter, relax
+
+    assert CONVERTER_MODULES
+    graph, _ = read(SMALL_MODEL)
+    known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder())
+    rows = []
+    for name in vars(schema.BuiltinOperator):
+        if not name.isupper() or name in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"):
+            continue
+        if name in CONVERTERS:
+            rows.append(Coverage(name, EXACT, "float: TIR fallback" if known.knows(name) else ""))
+        elif known.knows(name):
+            rows.append(Coverage(name, FALLBACK))
+        else:
+            rows.append(Coverage(name, REFUSED, "there is no converter for this operator"))
+    return f"## TFLite\n\n{TFLITE_HEAD}\n\n{table(rows)}\n"
+
+
+def onnx() -> str:
+    """By the record of the official tests, and by what has converters."""
+    from onnx import defs
+
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    names = {schema.name for schema in defs.get_all_schemas() if schema.domain == "" and not schema.deprecated}
+    rows = [_standard(name, record["operators"].get(name)) for name in names]
+    rows += _microsoft()
+    head = ONNX_HEAD.format(opset=defs.onnx_opset_version(), version=record["onnx"])
+    return f"## ONNX\n\n{head}\n\n{table(rows)}\n"
+
+
+def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
+    from uaccel.frontend.onnx.folding import RANDOM
+
+    if name in ("Constant", "Shape", "Size"):
+        return Coverage(name, FOLDED)
+    if name in RANDOM:
+        return Coverage(name, REFUSED, "its result is random")
+    if name.startswith(NO_TENSORS):
+        return Coverage(name, REFUSED, "works on sequences, optional values, text or files")
+    if entry is None:
+        return _untested(name)
+    passed, refused = len(entry["passed"]), {**entry["refused"], **entry["executed"], **entry["wrong"]}
+    total = passed + len(refused)
+    reasons = sorted({_reason(name, text) for text in refused.values()})
+    if passed:
+        return Coverage(name, FALLBACK, "; ".join([f"{passed} of {total} tests", *reasons]))
+    return Coverage(name, REFUSED, "; ".join(reasons))
+
+
+def _untested(name: str) -> Coverage:
+    from uaccel.frontend.onnx.convert import CONVERTERS
+    from uaccel.frontend.onnx.importer import CONVERTER_MODULES  # which register themselves
+    from uaccel.tvm_api import knows_onnx_operator
+
+    known = bool(CONVERTER_MODULES) and (("", name) in CONVERTERS or knows_onnx_operator(name))
+    return Coverage(name, FALLBACK, "no test in scope") if known else Coverage(name, REFUSED, "there is no converter")
+
+
+def _reason(name: str, text: str) -> str:
+    """The words that do not belong to one test."""
+    text = text.split(f"{name} (", 1)[-1].partition("): ")[2] or text
+    text = text.replace("; rewrite the layer with supported operators", "").replace("|", "\\|").replace("\n", " ")
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _microsoft() -> list[Coverage]:
+    from uaccel.frontend.onnx.convert import CONVERTERS
+    from uaccel.frontend.onnx.importer import CONVERTER_MODULES  # which register themselves
+
+    assert CONVERTER_MODULES
+    own = {name for domain, name in CONVERTERS if domain == "com.microsoft"}
+    return [Coverage(f"com.microsoft.{name}", FALLBACK) for name in own]
+
+
+def page() -> str:
+    return "\n".join([HEAD, tflite(), onnx()])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"{PAGE} written")

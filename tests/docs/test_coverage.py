@@ -1,0 +1,21 @@
+"""docs/coverage.md is what scripts/coverage.py writes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_is_up_to_date() -> None:
+    pytest.importorskip("onnx", reason="the onnx package is not installed")
+    spec = importlib.util.spec_from_file_location("coverage_page", ROOT / "scripts" / "coverage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    assert text == module.page(), "run scripts/coverage.py"
