@@ -118,28 +118,35 @@ def test_a_program_that_makes_no_sense(good: Path) -> None:
     assert complaint(good).startswith(f"PyTorch {torch.__version__} cannot load it: ")
 
 
-def test_nothing_is_unpickled(good: Path) -> None:
-    """Neither weights nor sample inputs, which could hold any code."""
+@pytest.mark.parametrize("change", [{"use_pickle": True}, {"tensor_meta": None}, {"path_name": "custom_obj_0"}])
+def test_no_weights_are_unpickled(change: dict[str, Any], good: Path) -> None:
+    """They could hold any code."""
 
     def pickled(name: str, data: bytes) -> bytes:
         if not name.endswith("weights_config.json"):
             return data
         config = json.loads(data)
         for entry in config["config"].values():
-            entry["use_pickle"] = True
+            entry |= change
         return json.dumps(config).encode()
 
-    inputs = good.with_name("inputs.pt2")
-    inputs.write_bytes(good.read_bytes())
     rewritten(good, pickled)
     assert complaint(good) == (
         'weight "parts.0.weight" is pickled, which can hold any code and is not loaded; '
         "export the model with plain tensors as weights"
     )
+
+
+def test_a_list_of_weights_that_makes_no_sense(good: Path) -> None:
+    rewritten(good, lambda name, data: b"[]" if name.endswith("weights_config.json") else data)
+    assert complaint(good) == f"is damaged: its list of weights makes no sense; {WANTED}"
+
+
+def test_no_sample_inputs_are_unpickled(good: Path) -> None:
     torch.save(Evil(), good.with_name("evil"))
     evil = good.with_name("evil").read_bytes()
-    rewritten(inputs, lambda name, data: evil if "sample_inputs" in name else data)
-    text = complaint(inputs)
+    rewritten(good, lambda name, data: evil if "sample_inputs" in name else data)
+    text = complaint(good)
     assert text.startswith("its sample inputs are no plain tensors (")
     assert text.endswith(" and are not loaded; export the model with tensors as inputs")
 

@@ -16,6 +16,8 @@ from uaccel.quiet import quiet
 WANTED = "give what torch.export.save(torch.export.export(model.eval(), inputs), path) writes"
 _PAYLOADS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
 """What says where each tensor's bytes lie. Older PyTorch pickled them instead."""
+_PLAIN = ("weight_", "tensor_")
+"""How the files of plain tensors begin; PyTorch unpickles others by their names."""
 
 
 def load(path: Path) -> tuple[Any, bytes]:
@@ -79,10 +81,13 @@ def _check_kind(path: Path, names: dict[str, str]) -> None:
 
 
 def _check_tensors(path: Path, config: Any) -> None:
-    """Weights of a class of their own are pickled, and unpickling runs whatever code the file's author liked."""
-    entries = config.get("config", {}) if isinstance(config, dict) else {}
+    """Anything but a plain tensor is pickled, and unpickling runs whatever code the file's author liked."""
+    entries = config.get("config") if isinstance(config, dict) else None
+    if not isinstance(entries, dict):
+        raise ValueError("its list of weights makes no sense")
     for name, entry in entries.items():
-        if not isinstance(entry, dict) or entry.get("use_pickle") or not entry.get("tensor_meta"):
+        plain = isinstance(entry, dict) and not entry.get("use_pickle") and entry.get("tensor_meta")
+        if not plain or not str(entry.get("path_name")).startswith(_PLAIN):
             raise ModelError(
                 f'{path}: weight "{name}" is pickled, which can hold any code and is not loaded; '
                 "export the model with plain tensors as weights"

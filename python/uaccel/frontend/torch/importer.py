@@ -65,7 +65,7 @@ class _Import:
         with builder.function(list(parameters.values())) as block:
             context = Context(torch, block, dict(parameters))
             context.values.update(self._weights())
-            walk = Walk(context, TorchConverter(block.builder), self.program.nodes)
+            walk = Walk(context, TorchConverter(block.builder), self.program.nodes, frozenset(parameters.values()))
             for node in self.flat.graph.nodes:
                 if node.op == "call_function" and node.users:
                     walk.visit(node)

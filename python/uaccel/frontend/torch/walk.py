@@ -30,11 +30,12 @@ class Made:
 
 @dataclass
 class Walk:
-    """``numbers``: of the nodes of the user's own program, by name."""
+    """``numbers``: of the nodes of the user's own program, by name. ``parameters``: the variables of its inputs."""
 
     context: Context
     tvm: TorchConverter
     numbers: Mapping[str, int]
+    parameters: frozenset[Any]
     made: dict[Any, Made] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -127,13 +128,10 @@ class Walk:
         if hasattr(declared, "shape"):
             wanted, computed = info_of_value(declared), info_of(var)
             need(wanted == computed, f"the program declares {wanted}, TVM's converter computes {computed}; {ADVICE}")
-        if var not in self.made and not self._is_parameter(var):
+        if var not in self.made and var not in self.parameters:
             spec = TensorSpec(origin.tensor, info_of(var), self.context.quantised.get(node))
             self.made[var] = Made(f"{origin.op}_{origin.index}", origin, spec)
         return var
-
-    def _is_parameter(self, var: Any) -> bool:
-        return any(node.op == "placeholder" and value is var for node, value in self.context.values.items())
 
     def _stand_ins(self, node: Any) -> Any:
         """Of the right shapes, so that later operators are checked as well."""
