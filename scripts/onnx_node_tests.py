@@ -21,6 +21,7 @@ RECORD = ROOT / "tests" / "onnx" / "node_tests.json"
 def main() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     import onnx
+
     from support.onnx_node_cases import cases, judge
 
     operators: dict[str, dict[str, Any]] = {}
