@@ -8,7 +8,10 @@ official tests (scripts/onnx_node_tests.py).
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,8 @@ against the code.
 """
 ONNX_HEAD = """[onnx.md](onnx.md) says which files; opset 13 to {opset}. The notes say how many of the official
 tests pass (onnx {version}; those without types that cannot be compiled), and what is refused."""
+TORCH_HEAD = """[pytorch.md](pytorch.md) says which files. ATen's operators that have a converter; others
+PyTorch takes apart into these, or they are refused by name, as is what depends on data."""
 TFLITE_HEAD = """Quantised as [operators.md](operators.md) says; `TIR fallback` stands for the float operator."""
 
 
@@ -51,8 +56,10 @@ def tflite() -> str:
     import tflite as schema
 
     from uaccel.frontend.tflite.convert import CONVERTERS
+    from uaccel.frontend.tflite.fallback import CONTROL_FLOW, NO_CONTROL_FLOW
     from uaccel.frontend.tflite.importer import CONVERTER_MODULES  # which register themselves
     from uaccel.frontend.tflite.reader import read
+    from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS
     from uaccel.tvm_api import TfliteConverter, relax
 
     assert CONVERTER_MODULES
@@ -62,7 +69,11 @@ def tflite() -> str:
     for name in vars(schema.BuiltinOperator):
         if not name.isupper() or name in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"):
             continue
-        if name in CONVERTERS:
+        if name in VARIABLE_OPERATORS:
+            rows.append(Coverage(name, EXACT, "state between inferences"))
+        elif name in CONTROL_FLOW:
+            rows.append(Coverage(name, REFUSED, NO_CONTROL_FLOW))
+        elif name in CONVERTERS:
             rows.append(Coverage(name, EXACT, "float: TIR fallback" if known.knows(name) else ""))
         elif known.knows(name):
             rows.append(Coverage(name, FALLBACK))
@@ -98,8 +109,35 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
     total = passed + len(refused)
     reasons = sorted({_reason(name, text) for text in refused.values()})
     if passed:
-        return Coverage(name, FALLBACK, "; ".join([f"{passed} of {total} tests", *reasons]))
+        notes = [f"{passed} of {total} tests", *reasons]
+        return Coverage(name, *_how(name in _quantised("onnx_islands"), notes))
     return Coverage(name, REFUSED, "; ".join(reasons))
+
+
+def _how(quantised: bool, notes: list[str]) -> tuple[str, str]:
+    return (EXACT, "; ".join(["float: TIR fallback", *notes])) if quantised else (FALLBACK, "; ".join(notes))
+
+
+@functools.cache
+def _quantised(module: str) -> set[str]:
+    """The operators that the tests hold integers of uaccel's to."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    found: set[str] = importlib.import_module(f"support.{module}").operators_with_integers()
+    return found
+
+
+def torch() -> str:
+    """By the converters of ours, and TVM's."""
+    from uaccel.frontend.torch import importer  # which has the converters register themselves
+    from uaccel.frontend.torch.convert import CONVERTERS
+    from uaccel.tvm_api import TorchConverter, relax
+
+    assert importer.import_torch is not None
+    known = TorchConverter(relax.BlockBuilder())
+    names = {name.removeprefix("aten.").partition(".")[0] for name in CONVERTERS if name.startswith("aten.")}
+    names |= {name.partition(".")[0] for name in known.operators() if name.partition(".")[2]}
+    rows = [Coverage(name, *_how(name in _quantised("torch_islands"), [])) for name in names]
+    return f"## PyTorch\n\n{TORCH_HEAD}\n\n{table(rows)}\n"
 
 
 def _untested(name: str) -> Coverage:
@@ -124,11 +162,11 @@ def _microsoft() -> list[Coverage]:
 
     assert CONVERTER_MODULES
     own = {name for domain, name in CONVERTERS if domain == "com.microsoft"}
-    return [Coverage(f"com.microsoft.{name}", FALLBACK) for name in own]
+    return [Coverage(f"com.microsoft.{name}", *_how(name.startswith("Q"), [])) for name in own]
 
 
 def page() -> str:
-    return "\n".join([HEAD, tflite(), onnx()])
+    return "\n".join([HEAD, tflite(), onnx(), torch()])
 
 
 if __name__ == "__main__":

@@ -307,6 +307,9 @@ class TorchConverter:
         """Named with its overload: ``conv2d.default``."""
         return operator in self._importer.convert_map
 
+    def operators(self) -> list[str]:
+        return [str(name) for name in self._importer.convert_map]
+
     def define(self, node: Any, expr: Any) -> None:
         """Say what an operand is."""
         self._importer.env[node] = expr

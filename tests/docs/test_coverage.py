@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_is_up_to_date() -> None:
-    pytest.importorskip("onnx", reason="the onnx package is not installed")
+    for package in ("onnx", "torch"):
+        pytest.importorskip(package, reason=f"the {package} package is not installed")
     spec = importlib.util.spec_from_file_location("coverage_page", ROOT / "scripts" / "coverage.py")
     assert spec is not None
     assert spec.loader is not None

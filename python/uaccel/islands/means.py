@@ -21,24 +21,42 @@ NOT_QUANTISED = "its input is not quantised"
 
 
 @rule(POOL)
-def window_mean(island: Island) -> Emit | str | None:
+def pool(island: Island) -> Emit | str | None:
     call = island.call
-    given, grid = attributes(call), island.grid(call.args[0])
-    if grid is None:
-        return NOT_QUANTISED
-    if given.layout != "NCHW" or grid.dtype != island.output.dtype:
-        return f"its layout is {given.layout}" if given.layout != "NCHW" else "its input and output differ in type"
+    given = attributes(call)
     window, strides, dilation = (tuple(map(int, part)) for part in (given.pool_size, given.strides, given.dilation))
     padding = pool_padding(call, window, strides, dilation)
-    declared = tuple(map(int, given.padding))
+    counted = tuple(map(int, given.padding)) if given.count_include_pad else (0, 0, 0, 0)
+    return _window_mean(
+        island, given.layout, WindowAttrs(window, strides, padding, dilation, island.low, island.high), counted
+    )
+
+
+@rule("relax.nn.adaptive_avg_pool2d")
+def adaptive(island: Island) -> Emit | str | None:
+    """Windows that lie side by side, where the output's extents divide the input's."""
+    given, wanted = (shape_of(value)[2:] for value in (island.call.args[0], island.call))
+    if any(extent % count for extent, count in zip(given, wanted, strict=True)):
+        return f"windows of several sizes: {list(given)} elements for {list(wanted)}"
+    window = tuple(extent // count for extent, count in zip(given, wanted, strict=True))
+    windows = WindowAttrs(window, window, (0, 0, 0, 0), (1, 1), island.low, island.high)
+    return _window_mean(island, attributes(island.call).layout, windows, (0, 0, 0, 0))
+
+
+def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tuple[int, ...]) -> Emit | str:
+    call, grid = island.call, island.grid(island.call.args[0])
+    if grid is None:
+        return NOT_QUANTISED
+    if layout != "NCHW" or grid.dtype != island.output.dtype:
+        return f"its layout is {layout}" if layout != "NCHW" else "its input and output differ in type"
     batch, channels, height, width = shape_of(call.args[0])
     try:
         attrs, multipliers = window_mean_operands(
             TensorInfo((batch, height, width, channels), grid.dtype),
             grid.quantisation,
             island.output.quantisation,
-            WindowAttrs(window, strides, padding, dilation, island.low, island.high),
-            declared if given.count_include_pad else (0, 0, 0, 0),
+            windows,
+            counted,
         )
     except (ModelError, TypeError) as error:
         return str(error)

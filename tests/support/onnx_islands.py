@@ -1,0 +1,239 @@
+"""Islands of ONNX, a row each: what is quantised around an operator, and the operators of uaccel's that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from support.onnx_models import Graph, Grid
+
+U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
+TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
+RANDOM = np.random.default_rng(7)
+RARELY = 0.01
+"""The share of elements that may be a step apart, where float noise decides between two neighbours."""
+
+
+def stored(*shape: int, low: int = -127, high: int = 127) -> Any:
+    return RANDOM.integers(low, high, shape, endpoint=True)
+
+
+def per_channel(count: int, axis: int = 0) -> Grid:
+    return Grid(tuple(np.linspace(0.002, 0.02, count).tolist()), 0, "int8", axis)
+
+
+def bias(graph: Graph, count: int, data: Grid, weights: Grid) -> str:
+    scales = np.broadcast_to(data.scales * weights.scales, (count,))
+    return graph.weights(stored(count, low=-900, high=900), Grid(tuple(map(float, scales)), 0, "int32"))
+
+
+Build = Callable[[Graph], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """``operators`` are those of uaccel's that the island becomes."""
+
+    name: str
+    build: Build
+    operators: tuple[str, ...]
+    rarely: float = RARELY
+
+
+def conv(shape: tuple[int, ...], weights: tuple[int, ...], grids: tuple[Grid, Grid, Grid], **attributes: Any) -> Build:
+    """Input, weights and output lie on ``grids``."""
+    data, kernel, output = grids
+    low = 0 if kernel.dtype == "uint8" else -127
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input(shape, data)
+        w = graph.weights(stored(*weights, low=low, high=low + 254), kernel)
+        operands = [x, w] if kernel.zero_point else [x, w, bias(graph, weights[0], data, kernel)]
+        graph.quantized_output(graph.apply("Conv", *operands, **attributes), output)
+
+    return build
+
+
+def conv_then(grids: tuple[Grid, Grid, Grid], op: str, *bounds: float, **attributes: Any) -> Build:
+    data, kernel, output = grids
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((1, 4, 12, 12), data)
+        y = graph.apply("Conv", x, graph.weights(stored(5, 4, 3, 3), kernel), strides=[2, 2])
+        limits = [graph.constant(np.float32(bound)) for bound in bounds]
+        graph.quantized_output(graph.apply(op, y, *limits, **attributes), output)
+
+    return build
+
+
+def transposed(graph: Graph) -> None:
+    x, w = graph.quantized_input((1, 4, 5, 5), S8), graph.weights(stored(4, 6, 3, 3), Grid(0.01))
+    y = graph.apply("ConvTranspose", x, w, strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1])
+    graph.quantized_output(y, TO_S8)
+
+
+def gemm(trans: int, kernel: Grid, grids: tuple[Grid, Grid] = (U8, TO_U8)) -> Build:
+    def build(graph: Graph) -> None:
+        low = 0 if kernel.dtype == "uint8" else -127
+        x = graph.quantized_input((3, 20), grids[0])
+        shape = (7, 20) if trans else (20, 7)
+        w = graph.weights(stored(*shape, low=low, high=low + 254), kernel)
+        operands = [x, w] if kernel.zero_point else [x, w, bias(graph, 7, grids[0], kernel)]
+        graph.quantized_output(graph.apply("Gemm", *operands, transB=trans), grids[1])
+
+    return build
+
+
+def matmul(graph: Graph) -> None:
+    x, w = graph.quantized_input((2, 5, 16), S8), graph.weights(stored(16, 6), per_channel(6, axis=1))
+    graph.quantized_output(graph.apply("MatMul", x, w), TO_S8)
+
+
+def attention(graph: Graph) -> None:
+    """Queries by transposed keys: both are computed at run time."""
+    q, k = graph.quantized_input((1, 6, 2, 8), S8), graph.quantized_input((1, 6, 2, 8), U8)
+    q, k = graph.apply("Transpose", q, perm=[0, 2, 1, 3]), graph.apply("Transpose", k, perm=[0, 2, 3, 1])
+    graph.quantized_output(graph.apply("MatMul", q, k), TO_S8)
+
+
+def two(op: str, first: tuple[int, ...], second: tuple[int, ...], output: Grid = TO_U8) -> Build:
+    def build(graph: Graph) -> None:
+        a, b = graph.quantized_input(first, U8), graph.quantized_input(second, Grid(0.03, 99, "uint8"))
+        graph.quantized_output(graph.apply(op, a, b), output)
+
+    return build
+
+
+def one(
+    op: str, *constants: Any, shape: tuple[int, ...] = (1, 4, 7, 6), output: Grid = TO_U8, **attributes: Any
+) -> Build:
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input(shape, U8)
+        operands = [graph.constant(np.asarray(values)) for values in constants]
+        graph.quantized_output(graph.apply(op, x, *operands, **attributes), output)
+
+    return build
+
+
+def layer_norm(graph: Graph) -> None:
+    x = graph.quantized_input((2, 3, 16), U8)
+    gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 16).astype(np.float32)) for _ in "ab")
+    graph.quantized_output(graph.apply("LayerNormalization", x, gamma, beta), Grid(0.03, 120, "uint8"))
+
+
+def swish(graph: Graph) -> None:
+    """x * sigmoid(x) without steps between: one function of one tensor."""
+    x = graph.quantized_input((1, 300), S8)
+    graph.quantized_output(graph.apply("Mul", x, graph.apply("Sigmoid", x)), TO_S8)
+
+
+def concat(graph: Graph) -> None:
+    parts = [graph.quantized_input((1, n, 3, 3), grid) for n, grid in ((2, U8), (3, Grid(0.2, 7, "uint8")), (1, TO_U8))]
+    graph.quantized_output(graph.apply("Concat", *parts, axis=1), TO_U8)
+
+
+def split(graph: Graph) -> None:
+    x = graph.quantized_input((1, 6, 4, 4), U8)
+    for part in graph.apply("Split", x, graph.constant(np.array([2, 4])), outputs=2, axis=1):
+        graph.quantized_output(part, TO_U8)
+
+
+def chain(graph: Graph) -> None:
+    """Layouts meet: convolution, pooling, a transpose, a slice, a flattening into a matrix product."""
+    x = graph.quantized_input((1, 3, 12, 12), U8)
+    x = graph.again(graph.apply("Conv", x, graph.weights(stored(8, 3, 3, 3), per_channel(8)), pads=[1, 1, 1, 1]), TO_S8)
+    x = graph.again(graph.apply("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]), TO_S8)
+    y = graph.again(
+        graph.apply("Conv", x, graph.weights(stored(8, 1, 3, 3), per_channel(8)), group=8, pads=[1] * 4), S8
+    )
+    x = graph.again(graph.apply("Add", x, y), TO_S8)
+    x = graph.apply("Transpose", x, perm=[0, 1, 3, 2])
+    x = graph.apply("Flatten", x)
+    x = graph.again(graph.apply("MatMul", x, graph.weights(stored(8 * 36, 10), Grid(0.003))), TO_S8)
+    graph.quantized_output(x, TO_U8)
+
+
+def pad_then_conv(graph: Graph) -> None:
+    x = graph.quantized_input((1, 3, 8, 8), U8)
+    x = graph.apply("Pad", x, graph.constant(np.array([0, 0, 0, 1, 0, 0, 1, 0])))
+    graph.quantized_output(graph.apply("Conv", x, graph.weights(stored(4, 3, 3, 3), Grid(0.01))), TO_S8)
+
+
+BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
+ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
+HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
+WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+
+CASES = (
+    Case("conv", conv((1, 4, 8, 7), (6, 4, 3, 3), BYTES, pads=[1, 0, 0, 1], strides=[2, 1]), ("conv2d",)),
+    Case("conv int8", conv((2, 4, 8, 7), (6, 4, 1, 1), SIGNED), ("conv2d",)),
+    Case("conv dilated", conv((1, 2, 9, 9), (6, 2, 3, 3), MIXED, dilations=[2, 2]), ("conv2d",)),
+    Case(
+        "conv of the same size",
+        conv((1, 2, 8, 9), (6, 2, 3, 2), MIXED, strides=[2, 1], auto_pad="SAME_LOWER"),
+        ("conv2d",),
+    ),
+    Case("conv in groups", conv((1, 8, 5, 5), (6, 4, 3, 3), BYTES, group=2), ("conv2d",)),
+    Case("conv depthwise", conv((1, 6, 5, 5), (6, 1, 3, 3), BYTES, group=6), ("depthwise_conv2d",)),
+    Case("conv depthwise twice", conv((1, 3, 5, 5), (6, 1, 3, 3), BYTES, group=3), ("depthwise_conv2d",)),
+    Case("conv of nine bits", conv((1, 4, 5, 5), (6, 4, 3, 3), ZEROED), ("conv2d",)),
+    Case("conv of nine bits depthwise", conv((1, 6, 5, 5), (6, 1, 3, 3), ZEROED, group=6), ("conv2d",)),
+    Case("conv of one axis", conv((1, 4, 20), (6, 4, 5), BYTES, strides=[2], pads=[2, 1]), ("conv2d",)),
+    Case("conv, relu", conv_then(MIXED, "Relu"), ("conv2d",)),
+    Case("conv, clip", conv_then(SIGNED, "Clip", -1.0, 6.0), ("conv2d",)),
+    Case("conv padded", pad_then_conv, ("conv2d",)),
+    Case("conv transposed", transposed, ("transpose_conv2d",)),
+    Case("gemm", gemm(0, Grid(0.01)), ("fully_connected",)),
+    Case("gemm transposed", gemm(1, per_channel(7), (S8, TO_S8)), ("fully_connected",)),
+    Case("gemm of nine bits", gemm(1, Grid(0.01, 120, "uint8")), ("fully_connected",)),
+    Case("matmul", matmul, ("fully_connected",)),
+    Case("attention", attention, ("batch_matmul",)),
+    Case("add", two("Add", (1, 4, 3, 3), (1, 4, 3, 3)), ("weighted_sum",)),
+    Case("add broadcast", two("Add", (1, 4, 3, 3), (4, 1, 3)), ("weighted_sum",)),
+    Case("sub", two("Sub", (2, 5), (5,)), ("weighted_sum",)),
+    Case("mul", two("Mul", (1, 4, 3, 3), (1, 4, 1, 1)), ("product",)),
+    Case("add a number", one("Add", np.float32(0.7)), ("lookup",)),
+    Case("sigmoid", one("Sigmoid", output=Grid(1 / 256, 0, "uint8")), ("lookup",)),
+    Case("tanh", one("Tanh", output=Grid(1 / 128, 128, "uint8")), ("lookup",)),
+    Case("leaky relu", one("LeakyRelu", alpha=0.1), ("lookup",)),
+    Case("relu", one("Relu"), ("lookup",)),
+    Case("clip", one("Clip", np.float32(-0.5), np.float32(3)), ("lookup",)),
+    Case("swish", swish, ("lookup",)),
+    Case("requantize", one("Identity"), ("lookup",)),
+    Case("average pool", one("AveragePool", **WINDOW), ("window_mean",), 0.1),
+    Case("average pool counting pads", one("AveragePool", count_include_pad=1, **WINDOW), ("window_mean",), 0.1),
+    Case(
+        "average pool, last",
+        one("AveragePool", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
+        ("window_mean",),
+        0.1,
+    ),
+    Case("global average pool", one("GlobalAveragePool"), ("scaled_sum",), 0.1),
+    Case("mean", one("ReduceMean", axes=[2, 3], keepdims=0), ("scaled_sum",), 0.1),
+    Case("max pool", one("MaxPool", output=U8, **WINDOW), ("max_pool2d",)),
+    Case("max pool dilated", one("MaxPool", output=U8, kernel_shape=[2, 2], dilations=[2, 2]), ("window_max",)),
+    Case("global max pool", one("GlobalMaxPool", output=U8), ("reduce_max",)),
+    Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
+    Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
+    Case("layer norm", layer_norm, ("layer_norm",)),
+    Case("concat", concat, ("lookup",)),
+    Case("split", split, ("lookup",)),
+    Case("transpose", one("Transpose", output=U8, perm=[0, 2, 3, 1]), ()),
+    Case("slice", one("Slice", np.array([1]), np.array([6]), np.array([2]), np.array([2]), output=U8), ()),
+    Case("pad", one("Pad", np.array([0, 0, 1, 0, 0, 0, 0, 2]), output=U8), ()),
+    Case("gather", one("Gather", np.array([3, 0, -1]), output=U8, axis=1), ()),
+    Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),
+)
+
+
+def operators_with_integers() -> set[str]:
+    """ONNX's operators that some row has between dequantize and quantize."""
+    found: set[str] = set()
+    for case in CASES:
+        graph = Graph()
+        case.build(graph)
+        found |= {node.op_type for node in graph.nodes}
+    return found - {"QuantizeLinear", "DequantizeLinear"}
