@@ -117,8 +117,9 @@ UACCEL_KERNEL void uaccel_fully_connected_helium_s8(const struct uaccel_fully_co
                                                     void *scratch)
 {
     if (p->finish.sign == 2) {
-        uaccel_fully_connected_helium_rows(p, input, stream, output, scratch,
-                                           UACCEL_HELIUM_SINGLE(uaccel_helium_units_float32));
+        uaccel_fully_connected_helium_rows(
+            p, input, stream, output, scratch,
+            UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_float32));
         return;
     }
     uaccel_helium_units_loop *clamped = p->finish.sign ? uaccel_helium_units_sign_clamp : uaccel_helium_units_clamp;

@@ -91,9 +91,9 @@ struct uaccel_helium_finish {
 
 /* A loop that rounds in single precision. Without floating-point vectors there is none, and to call it is a fault. */
 #if __ARM_FEATURE_MVE & 2
-#define UACCEL_HELIUM_SINGLE(loop) loop
+#define UACCEL_HELIUM_SINGLE(kind, loop) loop
 #else
-#define UACCEL_HELIUM_SINGLE(loop) NULL
+#define UACCEL_HELIUM_SINGLE(kind, loop) ((kind *)0)
 #endif
 
 #define UACCEL_HELIUM_END_MACROS                                                                                     \

@@ -191,9 +191,9 @@ UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct ua
                                                                  uaccel_index loads)
 {
     if (finish->sign == 2) {
-        return loads == 1   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_1_float32)
-               : loads == 2 ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_2_float32)
-                            : UACCEL_HELIUM_SINGLE(uaccel_helium_planes_4_float32);
+        return loads == 1   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_1_float32)
+               : loads == 2 ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_2_float32)
+                            : UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_4_float32);
     }
     if (finish->sign) {
         return loads == 1   ? uaccel_helium_planes_1_sign

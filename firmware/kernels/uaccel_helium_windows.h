@@ -177,8 +177,9 @@ UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel
                                                              uaccel_index length)
 {
     if (finish->sign == 2) {
-        return length <= UACCEL_HELIUM_UNROLLED * 16 ? UACCEL_HELIUM_SINGLE(uaccel_helium_short_runs_float32)
-                                                     : UACCEL_HELIUM_SINGLE(uaccel_helium_long_runs_float32);
+        return length <= UACCEL_HELIUM_UNROLLED * 16
+                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_short_runs_float32)
+                   : UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_long_runs_float32);
     }
     if (length <= UACCEL_HELIUM_UNROLLED * 16) {
         if (finish->sign) {

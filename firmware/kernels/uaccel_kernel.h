@@ -34,7 +34,7 @@
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
 #define UACCEL_SHARED static __attribute__((noinline, unused))
 #else
-#define UACCEL_SHARED static
+#define UACCEL_SHARED static inline /* or an unused one would be a warning */
 #define UACCEL_KERNEL static inline
 #define UACCEL_LAYER static
 #define UACCEL_ALIGNED(bytes)
