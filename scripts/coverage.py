@@ -41,8 +41,8 @@ against the code.
 - **known at import**: computed while the model is read; no code is left.
 - **refused**: an error at import that names the node and the reason.
 """
-ONNX_HEAD = """[onnx.md](onnx.md) says which files; opset 13 to {opset}. The notes say how many of the official tests pass
-(onnx {version}; those without types that cannot be compiled), and what is refused."""
+ONNX_HEAD = """[onnx.md](onnx.md) says which files; opset 13 to {opset}. The notes say how many of the official tests
+pass (onnx {version}; those without types that cannot be compiled), and what is refused."""
 TFLITE_HEAD = """Quantised as [operators.md](operators.md) says; `TIR fallback` stands for the float operator."""
 
 
