@@ -37,4 +37,4 @@ def _with_integers(path: Path, suffix: str, input_shapes: Mapping[str, Shape]) -
         return integers(import_onnx(path, input_shapes))
     from uaccel.frontend.torch.importer import import_torch
 
-    return integers(import_torch(path))
+    return integers(import_torch(path, input_shapes))
