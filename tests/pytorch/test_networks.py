@@ -67,7 +67,7 @@ def test_a_quantised_network_is_within_a_step(network: str, quantiser: str, tmp_
     model = import_model(save(program, tmp_path / "model.pt2"))
     (got,), (expected,) = Executor(model.module).run([np.asarray(v) for v in values]), computed(program, values)
     steps = [q.scale for spec in model.tensors.values() if (q := spec.quantisation) and not q.per_channel]
-    assert len(steps) > 2
+    assert len(steps) > 1
     assert np.abs(got - expected).max() <= max(steps)
 
 
