@@ -8,6 +8,7 @@ import pytest
 from support.exactness import assert_exact_random, assert_same
 from support.hostlib import HostModel, compile_bytes
 from support.oracle import Tflm, random_inputs
+from support.sanitized import assert_clean
 from support.stateful import Lstm, Ring, Svdf
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
@@ -61,6 +62,15 @@ def test_sequences_are_exact(name: str) -> None:
 
 def copies(compiled: Compiled) -> list[str]:
     return [layer.name for layer in compiled.program.layers if layer.op == "copy"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Svdf("int8", batch=2), Lstm(), Lstm("int16", time_major=True), Ring(first=FIRST, shown=True)],
+    ids=["SVDF", "LSTM", "LSTM, int16", "variable"],
+)
+def test_clean_under_sanitizers(model: Svdf | Lstm | Ring) -> None:
+    assert_clean(model.build())
 
 
 @pytest.mark.parametrize(
