@@ -240,7 +240,7 @@ def damaged(data: bytes, generator: random.Random) -> bytes:
     return bytes(changed)
 
 
-FILES = ["small", "branches", "int16", "mixed", "gesture", "residual"]
+FILES = ["small", "branches", "int16", "mixed", "gesture", "residual", "stream"]
 
 
 def try_damage(data: bytes, path: Path, seeds: range) -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.boards import board_with_tools
 from support.generated import WARNINGS, Unpacked, archive, cc, objects
 from support.hostlib import STRICT, include_flags
-from support.networks import Network, each_network
+from support.networks import Network, each_made
 from uaccel.resources import data_dir
 
 # All that clang knows, but three: padding is no fault, C99 has declarations after statements, and a kernel that one
@@ -37,13 +37,13 @@ INTERFACES = pytest.mark.parametrize(
 DIALECTS = [("c", "c99"), ("c", "c11"), ("c", "c17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
 
 
-@each_network
+@each_made
 @pytest.mark.parametrize(("compiler", "level"), COMPILERS)
 def test_no_warnings(network: Network, compiler: str, level: str) -> None:
     assert len(objects(network.path, compiler, level)) == 2
 
 
-@each_network
+@each_made
 @BOTH
 @INTERFACES
 def test_no_warnings_with_a_pool_with_hooks_and_in_the_description(
@@ -58,7 +58,7 @@ def test_no_warnings_with_a_pool_with_hooks_and_in_the_description(
         cc(source, "-fsyntax-only", include=include, compiler=compiler)
 
 
-@each_network
+@each_made
 @pytest.mark.parametrize("workspace_io", [False, True])
 def test_no_warning_that_clang_knows(network: Network, workspace_io: bool, tmp_path: Path) -> None:
     tree = Unpacked(tmp_path, archive(network.path, workspace_io=workspace_io))
@@ -112,7 +112,7 @@ def test_the_public_header_is_c_and_cpp(compiler: str, language: str, standard: 
     cc(*flags, user, include=[tree.include], compiler=compiler, warnings=warnings)
 
 
-@each_network
+@each_made
 def test_every_public_header_stands_alone(network: Network, tmp_path: Path) -> None:
     tree = Unpacked(tmp_path, archive(network.path))
     (header,) = tree.include.glob("tvmgen_*.h")

@@ -8,6 +8,7 @@ import pytest
 from support.exactness import assert_exact_random, assert_same
 from support.hostlib import HostModel, compile_bytes
 from support.oracle import Tflm, random_inputs
+from support.sanitized import assert_clean
 from support.stateful import Lstm, Ring, Svdf
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
@@ -64,6 +65,15 @@ def copies(compiled: Compiled) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    "model",
+    [Svdf("int8", batch=2), Lstm(), Lstm("int16", time_major=True), Ring(first=FIRST, shown=True)],
+    ids=["SVDF", "LSTM", "LSTM, int16", "variable"],
+)
+def test_clean_under_sanitizers(model: Svdf | Lstm | Ring) -> None:
+    assert_clean(model.build())
+
+
+@pytest.mark.parametrize(
     ("model", "copied"),
     [
         (Svdf(), []),
@@ -77,34 +87,40 @@ def test_the_state_is_updated_where_it_lies(model: Svdf | Lstm | Ring, copied: l
     assert copies(compile_bytes(model.build())) == copied
 
 
-def swapping() -> bytes:
-    """Two variables that change places, and a third that takes the first one's value."""
+def exchanging(assigned: str, shown: str) -> bytes:
+    """Variables a, b, c, which hold 0, 10, 20 at first, and what is ``assigned`` to them: one of "a", "b", "c" as they
+    were, "x" (the input), "y" (the sum of input and c) or "7" (a constant); ``shown`` are the outputs."""
     model = ModelBuilder()
     x = model.input("x", (4,), "int8", scale=0.5)
     init = model.subgraph()
     model.op("CALL_ONCE", [], [], {"init_subgraph_index": 1})
-    reads, handles = [], []
-    for number, name in enumerate(("a", "b", "c")):
+    values = {"x": x, "7": model.constant("7", np.full(4, 7, np.int8), scale=0.5)}
+    handles = []
+    for number, name in enumerate("abc"):
         options = {"container": "", "shared_name": name}
         first = init.constant(name, np.full(4, 10 * number, np.int8), scale=0.5)
         handle = init.tensor(f"{name} handle", (1,), "resource")
         init.op("VAR_HANDLE", [], [handle], options)
         init.op("ASSIGN_VARIABLE", [handle, first], [])
         handles.append(model.tensor(f"{name} handle", (1,), "resource"))
-        reads.append(model.tensor(f"{name} before", (4,), "int8", scale=0.5))
+        values[name] = model.tensor(f"{name} before", (4,), "int8", scale=0.5)
         model.op("VAR_HANDLE", [], [handles[-1]], options)
-        model.op("READ_VARIABLE", [handles[-1]], [reads[-1]])
-    y = model.tensor("y", (4,), "int8", scale=0.5)
-    model.op("ADD", [x, reads[2]], [y])
-    for handle, value in zip(handles, (reads[1], y, reads[0]), strict=True):
-        model.op("ASSIGN_VARIABLE", [handle, value], [])
-    for tensor in (y, *reads):
-        model.output(tensor)
+        model.op("READ_VARIABLE", [handles[-1]], [values[name]])
+    values["y"] = model.tensor("y", (4,), "int8", scale=0.5)
+    model.op("ADD", [x, values["c"]], [values["y"]])
+    for handle, name in zip(handles, assigned, strict=True):
+        model.op("ASSIGN_VARIABLE", [handle, values[name]], [])
+    for name in shown:
+        model.output(values[name])
     return model.build()
 
 
-def test_variables_that_change_places() -> None:
-    assert_exact_random(swapping(), runs=FRAMES)
+@pytest.mark.parametrize(
+    ("assigned", "shown"),
+    [("bya", "yabc"), ("bac", "yabc"), ("x7c", "yabc"), ("bca", "y"), ("yyx", "y"), ("bcy", "y"), ("abc", "y")],
+)
+def test_variables_exchange_what_they_hold(assigned: str, shown: str) -> None:
+    assert_exact_random(exchanging(assigned, shown), runs=FRAMES, meaning=False)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +198,10 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
     "activation": (
         Lstm(activation="RELU").build(),
         LSTM_0 + "activation RELU is not supported; an LSTM with TANH can be compiled",
+    ),
+    "zero point": (
+        Svdf(zero_point=1).build(),
+        'operator 0 SVDF ("y"): int16 "state" has zero point 1, which cannot be',
     ),
     "float state": (
         float_svdf(),

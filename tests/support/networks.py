@@ -43,3 +43,9 @@ NETWORKS = [
 ]
 
 each_network = pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+
+STREAM = Network("stream", arena=16)
+"""Remembers: the same inputs twice are not the same outputs, so it is not among the others."""
+
+each_made = pytest.mark.parametrize("network", [*NETWORKS, STREAM], ids=lambda network: network.name)
+"""For tests that look at what is generated and run none of it."""

@@ -67,6 +67,7 @@ static void run(union inputs *inputs, union outputs *outputs, void *workspace, i
     for (int i = 0; i < OUTPUTS; ++i) {
         fill(outputs->all[i], output_sizes[i], filling);
     }
+    RESET();
     const int32_t status = RUN(&inputs->named, &outputs->named, &pools);
     if (status != 0) {
         fail("the model returned", status);

@@ -132,6 +132,8 @@ def after_lowering(program: Program, accelerators: Sequence[Accelerator]) -> Pro
                 )
             if (changed.inputs, changed.outputs) != (program.inputs, program.outputs):
                 raise AcceleratorError(f"{accelerator.folder}: {what} changed the model's inputs or outputs; keep them")
+            if changed.state != program.state:
+                raise AcceleratorError(f"{accelerator.folder}: {what} changed the model's state; keep it")
             program = changed
     return program
 

@@ -22,7 +22,7 @@ from uaccel.frontend.tflite.convert import (
     need_possible_shift,
 )
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
-from uaccel.frontend.tflite.svdf import need_variable
+from uaccel.frontend.tflite.svdf import need_variable, need_zero_points
 from uaccel.ops.base import constant, get
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
 from uaccel.ops.sigmoid16 import sigmoid_points
@@ -46,6 +46,7 @@ def lstm(context: Context, operator: Operator) -> Update:
     need_dtype(cell, ("int16",), "cell state")
     need_variable(context, hidden, "hidden state")
     need_variable(context, cell, "cell state")
+    need_zero_points(data, hidden, cell)
     wide = data.info.dtype == "int16"
     weights, recurrent = (_gates(operator, first, ("int8",), "weights") for first in (WEIGHTS, RECURRENT))
     biases = _gates(operator, BIASES, ("int64",) if wide else ("int32",), "bias")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from uaccel.errors import ModelError
 from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
@@ -22,6 +24,14 @@ def need_variable(context: Context, tensor: Tensor, role: str) -> None:
     need(tensor.index in context.variables, f'{role} "{tensor.name}" is no variable tensor')
 
 
+def need_zero_points(*tensors: Tensor) -> None:
+    """In the range of what is stored; of 16 bits it is 0."""
+    for tensor in tensors:
+        limits, point = np.iinfo(tensor.info.dtype), tensor.zero_point
+        fits = point == 0 if tensor.info.dtype == "int16" else limits.min <= point <= limits.max
+        need(fits, f'{tensor.info.dtype} "{tensor.name}" has zero point {point}, which cannot be')
+
+
 @converts("SVDF")
 def svdf(context: Context, operator: Operator) -> Update:
     """The fused activation means nothing to the reference: the output's quantisation holds it."""
@@ -33,6 +43,7 @@ def svdf(context: Context, operator: Operator) -> Update:
     need_dtype(state, ("int8", "int16"), "state")
     need_dtype(times, (state.info.dtype,), "time weights")
     need_variable(context, state, "state")
+    need_zero_points(data, state, output)
     for tensor in (data, features, times):
         need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
     if operator.options is None:

@@ -36,7 +36,12 @@ def _variable_tensors(graph: Graph) -> dict[VariableKey, Variable]:
 def _first_value(tensor: Tensor) -> NDArray[np.generic]:
     """Zero; for int8 the stored value that means zero."""
     quantised = tensor.info.dtype == "int8" and tensor.quantisation is not None
-    return np.full(tensor.info.shape, tensor.zero_point if quantised else 0, tensor.info.dtype)
+    return _filled(tensor, tensor.zero_point if quantised else 0)
+
+
+def _filled(tensor: Tensor, number: int) -> NDArray[np.generic]:
+    """Each byte the lowest of the number."""
+    return np.full(tensor.info.size, number & 0xFF, np.uint8).view(tensor.info.dtype).reshape(tensor.info.shape)
 
 
 def _resources(graph: Graph) -> dict[VariableKey, Variable]:
@@ -47,10 +52,8 @@ def _resources(graph: Graph) -> dict[VariableKey, Variable]:
     for part in (graph, *starts):
         for key, value in _assignments(part):
             if key not in found and value.info.dtype in DTYPES.values():
-                point = value.zero_point if value.quantisation is not None else 0
-                bytes_ = np.full(value.info.size, point, np.int64).astype(np.int8)
                 spec = replace(value.spec, name=_name(key) or value.name)
-                found[key] = Variable(spec, bytes_.view(value.info.dtype).reshape(value.info.shape))
+                found[key] = Variable(spec, _filled(value, value.zero_point if value.quantisation else 0))
     for part in starts:
         for key, value in _assignments(part):
             if key in found and value.data is not None and value.info == found[key].spec.info:
