@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from models.field import FIELD, Field
 from run import uaccel
+
+from models.field import FIELD, Field
 from support.oracle import Tflm
 from uaccel.accelerator import load_accelerator
 from uaccel.partition.wishes import CPU
@@ -80,7 +81,7 @@ def show(results: dict[str, dict[str, Any]]) -> None:
     columns = (*EXACT, "exact", "seconds")
     print(f"{'network':<20}" + "".join(f"{name:>18}" for name in columns))
     for name, row in results.items():
-        cells = (format(row[c], ",") if isinstance(row[c], int) else str(row[c]) for c in columns)
+        cells = (format(row[c], ",") if type(row[c]) is int else str(row[c]) for c in columns)
         print(f"{name:<20}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
 
 
