@@ -4,8 +4,8 @@
     python benchmarks/networks.py --write        measure and store; with names, those alone
     python benchmarks/networks.py resnet50       this one alone
 
-Each is compiled for ``host``, run once on uaccel's ramp and held against TFLite Micro, byte for byte; and compiled for an
-accelerator, to tell how many of its layers that takes. Seconds are CPU time of the compiler, and not compared.
+Each is compiled for ``host``, run once on uaccel's ramp, and held against TFLite Micro byte for byte; and compiled for
+an accelerator, to tell how many of its layers that takes. Seconds are CPU time of the compiler, and not compared.
 """
 
 from __future__ import annotations
