@@ -66,6 +66,8 @@ bench: setup ## Measure, and compare with the stored results
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/npu.py
 	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/networks.py
 
 clean: ## Remove what was built; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,7 +4,7 @@
     python benchmarks/networks.py --write        measure and store; with names, those alone
     python benchmarks/networks.py resnet50       this one alone
 
-Each is compiled for ``host``, run once on uaccel's ramp and held against TFLite Micro, byte for byte; and compiled for
+Each is compiled for ``host``, run once on uaccel's ramp, and held against TFLite Micro byte for byte; and compiled for
 an accelerator, to tell how many of its layers that takes. Seconds are CPU time of the compiler, and not compared.
 """
 
@@ -81,7 +81,7 @@ def show(results: dict[str, dict[str, Any]]) -> None:
     columns = (*EXACT, "exact", "seconds")
     print(f"{'network':<20}" + "".join(f"{name:>18}" for name in columns))
     for name, row in results.items():
-        cells = (format(row[c], ",") if isinstance(row[c], int) else str(row[c]) for c in columns)
+        cells = (format(row[c], ",") if type(row[c]) is int else str(row[c]) for c in columns)
         print(f"{name:<20}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
 
 

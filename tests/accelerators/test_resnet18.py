@@ -19,7 +19,7 @@ CONVOLUTIONS = 20
 @pytest.mark.slow
 def test_every_convolution_of_resnet_18_runs_on_nuc_fpga(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     model, outputs = tmp_path / "resnet18.tflite", tmp_path / "out.npz"
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "resnet18.py"), str(model)], check=True)
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "networks.py"), "resnet18", "-o", str(tmp_path)], check=True)
     call: Call = call_in(capfd)
     done = call("run", model, "--accelerator", "nuc_fpga", "--verify", "--outputs", outputs, "--json")
     assert done.status == 0, done.err

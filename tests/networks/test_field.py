@@ -5,6 +5,8 @@ Their full sizes are in the slow tests and in benchmarks/networks.py, which pins
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from support.offload import Offloaded, called, offload, run
 from support.oracle import Tflm, random_inputs
 from uaccel.pipeline import compile_model
 
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "networks.py"
 RUNS = 2
 
 
@@ -86,6 +89,20 @@ QUICK_BOARDS = {("mlp", "mps2_an386"), ("ds_cnn", "qemu_riscv32")}
 
 def rows(slow: bool) -> list[Any]:
     return [pytest.param(row, id=row.name, marks=pytest.mark.slow if slow and not row.quick else ()) for row in REDUCED]
+
+
+def test_the_script_writes_them(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), "mlp", "--resolution", "8", "--width", "0.25", "-o", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    data = (tmp_path / "mlp.tflite").read_bytes()
+    assert data == field("mlp").build(8, width=0.25)
+    assert done.stdout == f"{tmp_path / 'mlp.tflite'}: {len(data)} bytes\n"
+
+
+def test_the_script_names_those_it_knows() -> None:
+    done = subprocess.run([sys.executable, str(SCRIPT), "lenet"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("networks.py: there is no network lenet; there are mlp, ds_cnn, vgg16, ")
 
 
 def saved(row: Reduced, folder: Path) -> tuple[Path, bytes]:

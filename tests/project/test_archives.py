@@ -147,8 +147,8 @@ def test_a_link_and_then_a_file_through_it(tmp_path: Path, template: RawServer) 
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        ((1 << 28) + 1, "member 'src/huge' has 268435457 bytes; wanted at most 268435456"),
-        (1 << 40, "member 'src/huge' has 1099511627776 bytes; wanted at most 268435456"),
+        ((1 << 30) + 1, "member 'src/huge' has 1073741825 bytes; wanted at most 1073741824"),
+        (1 << 40, "member 'src/huge' has 1099511627776 bytes; wanted at most 1073741824"),
         (1 << 20, "is truncated: 'src/huge' goes beyond its end; make it anew"),
     ],
 )

@@ -106,7 +106,7 @@ def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
         users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
         parts.append(f"/* {array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)} */")
         place = "UACCEL_DEVICE_CONSTANT" if array.for_device else "UACCEL_CONSTANT"
-        parts.append(f"{array.declaration} {place} = {_value(array.data, compact)};\n")
+        parts.append(f"{array.declaration} {place} ={_value(array.data, compact)};\n")
     if not arrays:
         parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")
     return "\n".join(parts)
@@ -115,4 +115,4 @@ def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
 def _value(data: NDArray[Any], compact: bool) -> str:
     if compact and is_long(data):
         return f"\n{as_string(data)}"
-    return f"{{\n{array_body(data) if data.size else '    0'}\n}}"
+    return f" {{\n{array_body(data) if data.size else '    0'}\n}}"
