@@ -16,6 +16,7 @@ from uaccel.npz import write_npz
 GESTURE, RESIDUAL, BRANCHES = (OWN / f"{name}.tflite" for name in ("gesture", "residual", "branches"))
 TEMPLATE = Path(__file__).parents[2] / "project_template"
 each_board = pytest.mark.parametrize("board", ["host", "mps2_an386"])
+host_first = pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.slow)])
 
 
 def require(board: str) -> None:
@@ -54,7 +55,7 @@ def test_compile_leaves_them_to_the_caller(options: tuple[str, ...], inside: boo
     assert ("arena 384 with inputs and outputs (lower bound 384) bytes" in shown) == inside
 
 
-@each_board
+@host_first
 @pytest.mark.parametrize(
     ("model", "names"), [(RESIDUAL, ["image"]), (BRANCHES, ["image", "context"])], ids=["residual", "branches"]
 )
@@ -68,7 +69,7 @@ def test_many_samples_each_several_times(model: Path, names: list[str], board: s
     assert (layers["bit_exact"], layers["first_wrong_layer"]) == (True, None)
 
 
-@each_board
+@host_first
 @pytest.mark.parametrize("accelerator", ["nuc_fpga", "npu"])
 def test_accelerators_reach_what_lies_in_the_arena(accelerator: str, board: str, tmp_path: Path, call: Call) -> None:
     require(board)

@@ -11,11 +11,15 @@ from support.docblocks import ROOT, Block, blocks, commands_of, matches, run_com
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+LONG = {"boards.md", "debugging.md", "npu.md"}  # half a minute each
+each_runnable_page = pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.slow if p.name in LONG else (), id=p.name) for p in PAGES]
+)
 RUNNABLE = {"sh", "console", "python", "c", "toml", "json"}
 READING = {"", "text"}
 
 
-@each_page
+@each_runnable_page
 def test_every_block_runs(page: Path, tmp_path: Path) -> None:
     left_out = run_page(page, tmp_path)
     if left_out:
