@@ -99,15 +99,18 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
 
     if name in ("Constant", "Shape", "Size"):
         return Coverage(name, FOLDED)
+    if name == "If":
+        return Coverage(name, FOLDED, "where its condition is known; refused where that depends on data")
     if name in RANDOM:
         return Coverage(name, REFUSED, "its result is random")
     if name.startswith(NO_TENSORS):
         return Coverage(name, REFUSED, "works on sequences, optional values, text or files")
     if entry is None:
         return _untested(name)
-    passed, refused = len(entry["passed"]), {**entry["refused"], **entry["executed"], **entry["wrong"]}
-    total = passed + len(refused)
-    reasons = sorted({_reason(name, text) for text in refused.values()})
+    passed, wrong = len(entry["passed"]), len(entry["wrong"])
+    total = passed + wrong + len(entry["refused"]) + len(entry["executed"])
+    reasons = sorted({_reason(name, text) for text in (*entry["refused"].values(), *entry["executed"].values())})
+    reasons += [f"{wrong} with other values (infinities, NaN, float16)"] if wrong else []
     if passed:
         notes = [f"{passed} of {total} tests", *reasons]
         return Coverage(name, *_how(name in _quantised("onnx_islands"), notes))
@@ -151,6 +154,8 @@ def _untested(name: str) -> Coverage:
 
 def _reason(name: str, text: str) -> str:
     """The words that do not belong to one test."""
+    if " has no plain C: " in text:
+        return text.partition(" has no plain C: ")[2].partition(";")[0]
     text = text.split(f"{name} (", 1)[-1].partition("): ")[2] or text
     text = text.replace("; rewrite the layer with supported operators", "").replace("|", "\\|").replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
