@@ -110,7 +110,7 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
     passed, wrong = len(entry["passed"]), len(entry["wrong"])
     total = passed + wrong + len(entry["refused"]) + len(entry["executed"])
     reasons = sorted({_reason(name, text) for text in (*entry["refused"].values(), *entry["executed"].values())})
-    reasons += [f"{wrong} with other values (infinities, NaN, float16)"] if wrong else []
+    reasons += [f"{wrong} with other values (of infinities, NaN, float16)"] if wrong else []
     if passed:
         notes = [f"{passed} of {total} tests", *reasons]
         return Coverage(name, *_how(name in _quantised("onnx_islands"), notes))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.accelerator.region import plain_macs
 from uaccel.errors import InternalError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
@@ -269,7 +270,7 @@ def choose(
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
         return _Step(op, kernels[0], _describe(kernels[0]))
-    return _fallback_step(op, call, operands, symbol)
+    return _fallback_step(op, call, operands, symbol, plain_macs(call, Site(None, operands, outputs)))
 
 
 def _kernel_of(how: How, call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition | None]:
