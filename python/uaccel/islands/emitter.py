@@ -70,7 +70,12 @@ class Emitter:
         same = bytes_order(held.shape, held.layout) == bytes_order(held.shape, layout)
         expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
         suffix = "_" + SUFFIXES.get(layout, "axes" + "".join(map(str, layout)))
-        return self.bind(expr, quantisation=held.grid.quantisation, suffix=suffix)
+        return self.bind(expr, quantisation=held.grid.quantisation, suffix=suffix, tensor=self._tensor(held.stored))
+
+    def _tensor(self, var: Any) -> str:
+        """What the model calls what a variable holds, in whatever order of axes."""
+        spec = self.tensors.get(var.name) or self.specs.get(var.name)
+        return spec.name if spec else ""
 
     def _flat(self, held: Integers) -> Any:
         """The reshape that was put off."""
