@@ -23,11 +23,11 @@ SUFFIXES: dict[Layout, str] = {(0, 3, 1, 2): "nchw", (0, 2, 3, 1): "nhwc"}
 
 @dataclass
 class Emitter:
-    """``layer`` is the variable of the float model that is at work: new bindings are named after it."""
+    """``layer`` is the variable of the float model that is at work: new bindings are named after it. ``makers`` says
+    for each new variable which that was."""
 
     graph: Graph
     block: Any
-    specs: dict[str, TensorSpec]
     tensors: dict[str, TensorSpec] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     layer: Any = None
@@ -35,12 +35,14 @@ class Emitter:
     integers: dict[Any, Integers] = field(default_factory=dict)
     reals: dict[Any, Any] = field(default_factory=dict)
     laid: dict[tuple[Any, Layout], Any] = field(default_factory=dict)
+    makers: dict[Any, Any] = field(default_factory=dict)
 
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
         """A variable for an expression, with what reports say of it."""
         origin = self.graph.origins.get(self.layer.name)
         name = self.names.take((layer_name(origin) if origin else self.layer.name) + suffix)
         var = self.block.emit(expr, name)
+        self.makers[var] = self.layer
         if origin is not None:
             self.origins[var.name] = origin
         if not hasattr(var.ty, "fields"):
@@ -70,12 +72,10 @@ class Emitter:
         same = bytes_order(held.shape, held.layout) == bytes_order(held.shape, layout)
         expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
         suffix = "_" + SUFFIXES.get(layout, "axes" + "".join(map(str, layout)))
-        return self.bind(expr, quantisation=held.grid.quantisation, suffix=suffix, tensor=self._tensor(held.stored))
-
-    def _tensor(self, var: Any) -> str:
-        """What the model calls what a variable holds, in whatever order of axes."""
-        spec = self.tensors.get(var.name) or self.specs.get(var.name)
-        return spec.name if spec else ""
+        before, self.layer = self.layer, self.makers.get(held.stored, held.stored)
+        moved = self.bind(expr, quantisation=held.grid.quantisation, suffix=suffix)
+        self.layer = before
+        return moved
 
     def _flat(self, held: Integers) -> Any:
         """The reshape that was put off."""

@@ -45,7 +45,7 @@ class _Rewrite:
         emitters: list[Emitter] = []
 
         def body(block: Any) -> Any:
-            emitter = Emitter(self.graph, block, dict(self.model.tensors))
+            emitter = Emitter(self.graph, block)
             emitters.append(emitter)
             return self._write(emitter)
 
