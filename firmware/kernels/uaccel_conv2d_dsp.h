@@ -93,7 +93,7 @@ UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp 
 #include "uaccel_conv2d_dsp_body.h"
 #include "uaccel_round_end.h"
 
-#if __ARM_FP & 4
+#if defined(__ARM_FP) && (__ARM_FP & 4)
 #include "uaccel_round_float32.h"
 #include "uaccel_conv2d_dsp_body.h"
 #include "uaccel_round_end.h"

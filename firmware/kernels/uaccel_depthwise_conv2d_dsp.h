@@ -42,7 +42,7 @@ UACCEL_KERNEL void uaccel_depthwise_dsp_list(const struct uaccel_depthwise_conv2
 #include "uaccel_depthwise_conv2d_dsp_body.h"
 #include "uaccel_round_end.h"
 
-#if __ARM_FP & 4
+#if defined(__ARM_FP) && (__ARM_FP & 4)
 #include "uaccel_round_float32.h"
 #include "uaccel_depthwise_conv2d_dsp_body.h"
 #include "uaccel_round_end.h"

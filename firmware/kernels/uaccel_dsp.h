@@ -143,7 +143,7 @@ struct uaccel_dsp_job {
 #include "uaccel_dsp_body.h"
 #include "uaccel_round_end.h"
 
-#if __ARM_FP & 4
+#if defined(__ARM_FP) && (__ARM_FP & 4)
 #include "uaccel_round_float32.h"
 #include "uaccel_dsp_body.h"
 #include "uaccel_round_end.h"

@@ -58,7 +58,7 @@ UACCEL_KERNEL int32_t uaccel_requantise_float32_wide(int64_t acc, int32_t multip
 }
 
 #if defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP)
-#if __ARM_FP & 4
+#if defined(__ARM_FP) && (__ARM_FP & 4)
 /* The conversion in the rounding mode of the FPU, half to even unless the application changes it; it saturates. */
 #define UACCEL_FLOAT32_TO_INTEGER(to, from) __asm__("vcvtr.s32.f32 %0, %1" : "=t"((to).real) : "t"(from))
 #endif

@@ -14,7 +14,7 @@ struct uaccel_fully_connected_dsp {
 #include "uaccel_fully_connected_dsp_body.h"
 #include "uaccel_round_end.h"
 
-#if __ARM_FP & 4
+#if defined(__ARM_FP) && (__ARM_FP & 4)
 #include "uaccel_round_float32.h"
 #include "uaccel_fully_connected_dsp_body.h"
 #include "uaccel_round_end.h"

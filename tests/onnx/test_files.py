@@ -10,6 +10,7 @@ import pytest
 
 from support.onnx_rows import compare, session_of
 from uaccel.frontend import import_model
+from uaccel.frontend.onnx.importer import import_onnx
 from uaccel.reference import Executor
 from uaccel.tvm_api import main_bindings
 
@@ -29,7 +30,7 @@ def model_of(nodes: list[Any], weights: dict[str, Any], functions: list[Any] | N
 
 def check(path: Path, *, bindings: int) -> None:
     """The import means what ONNX Runtime makes of the file."""
-    model = import_model(path)
+    model = import_onnx(path, {})
     (got,) = Executor(model.module).run([X])
     compare(got, session_of(path).run(None, {"x:0": X})[0], path.name)
     assert len([var for var, _ in main_bindings(model.module)[1] if var.name != "gv"]) == bindings
@@ -101,7 +102,7 @@ def test_integers_of_weights_stay_visible(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(model_of(nodes, weights).SerializeToString())
     check(path, bindings=2)
-    (_, dequantised), *_ = main_bindings(import_model(path).module)[1]
+    (_, dequantised), *_ = main_bindings(import_onnx(path, {}).module)[1]
     assert dequantised.op.name == "relax.dequantize"
     np.testing.assert_array_equal(dequantised.args[0].value.numpy(), np.asarray([-47, 28, 103], np.int8))
 
@@ -118,7 +119,7 @@ def test_weights_that_are_moved_after_they_are_dequantised_stay_integers(tmp_pat
     path = tmp_path / "m.onnx"
     path.write_bytes(model_of(nodes, weights).SerializeToString())
     check(path, bindings=3)
-    moved = next(expr for var, expr in main_bindings(import_model(path).module)[1] if var.name == "transpose_1")
+    moved = next(expr for var, expr in main_bindings(import_onnx(path, {}).module)[1] if var.name == "transpose_1")
     assert moved.op.name == "relax.dequantize"
     np.testing.assert_array_equal(moved.args[0].value.numpy(), stored.T)
 

@@ -91,7 +91,7 @@ def test_depthwise_whose_quantised_axis_a_reshape_made() -> None:
     weights = model.constant("weights", values, scales=spread_scales(6), axis=3)
     output = model.tensor("output", (1, 4, 4, 6), "int8", scale=0.3, zero_point=-4)
     options: dict[str, int | str] = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "depth_multiplier": 1}
-    model.op("DEPTHWISE_CONV_2D", [image, weights, None], [output], options)
+    model.op("DEPTHWISE_CONV_2D", [image, weights], [output], options)
     model.output(output)
     assert_exact_random(model.build(), runs=4)
 

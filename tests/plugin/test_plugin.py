@@ -365,7 +365,7 @@ def pull(done, total):
 
 def test_it(uaccel_board, monkeypatch):
     original = check.run_batch
-    monkeypatch.setattr(check, "run_batch", lambda *arguments: original(*arguments, count=pull))
+    monkeypatch.setattr(check, "run_batch", lambda *arguments, **more: original(*arguments, count=pull, **more))
     try:
         uaccel_board.check({str(GESTURE)!r}, SAMPLES)
     finally:

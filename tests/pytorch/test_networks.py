@@ -13,6 +13,7 @@ from support.command import Call, call_in
 from support.exported import computed, save
 from support.torch_networks import NETWORKS, inputs_of, program_of, quantised
 from uaccel.frontend import import_model
+from uaccel.frontend.torch.importer import import_torch
 from uaccel.model import Origin
 from uaccel.npz import write_npz
 from uaccel.ops.base import info_of
@@ -75,7 +76,7 @@ def test_weights_stay_integers(tmp_path: Path) -> None:
     """Whether they are stored so or quantised by the program itself."""
     pytest.importorskip("torchao")
     folded, whole = (
-        import_model(save(quantised("cnn", "xnnpack", fold=fold), tmp_path / f"{fold}.pt2")) for fold in (True, False)
+        import_torch(save(quantised("cnn", "xnnpack", fold=fold), tmp_path / f"{fold}.pt2")) for fold in (True, False)
     )
     for model in (folded, whole):
         calls = [expr for _, expr in main_bindings(model.module)[1] if is_operator_call(expr)]

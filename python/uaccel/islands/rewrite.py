@@ -10,8 +10,9 @@ from uaccel.islands import conv, elementwise, join, matmul, means, norm, softmax
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import DEQUANTIZE, QUANTIZE, Graph, operator_name, read, variables
 from uaccel.islands.held import Grid, Integers
-from uaccel.islands.moves import grid_of, integers_of
+from uaccel.islands.moves import grid_of, integers_of, moved_from
 from uaccel.islands.rules import RULES, Emit, island_of
+from uaccel.islands.spelt_out import dequantized, quantized
 from uaccel.islands.table import table_island
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import info_of
@@ -67,19 +68,27 @@ class _Rewrite:
         for var, expr in reversed(self.graph.definitions.items()):
             if _is(expr, QUANTIZE):
                 self._plan_quantised(var, expr)
-            elif var in self.as_floats and not _is(expr, DEQUANTIZE) and grid_of(self.graph, var) is None:
+            elif _is(expr, DEQUANTIZE) and grid_of(self.graph, var) is not None:
+                self.as_floats.update(self._given_integers(expr))
+            elif var in self.as_floats and grid_of(self.graph, var) is None and self.graph.value(var) is None:
                 self.as_floats.update(variables(expr))
+
+    def _given_integers(self, call: Any) -> list[Any]:
+        """What the integers of a dequantize come from, where that is another operator than a quantize."""
+        base = call.args[0]
+        while (step := moved_from(self.graph, base)) is not None:
+            base = step[1]
+        return [] if self.graph.call(base, QUANTIZE) is not None else [base]
 
     def _plan_quantised(self, var: Any, call: Any) -> None:
         if self.graph.value(call.args[0]) is not None:
             return
         grid = self.graph.grid(call)
-        if grid is None:
-            raise ModelError(
-                f"{self._where(var)}: activations with a scale for each channel, or of type {info_of(call).dtype}, "
-                "cannot be compiled; quantise activations per tensor to int8, uint8 or int16"
-            )
         value = call.args[0]
+        if grid is None:
+            if var in self.as_floats:
+                self.as_floats.add(value)
+            return
         found = _planned(self.graph, value, grid)
         if isinstance(found, tuple):
             self.plans[var] = found
@@ -138,12 +147,21 @@ class _Rewrite:
             if info_of(var).dtype == "float32":
                 return emitter.dequantized(held)
             return emitter.as_declared(held, info_of(var).dtype)
-        if _is(expr, QUANTIZE, DEQUANTIZE):
-            known = self.graph.value(var)
-            if known is None:
-                raise ModelError(f"{self._where(var)}: activations with a scale for each channel cannot be compiled")
+        known = self.graph.value(var) if not hasattr(var.ty, "fields") else None
+        if known is not None:
             return relax.const(known, str(known.dtype))
+        if _is(expr, QUANTIZE, DEQUANTIZE):
+            return emitter.bind(self._spelt_out(emitter, expr), tensor=self._tensor(var))
         return emitter.bind(emitter.again(expr), tensor=self._tensor(var))
+
+    def _spelt_out(self, emitter: Emitter, call: Any) -> Any:
+        parts = [self.graph.value(arg) for arg in call.args[1:3]]
+        if parts[0] is None or parts[1] is None:
+            raise ModelError(f"{self._where(emitter.layer)}: its scale or zero point is computed at run time")
+        operand, axis = emitter.real(call.args[0]), int(call.attrs.axis)
+        if operator_name(call) == DEQUANTIZE:
+            return dequantized(emitter, operand, parts[0], parts[1], axis)
+        return quantized(emitter, operand, parts[0], parts[1], axis, info_of(call).dtype)
 
     def _tensor(self, var: Any) -> str:
         spec = self.model.tensors.get(var.name)
