@@ -1,4 +1,4 @@
-"""Quantisation steps that no integers are held for, in floats: scales along an axis, 16 bits without a sign, 32 bits."""
+"""Quantisation steps for which no integers are held, in floats: scales along an axis, uint16, int32."""
 
 from __future__ import annotations
 
