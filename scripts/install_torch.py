@@ -1,7 +1,7 @@
-"""Install PyTorch's build for CPUs, which ``make setup`` wants for models from PyTorch and for their tests.
+"""Install PyTorch's build for CPUs, for models from PyTorch and their tests: ``make setup-torch``.
 
 What PyPI has for Linux brings gigabytes of CUDA along, so that one is never taken here: the build for CPUs comes from
-an index that pip is configured with, or from PyTorch's own. Where neither gives it, all but PyTorch models works.
+an index that pip is configured with, or from PyTorch's own. The exit status is 1 where neither gives it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from uaccel.toolchain.python_packages import CPU_TORCH
+
 CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
-INDEX = "https://download.pytorch.org/whl/cpu"
 
 
-def main() -> None:
-    if importlib.util.find_spec("torch") is not None:
-        return
+def main() -> int:
+    if importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torchao") is not None:
+        return 0
     version = pinned_version()
-    print(f"setup: installing PyTorch {version} for CPUs")
-    found = install(f"torch=={version}+cpu") or install(f"torch=={version}", "--index-url", INDEX)
-    if not found:
-        print(
-            "setup: PyTorch's build for CPUs is not to be had here, so that .pt2 models cannot be read and their tests "
-            f"are skipped; to add it: pip install torch=={version} torchao --extra-index-url {INDEX}"
-        )
+    print(f"setup: installing PyTorch {version} for CPUs (750 MB on disk)", flush=True)
+    if install(f"torch=={version}+cpu") or install(f"torch=={version}", "--index-url", CPU_TORCH):
+        return 0
+    print(f"setup: PyTorch's build for CPUs is not to be had here; by hand: pip install torch --index-url {CPU_TORCH}")
+    return 1
 
 
 def pinned_version() -> str:
@@ -44,4 +43,4 @@ def install(torch: str, *options: str) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,6 +12,7 @@ from types import FrameType
 from .connection import Connection
 from .errors import ClientGoneError
 from .handler import Handler
+from .programs import offer_python_programs
 from .rpc import serve
 
 
@@ -24,6 +25,7 @@ def main(home: Path, arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     logging.basicConfig(level="DEBUG" if options.debug else "INFO", stream=sys.stderr)
     signal.signal(signal.SIGTERM, stop)
+    offer_python_programs()
     connection = Connection(options.read_fd, options.write_fd)
     handler = Handler(connection, home)
     try:

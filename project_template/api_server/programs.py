@@ -31,6 +31,15 @@ class Finished(NamedTuple):
     output: str
 
 
+def offer_python_programs() -> None:
+    """Programs that Python packages brought serve where the system has none: CMake, Ninja, and Zig's C compiler."""
+    folder = str(Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), folder]))
+    zig = shutil.which("python-zig")
+    if zig and not os.environ.get("CC") and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        os.environ["CC"] = f"{zig} cc"
+
+
 def find(program: str, needed_for: str, folder: Path | None = None) -> str:
     """The program's path: beside the board file where it is named by a relative one, else in PATH."""
     beside = folder / program if folder is not None and "/" in program else None

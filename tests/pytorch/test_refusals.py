@@ -293,7 +293,10 @@ def test_an_input_or_output_that_is_no_tensor(tmp_path: Path) -> None:
 def test_pytorch_is_not_installed(module: str, wanted: str, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     assert complaint(good).startswith("reading .pt2 files takes PyTorch, which cannot be imported (")
-    assert complaint(good).endswith("); install it: pip install 'uaccel[torch]'")
+    assert complaint(good).endswith(
+        "); install its build for CPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu "
+        "&& pip install 'uaccel[torch]'"
+    )
 
 
 def test_the_format_goes_by_the_suffix(good: Path) -> None:

@@ -1,57 +1,85 @@
-"""``uaccel doctor``: what is installed, what is missing and how to get it."""
+"""``uaccel doctor``: what a user can do here, and what adds the rest."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uaccel.board import available_boards
 from uaccel.cli.output import JsonFlag, emit
-from uaccel.toolchain import Check, examine
+from uaccel.toolchain import Ability, Check, abilities, examine
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_MARKS = {"ok": ("ok", "green"), "required": ("!!", "bold red"), "optional": ("--", "yellow")}
+AllFlag = Annotated[bool, typer.Option("--all", help="Every program and package, contributors' tools too.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor", short_help="What is installed, what is missing.")(doctor)
+    app.command("doctor", short_help="What you can do here, and how to get the rest.")(doctor)
 
 
-def doctor(as_json: JsonFlag = False) -> None:
-    """Say what is installed, what is missing and how to get it.
+def doctor(everything: AllFlag = False, as_json: JsonFlag = False) -> None:
+    """Say what you can do here, and the line to paste for each thing that you cannot.
 
-    The exit status is 1 if something required is missing.
+    The exit status is 1 if something is missing without which nothing works.
     """
-    checks = examine()
+    checks = examine(everything=everything)
+    can = abilities(checks, available_boards())
     ok = all(check.status == "ok" for check in checks if check.required)
     emit(
-        {"ok": ok, "checks": [asdict(check) for check in checks]},
+        {"ok": ok, "can": [asdict(ability) for ability in can], "checks": [asdict(check) for check in checks]},
         as_json,
-        lambda console: _show(console, checks, ok),
+        lambda console: _show(console, can, checks if everything else _troubles(checks), ok),
     )
     if not ok:
         raise typer.Exit(1)
 
 
-def _show(console: Console, checks: list[Check], ok: bool) -> None:
-    from rich.table import Table
+def _troubles(checks: list[Check]) -> list[Check]:
+    """What needs more than being installed, and what nothing works without."""
+    return [check for check in checks if check.status != "ok" and (check.required or check.status != "missing")]
+
+
+def _show(console: Console, can: list[Ability], checks: list[Check], ok: bool) -> None:
     from rich.text import Text
+
+    for ability in can:
+        mark = Text("  ok  ", "green") if ability.works else Text("  --  ", "yellow")
+        console.print(mark + Text(ability.what))
+    if checks:
+        _show_checks(console, checks)
+    for check in checks:
+        if check.fix:
+            console.print(f"\n{check.name}: {check.detail}\n  {check.fix}", soft_wrap=True)
+    for fix, names in _advice(can).items():
+        console.print(f"\nFor {' and '.join(names)}:\n  {fix}", soft_wrap=True)
+    console.print("\nuaccel can work here." if ok else "\nSomething that uaccel needs is missing: see above.")
+
+
+def _advice(can: list[Ability]) -> dict[str, list[str]]:
+    """What each line to paste adds."""
+    lines: dict[str, list[str]] = {}
+    for ability in can:
+        if ability.fix:
+            lines.setdefault(ability.fix, []).append(ability.what)
+    return lines
+
+
+def _show_checks(console: Console, checks: list[Check]) -> None:
+    from rich.table import Table
 
     table = Table("", "What", "Version", "Needed for", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.columns[1].no_wrap = True
     for column in table.columns[2:]:
         column.overflow = "fold"
     for check in checks:
-        mark, style = _MARKS["ok" if check.status == "ok" else "required" if check.required else "optional"]
-        state = [check.version or "", "" if check.status == "ok" else check.status]
-        words = (check.name, " ".join(filter(None, state)), check.needed_for)
-        table.add_row(Text(mark, style), *words, style="" if check.status == "ok" else style)
+        good = check.status == "ok"
+        mark, style = ("ok", "") if good else ("!!", "bold red") if check.required else ("--", "yellow")
+        version = " ".join(filter(None, [check.version, None if good else check.status]))
+        table.add_row(mark, check.name, version, check.needed_for, style=style)
+    console.print()
     console.print(table)
-    for check in checks:
-        if check.fix:
-            console.print(f"\n{check.name}: {check.detail}\n  {check.fix}", soft_wrap=True)
-    console.print("\nuaccel can work here." if ok else "\nSomething that uaccel needs is missing: see above.")

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.bench.find import AUTO, BoardAbsentError, find_port
-from uaccel.board import Board, CommandFlash, HostRun, OpenOcdFlash, PyOcdFlash, QemuRun, SerialRun
+from uaccel.board import Board, CommandFlash, SerialRun
 from uaccel.errors import ToolError, UaccelError
-from uaccel.toolchain import find_command, find_program
+from uaccel.toolchain import find_command
+from uaccel.toolchain.needs import programs_of
 
 VARIABLE: Final = "UACCEL_PORT"
 USUAL: Final = "host"
@@ -58,17 +59,9 @@ def absence(board: Board, port: str) -> str | None:
 
 def _find_tools(board: Board, port: str) -> None:
     """What builds, flashes and runs; a :class:`ToolError` names what is not there."""
-    for program in ("cmake", "ninja or make"):
-        find_program(program)
-    if isinstance(board.runs[0], HostRun):
-        find_program("C compiler")
-        return
-    find_command(f"{board.cpu.toolchain}-gcc", f"firmware for board {board.name}")
-    if not over_line(board, port) and isinstance(board.runs[0], QemuRun):
-        find_command(f"qemu-system-{board.runs[0].system}", f"running board {board.name}")
-    elif isinstance(board.flash, OpenOcdFlash | PyOcdFlash):
-        find_program(board.flash.tool)
-    elif isinstance(board.flash, CommandFlash):
+    for program in programs_of(board, emulated=not over_line(board, port)):
+        find_command(program, f"board {board.name}")
+    if over_line(board, port) and isinstance(board.flash, CommandFlash):
         _find_own(board, board.flash.command[0])
 
 

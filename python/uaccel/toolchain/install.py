@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 _OS_RELEASE = Path("/etc/os-release")
@@ -22,6 +25,25 @@ def apt_command(packages: tuple[str, ...]) -> list[str]:
     """What installs packages, from the account that asks."""
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     return [*sudo, "apt-get", "install", "-y", "--no-install-recommends", *packages]
+
+
+def may_become_root() -> bool:
+    """Whether this account is root's, or gets its rights without a password."""
+    if os.geteuid() == 0:
+        return True
+    sudo = shutil.which("sudo")
+    asked = [sudo, "-n", "true"] if sudo else ["false"]
+    return subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+def may_use_apt() -> bool:
+    """Whether apt-get is here and this account could run it."""
+    return uses_apt() and (os.geteuid() == 0 or shutil.which("sudo") is not None)
+
+
+def pip_install(requirement: str, *options: str) -> str:
+    """The command that installs a Python package beside this uaccel."""
+    return shlex.join([sys.executable, "-m", "pip", "install", *options, requirement])
 
 
 def how_to_install(packages: tuple[str, ...], what: str) -> str:

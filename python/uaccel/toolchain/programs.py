@@ -11,13 +11,17 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
 from uaccel.errors import ToolError
 from uaccel.suggest import did_you_mean
 from uaccel.toolchain.check import Check, Status
-from uaccel.toolchain.install import how_to_install
+from uaccel.toolchain.install import how_to_install, may_use_apt, pip_install
 from uaccel.toolchain.version import Version, is_before, parse_version, show_version
+
+
+SetUp = Literal["setup", "test", "test-full", "never"]
+"""Which target of the Makefile brings a program where it is missing; those further right bring what is left of it, too."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Program:
 
     name: str
     commands: tuple[str, ...]
-    """Tried in this order; the first that is new enough is taken."""
+    """Tried in this order; the first that is new enough is taken. Words apart by blanks: a program and its arguments."""
     minimum: Version
     needed_for: str
     required: bool
@@ -35,18 +39,21 @@ class Program:
     variable: str | None = None
     """An environment variable that names the command instead, as ``CC`` does."""
     pip: str = ""
-    """The Python package that brings it instead; looked for beside this Python too."""
+    """The Python package that brings it, too; looked for beside this Python, behind the system's."""
+    brought_by: SetUp = "never"
 
 
 PROGRAMS: Final = (
     Program(
         name="C compiler",
-        commands=("gcc", "clang", "cc"),
+        commands=("gcc", "clang", "cc", "python-zig cc"),
         minimum=(8,),
         needed_for="firmware for board host",
         required=True,
         apt=("gcc", "libc6-dev"),
         variable="CC",
+        pip="uaccel[cc]",
+        brought_by="setup",
     ),
     Program(
         name="cmake",
@@ -54,7 +61,8 @@ PROGRAMS: Final = (
         minimum=(3, 16),
         needed_for="building firmware",
         required=True,
-        apt=("cmake",),
+        apt=(),
+        pip="cmake",
     ),
     Program(
         name="ninja or make",
@@ -62,7 +70,8 @@ PROGRAMS: Final = (
         minimum=(1, 8),
         needed_for="building firmware",
         required=True,
-        apt=("ninja-build",),
+        apt=(),
+        pip="ninja",
     ),
     Program(
         name="arm-none-eabi-gcc",
@@ -71,14 +80,7 @@ PROGRAMS: Final = (
         needed_for="firmware for Arm boards",
         required=False,
         apt=("gcc-arm-none-eabi", "libnewlib-arm-none-eabi"),
-    ),
-    Program(
-        name="riscv64-unknown-elf-gcc",
-        commands=("riscv64-unknown-elf-gcc",),
-        minimum=(10,),
-        needed_for="firmware for RISC-V boards",
-        required=False,
-        apt=("gcc-riscv64-unknown-elf", "picolibc-riscv64-unknown-elf"),
+        brought_by="setup",
     ),
     Program(
         name="qemu-system-arm",
@@ -87,6 +89,16 @@ PROGRAMS: Final = (
         needed_for="running emulated Arm boards",
         required=False,
         apt=("qemu-system-arm",),
+        brought_by="setup",
+    ),
+    Program(
+        name="riscv64-unknown-elf-gcc",
+        commands=("riscv64-unknown-elf-gcc",),
+        minimum=(10,),
+        needed_for="firmware for RISC-V boards",
+        required=False,
+        apt=("gcc-riscv64-unknown-elf", "picolibc-riscv64-unknown-elf"),
+        brought_by="test",
     ),
     Program(
         name="qemu-system-riscv32",
@@ -95,6 +107,7 @@ PROGRAMS: Final = (
         needed_for="running emulated RISC-V boards",
         required=False,
         apt=("qemu-system-misc",),
+        brought_by="test",
     ),
     Program(
         name="openocd",
@@ -120,6 +133,7 @@ PROGRAMS: Final = (
         needed_for="tests with a second compiler",
         required=False,
         apt=("clang", "libclang-rt-dev"),  # with the sanitizers and libFuzzer
+        brought_by="test-full",
     ),
 )
 
@@ -171,10 +185,11 @@ def check_program(program: Program) -> Check:
     )
 
 
-def missing_packages(programs: tuple[Program, ...] = PROGRAMS) -> list[str]:
-    """The Debian packages that would bring every program that is not there, required or not."""
-    lacking = [program for program in programs if _search(program)[0] == "missing"]
-    return list(dict.fromkeys(package for program in lacking for package in program.apt))
+def missing_programs(target: SetUp, programs: tuple[Program, ...] = PROGRAMS) -> list[Program]:
+    """Those that a target of the Makefile brings and that are not there."""
+    order = get_args(SetUp)
+    wanted = order[: order.index(target) + 1]
+    return [program for program in programs if program.brought_by in wanted and _search(program)[0] == "missing"]
 
 
 def _row(name: str) -> Program:
@@ -188,20 +203,22 @@ def _search(program: Program) -> tuple[Status, FoundProgram | None, str]:
     """The best candidate, how it stands, and that in words."""
     chosen = os.environ.get(program.variable, "").split() if program.variable else []
     origin = f"{program.variable} names " if chosen else ""
-    candidates = [chosen] if chosen else [[command] for command in program.commands]
-    beside = str(Path(sys.executable).parent) if program.pip else None
-    outcomes = [_try(candidate, program.minimum, origin, beside) for candidate in candidates]
+    candidates = [chosen] if chosen else [command.split() for command in program.commands]
+    outcomes = [_try(candidate, program.minimum, origin, None) for candidate in candidates]
+    if program.pip:
+        beside = str(Path(sys.executable).parent)
+        outcomes += [_try(candidate, program.minimum, origin, beside) for candidate in candidates]
     for rank in ("ok", "too old", "broken"):
         for outcome in outcomes:
             if outcome[0] == rank:
                 return outcome
-    return "missing", None, f"{origin}{' or '.join(' '.join(words) for words in candidates)}: not found"
+    return "missing", None, f"{origin}{' or '.join(words[0] for words in candidates)}: not found"
 
 
 def _try(
-    words: list[str], minimum: Version, origin: str, beside: str | None
+    words: list[str], minimum: Version, origin: str, folder: str | None
 ) -> tuple[Status, FoundProgram | None, str]:
-    path = shutil.which(words[0]) or (shutil.which(words[0], path=beside) if beside else None)
+    path = shutil.which(words[0], path=folder)
     if path is None:
         return "missing", None, f"{origin}{words[0]}: not found"
     command = (path, *words[1:])
@@ -225,10 +242,9 @@ def _version_of(command: tuple[str, ...]) -> Version | None:
 
 
 def _fix(program: Program, status: Status) -> str:
-    if status == "missing" and program.pip:
-        return f"{sys.executable} -m pip install {program.pip}"
-    if status == "missing" and not program.apt:
-        return f"install {' or '.join(program.commands)} and see that it is in PATH"
-    if status == "missing":
-        return how_to_install(program.apt, " or ".join(program.commands))
-    return f"install {' or '.join(program.commands)} {show_version(program.minimum)} or later, first in PATH"
+    names = " or ".join(command.split()[0] for command in program.commands)
+    if status != "missing":
+        return f"install {names} {show_version(program.minimum)} or later, first in PATH"
+    if program.pip and not (program.apt and may_use_apt()):
+        return pip_install(program.pip)
+    return how_to_install(program.apt, names)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import uaccel
 from uaccel.toolchain.check import Check, Status
+from uaccel.toolchain.install import pip_install
 from uaccel.toolchain.version import Version, is_before, parse_version, show_version
 from uaccel.version import __version__
 
 PYTHON_MINIMUM: Final[Version] = (3, 10)
+
+
+Audience = Literal["everyone", "some users", "contributors"]
+CPU_TORCH: Final = "https://download.pytorch.org/whl/cpu"
+"""PyTorch for CPUs: what PyPI has for Linux brings gigabytes of CUDA along."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class PythonPackage:
     """As pip takes it: ``apache-tvm>=0.27,<0.28``."""
     module: str
     needed_for: str
-    required: bool
+    audience: Audience = "everyone"
 
     @property
     def name(self) -> str:
@@ -41,16 +46,15 @@ class PythonPackage:
 
 
 PYTHON_PACKAGES: Final = (
-    PythonPackage("apache-tvm>=0.27,<0.28", "tvm", "compiling models", required=True),
-    PythonPackage("numpy>=1.26", "numpy", "compiling models", required=True),
-    PythonPackage("tflite>=2.18", "tflite", "reading TFLite models", required=True),
-    PythonPackage("onnx>=1.17", "onnx", "reading ONNX models", required=False),
-    PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", required=False),
-    PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", required=False),
-    PythonPackage("onnx>=1.17", "onnx", "quantising ONNX models", required=False),
-    PythonPackage("onnxruntime>=1.20", "onnxruntime", "quantising ONNX models", required=False),
-    PythonPackage("torch>=2.13", "torch", "reading PyTorch models", required=False),
-    PythonPackage("torchao>=0.18", "torchao", "reading PyTorch models", required=False),
+    PythonPackage("apache-tvm>=0.27,<0.28", "tvm", "compiling models"),
+    PythonPackage("numpy>=1.26", "numpy", "compiling models"),
+    PythonPackage("tflite>=2.18", "tflite", "reading TFLite models"),
+    PythonPackage("onnx>=1.17", "onnx", "ONNX models", "some users"),
+    PythonPackage("onnxruntime>=1.20", "onnxruntime", "quantising ONNX models", "some users"),
+    PythonPackage("torch>=2.13", "torch", "PyTorch models", "some users"),
+    PythonPackage("torchao>=0.18", "torchao", "PyTorch models", "some users"),
+    PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", "contributors"),
+    PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", "contributors"),
 )
 
 
@@ -76,37 +80,59 @@ def check_uaccel() -> Check:
     return Check("uaccel", "ok", __version__, path, True, "everything", None, None)
 
 
-def check_package(package: PythonPackage) -> Check:
-    """How one package stands; a required one is imported too, in a process of its own."""
+def check_package(package: PythonPackage, *, thorough: bool = False) -> Check:
+    """How one package stands; ``thorough`` imports what everyone needs, in a process of its own."""
     try:
-        version = importlib.metadata.version(package.name)
-        path = str(importlib.metadata.distribution(package.name).locate_file(package.module))
+        distribution = importlib.metadata.distribution(package.name)
     except importlib.metadata.PackageNotFoundError:
-        version, path = None, None
-    status, detail = _judge(package, version)
+        distribution = None
+    status, detail = _judge(package, distribution, thorough)
     return Check(
         name=package.name,
         status=status,
-        version=version,
-        path=path,
-        required=package.required,
+        version=distribution.version if distribution else None,
+        path=str(distribution.locate_file(package.module)) if distribution else None,
+        required=package.audience == "everyone",
         needed_for=package.needed_for,
         detail=detail,
-        fix=None if status == "ok" else _pip_install(package, status),
+        fix=None if status == "ok" else how_to_get(package, status),
     )
 
 
-def _judge(package: PythonPackage, version: str | None) -> tuple[Status, str | None]:
-    if version is None:
+def how_to_get(package: PythonPackage, status: Status = "missing") -> str:
+    """The command that installs it; PyTorch in its build for CPUs."""
+    options = ["--force-reinstall"] if status == "broken" else []
+    if package.module == "torch":
+        options += ["--index-url", CPU_TORCH]
+    return pip_install(package.requirement, *options)
+
+
+def _judge(
+    package: PythonPackage, distribution: importlib.metadata.Distribution | None, thorough: bool
+) -> tuple[Status, str | None]:
+    if distribution is None:
         return "missing", "not installed"
+    version = distribution.version
     parsed, low, high = parse_version(version) or (), package.bound(">="), package.bound("<")
     wanted = f"version {version}; wanted {package.requirement}"
     if low and is_before(parsed, low):
         return "too old", wanted
     if high and not is_before(parsed, high):
         return "too new", wanted
-    complaint = _import_error(package.module) if package.required else None
+    complaint = _lost_file(distribution)
+    if complaint is None and thorough and package.audience == "everyone":
+        complaint = _import_error(package.module)
     return ("ok", None) if complaint is None else ("broken", complaint)
+
+
+def _lost_file(distribution: importlib.metadata.Distribution) -> str | None:
+    """A shared library that was installed and is gone or cut short: seen at once, where importing takes seconds."""
+    for file in distribution.files or ():
+        if file.suffix == ".so":
+            path = Path(str(file.locate()))
+            if not path.is_file() or (file.size is not None and path.stat().st_size != file.size):
+                return f"{path} is not as it was installed"
+    return None
 
 
 def _import_error(module: str) -> str | None:
@@ -120,8 +146,3 @@ def _import_error(module: str) -> str | None:
         return None
     lines = done.stderr.strip().splitlines()
     return f"import {module} fails: {lines[-1] if lines else f'exit status {done.returncode}'}"
-
-
-def _pip_install(package: PythonPackage, status: Status) -> str:
-    force = ["--force-reinstall"] if status == "broken" else []
-    return shlex.join([sys.executable, "-m", "pip", "install", *force, package.requirement])

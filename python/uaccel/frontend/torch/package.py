@@ -7,7 +7,10 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.quiet import quiet
 
-ADVICE = "install it: pip install 'uaccel[torch]'"
+ADVICE = (
+    "install its build for CPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu "
+    "&& pip install 'uaccel[torch]'"
+)
 
 
 def torch_package() -> Any:
