@@ -1,8 +1,8 @@
 """Install the programs that a target of the Makefile needs and this system lacks: ``install_programs.py TARGET``.
 
-With apt-get, as root or where sudo asks for no password. Before that it says what, how large, and with which command. Elsewhere it
-prints the one command to paste, and a C compiler comes from the package index. What is missing in the end is listed; the next
-call tries it again. The exit status is 1 where the demo cannot work.
+With apt-get, as root or where sudo asks for no password. Before that it says what, how large, and with which command.
+Elsewhere it prints the one command to paste, and a C compiler comes from the package index. What is missing in the
+end is listed; the next call tries it again. The exit status is 1 where the demo cannot work.
 """
 
 from __future__ import annotations

@@ -19,9 +19,8 @@ from uaccel.toolchain.check import Check, Status
 from uaccel.toolchain.install import how_to_install, may_use_apt, pip_install
 from uaccel.toolchain.version import Version, is_before, parse_version, show_version
 
-
 SetUp = Literal["setup", "test", "test-full", "never"]
-"""Which target of the Makefile brings a program where it is missing; those further right bring what is left of it, too."""
+"""The target of the Makefile that brings a program where it is missing; those further right bring it, too."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Program:
 
     name: str
     commands: tuple[str, ...]
-    """Tried in this order; the first that is new enough is taken. Words apart by blanks: a program and its arguments."""
+    """Tried in this order; the first that is new enough is taken. Words behind a blank are its arguments."""
     minimum: Version
     needed_for: str
     required: bool
