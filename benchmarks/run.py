@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -21,16 +22,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results.json")
 OWN = ("gesture", "residual", "branches", "int16", "mixed")
-SHARED = ("ad", "kws", "ic", "vww", "sww")
+REFERENCE = ("ad", "kws", "ic", "vww", "sww")
 EXACT = ("arena", "arena_lower_bound", "io", "weights", "macs")
 TIMED_RUNS = 5
 
 
 def models() -> list[Path]:
-    """The project's own, and MLPerf Tiny's where they lie beside the checkout."""
+    """The project's own, and MLPerf Tiny's."""
+    folder = os.environ.get("UACCEL_MODELS")
+    if not folder:
+        raise SystemExit("UACCEL_MODELS names no folder of MLPerf Tiny's models; see docs/reference-models.md")
     paths = [ROOT / "tests" / "models" / f"{name}.tflite" for name in OWN]
-    paths += [ROOT.parent / "shared" / "models" / f"{name}.tflite" for name in SHARED]
-    return [path for path in paths if path.is_file()]
+    return [*paths, *(Path(folder) / f"{name}.tflite" for name in REFERENCE)]
 
 
 def uaccel(*arguments: str) -> dict[str, Any]:

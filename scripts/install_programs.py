@@ -50,7 +50,7 @@ def bring(packages: tuple[str, ...]) -> None:
         return
     if not size_of(packages):
         say("apt-get update", "fresh package lists")
-        succeeds([*command[: command.index("apt-get") + 1], *PATIENCE, "update", "-qq"])
+        succeeds([*command[: command.index("apt-get") + 1], "update", *PATIENCE, "-qq"])
     say(" ".join(command), f"programs{size_of(packages)}")
     succeeds([*command, *PATIENCE, "-qq"])
 

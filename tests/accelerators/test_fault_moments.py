@@ -14,7 +14,7 @@ import pytest
 from support.boards import board_with_tools
 from support.command import Call, call_in
 from support.float_convolutions import float_convolutions
-from support.networks import NETWORKS
+from support.networks import OWN
 from support.offload import INTEGER, Offloaded, offload, run
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
@@ -25,7 +25,7 @@ from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 
-RESIDUAL = next(network.path for network in NETWORKS if network.name == "residual")
+RESIDUAL = OWN / "residual.tflite"
 """Its layers write over what others have read, and an addition wants both of its inputs whole."""
 FAULT = "UACCEL_DEVICE_FAULT"
 PATIENCE = 30.0

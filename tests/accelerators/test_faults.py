@@ -9,7 +9,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.command import call_in
-from support.networks import NETWORKS
+from support.networks import OWN
 from support.offload import INTEGER, Offloaded, run
 from support.oracle import Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
@@ -20,7 +20,7 @@ from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 
-MODEL = next(network.path for network in NETWORKS if network.name == "gesture")
+MODEL = OWN / "gesture.tflite"
 BOARDS = ("host", "mps2_an386")
 FAULTS = {
     "hang": (1, "did not finish"),

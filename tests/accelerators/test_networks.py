@@ -11,7 +11,7 @@ import pytest
 from support.command import Call, call_in
 from support.exactness import assert_same
 from support.float_convolutions import float_convolutions
-from support.networks import NETWORKS, Network
+from support.networks import NETWORKS, Network, network_named
 from support.offload import INTEGER, Counted, Offloaded, called, offload, run
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
@@ -20,7 +20,6 @@ from uaccel.pipeline import compile_model
 from uaccel.report import VIEWS
 
 RUNS = 2
-BY_NAME = {network.name: network for network in NETWORKS}
 NOTHING_TO_OFFLOAD = "int16"
 EVERYWHERE = ("host", "mps2_an386")
 ELSEWHERE = {
@@ -61,7 +60,7 @@ def is_quick(name: str, accelerator: str, board: str) -> bool:
 
 @pytest.mark.parametrize(("name", "accelerator", "board"), cases())
 def test_the_bytes_are_the_references(name: str, accelerator: str, board: str, tmp_path: Path) -> None:
-    network = BY_NAME[name]
+    network = network_named(name)
     data = network.path.read_bytes()
     inputs = random_inputs(data, 5, RUNS)
     offloaded = offload(network.path, [accelerator], board, tmp_path / "project")
@@ -102,7 +101,7 @@ def check_counts(offloaded: Offloaded, first: Counted, second: Counted) -> None:
 @pytest.mark.parametrize("accelerator", INTEGER)
 def test_a_network_of_16_bits_stays_on_the_cpu_with_a_reason(accelerator: str) -> None:
     compiled = compile_model(
-        BY_NAME[NOTHING_TO_OFFLOAD].path, board="host", accelerators=[load_accelerator(accelerator)]
+        network_named(NOTHING_TO_OFFLOAD).path, board="host", accelerators=[load_accelerator(accelerator)]
     )
     decisions = compiled.partitioned.decisions
     assert {row.engine for row in decisions} == {CPU}

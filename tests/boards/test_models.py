@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.boards import board_with_tools
-from support.networks import NETWORKS
+from support.networks import network_named
 from uaccel.board import Board
 from uaccel.execute import archive_of, identity
 from uaccel.pipeline import Compiled, compile_model
@@ -45,7 +45,7 @@ class Firmware:
 @pytest.fixture(scope="module", params=["mps2_an386", "mps3_an547", "qemu_riscv32", "qemu_riscv32v"])
 def firmware(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Firmware:
     board = board_with_tools(request.param)
-    network = next(network for network in NETWORKS if network.name == "residual")
+    network = network_named("residual")
     model = compile_model(network.path, board=board.name)
     project = tmp_path_factory.mktemp("firmware") / "project"
     create_project(archive_of(model), board, project)

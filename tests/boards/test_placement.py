@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.boards import board_with_tools
-from support.networks import NETWORKS, OWN
+from support.networks import OWN, network_named
 from support.oracle import Tflm, random_inputs
 from uaccel.board import Board, load_board
 from uaccel.errors import ToolError
@@ -36,7 +36,7 @@ def test_arena_tensors_and_constants_in_other_memories(tmp_path: Path) -> None:
     """As a microcontroller with external RAM and a second flash has them."""
     upper = '\n[[memory]]\nname = "upper"\nkind = "flash"\norigin = 0x0020_0000\nlength = "2M"\n'
     board = small_board(tmp_path, (FLASH, FLASH.replace("4M", "40K") + upper), (RAM, RAM.replace("4M", "40K")))
-    network = next(network for network in NETWORKS if network.name == "vww")
+    network = network_named("vww")
     compiled = compile_model(network.path, board="small")
     create_project(archive_of(compiled), board, tmp_path / "project")
     elf = firmware_of(build_project(tmp_path / "project"))

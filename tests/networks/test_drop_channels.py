@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.channel_networks import Layers
 from support.exactness import assert_channels_of
 from support.hostlib import Array
-from support.networks import NETWORKS
+from support.networks import network_named
 from uaccel.ops.base import info_of
 from uaccel.pipeline import compile_model
 from uaccel.reference import Executor
@@ -322,7 +322,7 @@ LEFT_OF_VWW += [32, 32, 24, 24, 24, 2, 2]
 
 
 def test_half_of_vww_is_spare() -> None:
-    network = next(network for network in NETWORKS if network.name == "vww")
+    network = network_named("vww")
     compiled = compile_model(network.path, board="host")
     layers = compiled.program.layers
     assert [layer.outputs[0].info.shape[-1] for layer in layers] == LEFT_OF_VWW

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from uaccel.board import load_board
 from uaccel.errors import ToolError
-from uaccel.toolchain import PROGRAMS, Program, examine, find_program, install, missing_packages
+from uaccel.toolchain import PROGRAMS, Check, Program, abilities, examine, find_program, install, missing_programs
 from uaccel.toolchain.programs import check_program
 from uaccel.toolchain.python_packages import PYTHON_PACKAGES, PythonPackage, check_package
 from uaccel.toolchain.version import Version, is_before, parse_version
@@ -157,7 +159,6 @@ def test_who_needs_a_program_that_is_missing_hears_it_in_one_line(monkeypatch: p
 def test_a_program_from_the_package_index_is_found_beside_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the virtual environment is not the shell's."""
     pipped = Program("gadget", ("gadget",), (1,), "gadgets", required=False, apt=(), pip="gadget-tool")
-    assert missing_packages((pipped,)) == []
     assert check_program(pipped).fix == f"{sys.executable} -m pip install gadget-tool"
     beside = folder / "venv"
     beside.mkdir()
@@ -175,9 +176,20 @@ def test_a_version_may_be_told_on_standard_error(folder: Path) -> None:
 
 
 def test_set_up_installs_what_is_missing_and_no_more(folder: Path) -> None:
-    assert missing_packages((WIDGET, WIDGET)) == ["widget-tools", "libwidget-dev"]
+    brought = replace(WIDGET, brought_by="test")
+    assert missing_programs("setup", (brought,)) == []
+    assert missing_programs("test", (brought,)) == missing_programs("test-full", (brought,)) == [brought]
     place(folder, "widget", "widget 1.9")
-    assert missing_packages((WIDGET,)) == [], "a newer package is not what apt-get would bring"
+    assert missing_programs("test", (brought,)) == [], "a newer package is not what apt-get would bring"
+
+
+@pytest.mark.usefixtures("debian")
+@pytest.mark.parametrize("sudo", [True, False])
+def test_who_cannot_become_root_is_shown_the_package_index(folder: Path, sudo: bool) -> None:
+    if sudo:
+        place(folder, "sudo", "")
+    fix = check_program(replace(WIDGET, pip="widget-wheel")).fix or ""
+    assert fix.startswith("sudo apt-get" if sudo else f"{sys.executable} -m pip install widget-wheel")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +219,7 @@ def test_which_systems_use_apt(folder: Path, monkeypatch: pytest.MonkeyPatch, te
     ],
 )
 def test_python_packages(requirement: str, status: str, detail: str | None) -> None:
-    check = check_package(PythonPackage(requirement, "numpy", "tests", required=False))
+    check = check_package(PythonPackage(requirement, "numpy", "tests", "contributors"))
     assert check.status == status
     assert (check.detail or "").endswith(detail or "")
     if status != "ok":
@@ -217,13 +229,58 @@ def test_python_packages(requirement: str, status: str, detail: str | None) -> N
 
 
 def test_a_required_package_that_cannot_be_imported() -> None:
-    check = check_package(PythonPackage("numpy>=1", "no_such_module", "tests", required=True))
+    check = check_package(PythonPackage("numpy>=1", "no_such_module", "tests"), thorough=True)
     assert check.status == "broken"
     assert check.detail == ("import no_such_module fails: ModuleNotFoundError: No module named 'no_such_module'")
 
 
+def test_a_package_whose_library_is_lost_is_seen_without_importing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    information = tmp_path / "gadget-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: gadget\nVersion: 1.0\n")
+    (information / "RECORD").write_text("gadget/core.so,,3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    library = tmp_path / "gadget" / "core.so"
+    library.parent.mkdir()
+    library.write_bytes(b"abc")
+    gadget = PythonPackage("gadget>=1", "gadget", "tests")
+    assert check_package(gadget).status == "ok"
+    library.write_bytes(b"a")
+    assert check_package(gadget).detail == f"{library} is not as it was installed"
+
+
+def ok(name: str) -> Check:
+    return Check(name, "ok", "1", None, False, "tests", None, None)
+
+
+def missing(name: str) -> Check:
+    return Check(name, "missing", None, None, False, "tests", "not found", "get it")
+
+
+@pytest.mark.usefixtures("debian")
+def test_each_thing_that_cannot_be_done_comes_with_one_line() -> None:
+    checks = [ok("apache-tvm"), ok("numpy"), ok("tflite"), missing("onnx"), missing("torch"), missing("torchao")]
+    checks += [ok("cmake"), ok("C compiler"), missing("arm-none-eabi-gcc"), missing("qemu-system-arm")]
+    can = {ability.what: ability for ability in abilities(checks, [load_board("host"), load_board("mps2_an386")])}
+    pip = f"{sys.executable} -m pip install"
+    assert {what: ability.fix for what, ability in can.items()} == {
+        "TFLite models": None,
+        "ONNX models": f"{pip} 'onnx>=1.17'",
+        "PyTorch models": f"{pip} --index-url https://download.pytorch.org/whl/cpu 'torch>=2.13' && "
+        f"{pip} 'torchao>=0.18'",
+        "quantising ONNX models": f"{pip} 'onnx>=1.17'",
+        "board host, this computer": None,
+        "emulated boards: mps2_an386": "sudo apt-get install -y --no-install-recommends "
+        "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm",
+    }
+    assert can["emulated boards: mps2_an386"].missing == ("arm-none-eabi-gcc", "qemu-system-arm")
+
+
 def test_doctor_looks_at_everything_once() -> None:
-    names = [check.name for check in examine()]
+    names = [check.name for check in examine(everything=True)]
+    assert "clang" not in [check.name for check in examine()]
     wanted = [
         "python",
         "uaccel",
@@ -245,6 +302,7 @@ def test_doctor_finds_this_machine_fit() -> None:
     report = json.loads(done.stdout)
     assert [check for check in report["checks"] if check["required"] and check["status"] != "ok"] == []
     assert (report["ok"], done.returncode, done.stderr) == (True, 0, "")
+    assert [ability["works"] for ability in report["can"] if ability["what"] == "TFLite models"] == [True]
     keys = {"name", "status", "version", "path", "required", "needed_for", "detail", "fix"}
     assert all(set(check) == keys for check in report["checks"])
 
@@ -253,9 +311,9 @@ def test_doctor_without_programs_says_what_is_missing_and_fails(tmp_path: Path) 
     done = doctor("--json", path=str(tmp_path))
     report = json.loads(done.stdout)
     assert (report["ok"], done.returncode) == (False, 1)
-    missing = {check["name"] for check in report["checks"] if check["status"] == "missing"}
-    assert missing >= {program.name for program in PROGRAMS if not program.pip}
+    absent = {check["name"] for check in report["checks"] if check["status"] == "missing"}
+    assert absent >= {program.name for program in PROGRAMS if not program.pip and program.brought_by != "test-full"}
     shown = doctor(path=str(tmp_path))
     assert shown.returncode == 1
-    assert "cmake: cmake: not found\n  install cmake with this system's package manager" in shown.stdout
+    assert "C compiler: gcc or clang or cc or python-zig: not found\n" in shown.stdout
     assert shown.stdout.endswith("Something that uaccel needs is missing: see above.\n")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.boards import board_with_tools
-from support.networks import NETWORKS, OWN
+from support.networks import network_named
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "cpu.json").read_text())["boards"]
@@ -61,11 +61,9 @@ def test_the_stored_bytes_are_what_is_asked_for(model: str) -> None:
 )
 def test_a_network_still_gives_the_stored_figures(name: str, board: str) -> None:
     board_with_tools(board)
-    paths = {network.name: network.path for network in NETWORKS} | {"gesture": OWN / "gesture.tflite"}
-    if name not in paths or not paths[name].is_file():
-        pytest.skip(f"there is no {name}.tflite")
+    path = network_named(name).path
     module = benchmark()
-    results = {board: {name: module.measure(paths[name], board)}}
+    results = {board: {name: module.measure(path, board)}}
     assert module.differences(results, STORED) == []
 
 

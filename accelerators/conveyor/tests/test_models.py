@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from uaccel.pipeline import Compiled, compile_model
 from uaccel.reference import Executor
 from uaccel.tvm_api import main_bindings
 
-FOLDERS = [Path(__file__).resolve().parents[3] / "tests/models", Path(__file__).resolve().parents[4] / "shared/models"]
+FOLDERS = [Path(__file__).resolve().parents[3] / "tests/models", Path(os.environ.get("UACCEL_MODELS") or os.devnull)]
 REGIONS = {
     "ad": 1,
     "ic": 1,
@@ -33,7 +34,7 @@ REGIONS = {
 def compiled(name: str, conveyor: Accelerator) -> Compiled:
     path = next((path for folder in FOLDERS if (path := folder / f"{name}.tflite").is_file()), None)
     if path is None:
-        pytest.skip(f"there is no {name}.tflite")
+        pytest.skip(f"there is no {name}.tflite; UACCEL_MODELS may name its folder")
     return compile_model(path, board="host", accelerators=[conveyor])
 
 

@@ -32,7 +32,9 @@ def may_become_root() -> bool:
     if os.geteuid() == 0:
         return True
     sudo = shutil.which("sudo")
-    asked = [sudo, "-n", "true"] if sudo else ["false"]
+    if sudo is None:
+        return False
+    asked = [sudo, "-n", "true"]
     return subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
 

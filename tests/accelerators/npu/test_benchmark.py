@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.boards import board_with_tools
-from support.networks import NETWORKS
+from support.networks import network_named
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "npu.json").read_text())["accelerators"]
@@ -52,12 +52,10 @@ def test_the_stored_figures_are_what_is_asked_for(name: str) -> None:
 )
 def test_a_network_still_gives_the_stored_figures(name: str, accelerator: str) -> None:
     board_with_tools("mps2_an386")
-    paths = {network.name: network.path for network in NETWORKS}
-    if name not in paths or not paths[name].is_file():
-        pytest.skip(f"there is no {name}.tflite")
+    path = network_named(name).path
     module = benchmark()
-    alone = module.uaccel("run", str(paths[name]), "--board", module.BOARD)["instructions"]
-    row = module.measure(paths[name], accelerator, alone)
+    alone = module.uaccel("run", str(path), "--board", module.BOARD)["instructions"]
+    row = module.measure(path, accelerator, alone)
     assert module.differences({accelerator: {name: row}}, STORED) == []
 
 

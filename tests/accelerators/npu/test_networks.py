@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.networks import NETWORKS
+from support.networks import network_named
 from support.npu import SMALL, Family, npu, part
 from support.offload import offload, run
 from support.oracle import Tflm, random_inputs
@@ -18,7 +18,6 @@ from uaccel.partition.wishes import CPU
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.streams import LATENCY, Network, plan_network
 
-PATHS = {network.name: network.path for network in NETWORKS}
 ARRAY = 256
 """Multiply-accumulates in a cycle."""
 
@@ -45,12 +44,6 @@ CPU_ONLY = {"ad": 287_270, "kws": 3_321_283, "ic": 12_440_392, "vww": 6_649_116,
 QUICK = ("gesture", "kws")
 
 
-def network_path(name: str) -> Path:
-    if name not in PATHS or not PATHS[name].is_file():
-        pytest.skip(f"there is no {name}.tflite")
-    return PATHS[name]
-
-
 def rows(board: str) -> list[Any]:
     return [
         pytest.param(name, id=name, marks=() if board == "host" or name in QUICK else pytest.mark.slow)
@@ -61,14 +54,14 @@ def rows(board: str) -> list[Any]:
 def compiled(name: str, objective: str = LATENCY) -> Compiled:
     accelerator = npu()
     assert accelerator.objective is not None
-    return compile_model(network_path(name), board="host", accelerators=[accelerator.objective(objective)])
+    return compile_model(network_named(name).path, board="host", accelerators=[accelerator.objective(objective)])
 
 
 def check(name: str, board: str, folder: Path) -> Any:
     """The bytes of TensorFlow Lite Micro for some inputs, and what was counted."""
-    data = network_path(name).read_bytes()
+    data = network_named(name).path.read_bytes()
     inputs = random_inputs(data, 3, 2)
-    offloaded = offload(network_path(name), ["npu"], board, folder / "project")
+    offloaded = offload(network_named(name).path, ["npu"], board, folder / "project")
     counted = run(offloaded, inputs)
     reference = Tflm(data)
     for values, result in zip(inputs, counted.results, strict=True):

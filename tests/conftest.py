@@ -1,0 +1,30 @@
+"""What holds for all tests: their order and their time."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from support import tiers
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tiers.mark_slow(items)
+    rotation = os.environ.get(tiers.ROTATION)
+    if rotation is not None:
+        items[:] = tiers.in_order(items, int(rotation))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    tiers.leave_out_when_late()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    late = tiers.left_out(terminalreporter.stats.get("skipped", []))
+    if late:
+        terminalreporter.section(f"no time was left for {late.total()} tests")
+        for file, count in sorted(late.items()):
+            terminalreporter.line(f"{count:5} {file}")

@@ -1,0 +1,79 @@
+"""Which tests are slow, which run first, and when a run that has a limit stops.
+
+A test with the mark ``covering`` is a cross product: ``make test`` runs rows in which each value of each parameter
+comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values.
+
+Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
+and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
+of runs covers all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, groupby
+
+import pytest
+
+UNTIL = "UACCEL_UNTIL"
+ROTATION = "UACCEL_ROTATION"
+GUARDS = ("tests/networks/", "tests/accelerators/", "tests/pytorch/", "tests/packaging/")
+"""What guards most is not rotated: whole networks, on each accelerator, from each front end, as users install it."""
+GOLDEN = 0.6180339887498949
+"""Multiples of it fall far from each other, whatever the numbers of the runs."""
+LEFT_OUT = "no time left for it"
+
+
+def mark_slow(items: Sequence[pytest.Item]) -> None:
+    """Leave the rows of a cross product that cover nothing new to ``make test-full``."""
+    marked = [item for item in items if isinstance(item, pytest.Function) and item.get_closest_marker("covering")]
+    quick = [item for item in marked if item.get_closest_marker("slow") is None]
+    for _, group in groupby(quick, key=lambda item: item.nodeid.partition("[")[0]):
+        rows = list(group)
+        mark = rows[0].get_closest_marker("covering")
+        strength = mark.args[0] if mark and mark.args else 1
+        chosen = cover([row.callspec.indices for row in rows], strength)
+        for number, row in enumerate(rows):
+            if number not in chosen:
+                row.add_marker(pytest.mark.slow)
+
+
+def cover(rows: Sequence[Mapping[str, int]], strength: int) -> set[int]:
+    """Numbers of rows in which every combination of ``strength`` values of any row comes up: few, not the fewest."""
+    left = [set(combinations(sorted(row.items()), min(strength, len(row)))) for row in rows]
+    chosen: set[int] = set()
+    while any(left):
+        best = max(range(len(rows)), key=lambda number: (len(left[number]), -number))
+        chosen.add(best)
+        covered = set(left[best])
+        left = [each - covered for each in left]
+    return chosen
+
+
+def in_order(items: list[pytest.Item], rotation: int) -> list[pytest.Item]:
+    """The guards, then the other files from where the rotation says; tests of a file stay together."""
+    files = list(dict.fromkeys(item.location[0] for item in items))
+    guards = [file for file in files if file.startswith(GUARDS)]
+    others = [file for file in files if not file.startswith(GUARDS)]
+    start = int(rotation * GOLDEN % 1 * len(others))
+    place = {file: number for number, file in enumerate([*guards, *others[start:], *others[:start]])}
+    return sorted(items, key=lambda item: place[item.location[0]])
+
+
+def leave_out_when_late() -> None:
+    """Skip the test that is about to begin where the run's time is over."""
+    until = os.environ.get(UNTIL)
+    if until is not None and time.time() > float(until):
+        pytest.skip(LEFT_OUT)
+
+
+def left_out(skipped: Iterable[pytest.TestReport]) -> Counter[str]:
+    """How many tests of each file there was no time for."""
+    return Counter(
+        report.location[0]
+        for report in skipped
+        if isinstance(report.longrepr, tuple) and LEFT_OUT in str(report.longrepr[2])
+    )
