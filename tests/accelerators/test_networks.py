@@ -58,6 +58,7 @@ def is_quick(name: str, accelerator: str, board: str) -> bool:
     return (name, board) in QUICK or (name == "gesture" and board == ELSEWHERE[accelerator])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("name", "accelerator", "board"), cases())
 def test_the_bytes_are_the_references(name: str, accelerator: str, board: str, tmp_path: Path) -> None:
     network = network_named(name)
@@ -110,6 +111,7 @@ def test_a_network_of_16_bits_stays_on_the_cpu_with_a_reason(accelerator: str) -
     assert reasons["uaccel.conv2d"].endswith("int16, wanted int8")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("board", EVERYWHERE)
 def test_a_float_accelerator_is_within_its_tolerance(
     board: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -68,6 +68,7 @@ def infer(session: Session) -> Result:
     return result
 
 
+@pytest.mark.sample(3)
 @each_place
 def test_the_same_bytes_calls_and_cycles_everywhere(name: str, firmware: Callable[[str], Path], ram: Path) -> None:
     counted = set()
@@ -103,6 +104,7 @@ FAULTS: dict[str, tuple[Failure, Failure]] = {
 LAYERS = ("up", "down", "table")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("fault", FAULTS)
 @each_place
 def test_a_fault_ends_the_run_with_its_layer_its_code_and_a_reason(
@@ -174,6 +176,7 @@ def test_a_board_on_the_bench_has_its_devices_too(firmware: Callable[[str], Path
         assert not list(ram.iterdir())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["host", "qemu_riscv32"])
 def test_a_project_runs_with_its_devices(name: str, tmp_path: Path, ram: Path) -> None:
     create_project(chain_files(), there(name), tmp_path / "project")

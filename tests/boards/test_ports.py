@@ -35,12 +35,14 @@ def checksum(data: bytes) -> int:
     return total
 
 
+@pytest.mark.sample(3)
 def test_bytes_pass_both_ways_unchanged(console: Console) -> None:
     data = bytes(range(256)) * 3
     console.send("e", len(data), data)
     assert console.receive(len(data)) == data
 
 
+@pytest.mark.sample(3)
 def test_nothing_is_lost_in_a_large_transfer(console: Console) -> None:
     data = random.Random(1).randbytes(60_000)
     console.send("d", len(data), data)
@@ -49,6 +51,7 @@ def test_nothing_is_lost_in_a_large_transfer(console: Console) -> None:
     assert console.receive(60_000) == bytes(i & 0xFF for i in range(60_000))
 
 
+@pytest.mark.sample(3)
 def test_the_line_is_fast(console: Console) -> None:
     data = bytes(50_000)
     rates = {"down": 0.0, "up": 0.0}
@@ -66,6 +69,7 @@ def test_the_line_is_fast(console: Console) -> None:
     assert min(rates.values()) > LEAST_RATE, rates
 
 
+@pytest.mark.sample(3)
 def test_what_arrives_while_nobody_reads_is_kept(console: Console) -> None:
     """More than the ring holds: the port stops taking bytes, and the line waits."""
     data = random.Random(2).randbytes(20_000)
@@ -109,6 +113,7 @@ def test_by_qemus_clock_an_instruction_is_a_nanosecond(start: Callable[..., Cons
     assert spans[1] - spans[0] == pytest.approx(2_000_000, rel=0.05)
 
 
+@pytest.mark.sample(3)
 def test_time_goes_on_and_never_back(console: Console, board: Board) -> None:
     """Long enough for SysTick's 24 bits to run out several times on the fastest board."""
     begin = time.monotonic()
@@ -141,6 +146,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", FAULTS, ids=FAULTS.values())
 def test_a_fault_is_reported_and_again_when_asked(console: Console, kind: int) -> None:
     console.send("f", kind)
@@ -187,6 +193,7 @@ CLANG_TARGETS = {"arm-none-eabi": "thumb-none-eabi", "riscv64-unknown-elf": "ris
 GCC_ONLY = ("-misa-spec", "-mno-relax", "--specs")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
 @pytest.mark.parametrize("name", CROSS)
 def test_another_compiler_has_nothing_to_say(name: str, tmp_path: Path) -> None:

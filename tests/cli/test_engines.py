@@ -242,6 +242,7 @@ def test_one_that_cannot_be_used_is_listed_with_the_reason(
 WRONG = ["check=5", "check=lambda r: r.nothing", "cost=lambda r: None", "expand=lambda e, r, i: None"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fields", WRONG)
 def test_a_vendors_mistake_is_one_line(fields: str, tmp_path: Path) -> None:
     """In a process of its own, with all that C++ writes to stderr by itself."""
@@ -274,6 +275,7 @@ def test_the_first_wrong_layer_is_named(tmp_path: Path, call: Call) -> None:
     assert done.report["verify"]["bit_exact"] is False
 
 
+@pytest.mark.slow
 def test_a_project_is_verified_within_the_tolerance_of_its_accelerator(tmp_path: Path, call: Call) -> None:
     model = tmp_path / "floats.tflite"
     model.write_bytes(float_convolutions())

@@ -98,6 +98,7 @@ def test_a_disk_that_fills_up_leaves_no_part(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_long_name(small: Path, tmp_path: Path, call: Call) -> None:
     """Longer than the classic tar header holds."""
     name = "a" * 150
@@ -181,6 +182,7 @@ def test_without_a_compiler_compile_works_all_the_same(
     assert call("compile", small, "-o", tmp_path / "x.tar").status == 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("body", ['echo "x.c:1:2: error: out of luck" >&2; exit 1', "exit 1", "kill -9 $$"])
 def test_a_compiler_that_fails(
     body: str, small: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch

@@ -50,6 +50,7 @@ def good(done: Done) -> Done:
     return done
 
 
+@pytest.mark.slow
 def test_from_a_model_to_outputs_by_hand(tmp_path: Path, call: Call) -> None:
     tar, project = tmp_path / "g.tar", tmp_path / "project"
     good(call("compile", GESTURE, "--board", "host", "-o", tar))
@@ -87,6 +88,7 @@ def test_a_project_runs_as_its_model_does(tar: Path, tmp_path: Path, call: Call)
             np.testing.assert_array_equal(first[name], second[name])
 
 
+@pytest.mark.slow
 def test_a_project_with_an_accelerator_runs_as_its_model_does(tmp_path: Path, call: Call) -> None:
     """Regions, what the driver counted, and who refused what: the archive knows all of it."""
     words = (GESTURE, "-a", "conveyor", "--board", "host")
@@ -100,6 +102,7 @@ def test_a_project_with_an_accelerator_runs_as_its_model_does(tmp_path: Path, ca
         assert from_model[part] != []
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_project(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p", "--board", "host"))
     report = good(call("run", tmp_path / "p", "--profile", "--repeat", "3", "--json")).report
@@ -128,6 +131,7 @@ def test_a_project_is_verified_by_the_model_in_its_archive(tar: Path, tmp_path: 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -152,6 +156,7 @@ def test_an_archive_that_cannot_be_verified(
     assert complaint in refused(call("run", tmp_path / "p", "--verify", "--json"), 1, "UaccelError")
 
 
+@pytest.mark.slow
 def test_instructions_are_counted_through_the_project_api(tmp_path: Path, call: Call) -> None:
     board_with_tools("mps2_an386")
     good(call("compile", GESTURE, "--board", "mps2_an386", "-o", tmp_path / "g.tar"))
@@ -167,6 +172,7 @@ def test_instructions_are_counted_through_the_project_api(tmp_path: Path, call: 
     assert good(call("run", tmp_path / "p", "--option", "run_arguments=", "--json")).report["instructions"] is None
 
 
+@pytest.mark.slow
 def test_what_a_person_sees(tar: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = good(call("create", tar, "p"))
@@ -180,6 +186,7 @@ def test_what_a_person_sees(tar: Path, tmp_path: Path, call: Call, monkeypatch: 
         assert words in shown
 
 
+@pytest.mark.slow
 def test_the_tools_words_are_shown_when_asked_for(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p"))
     assert "C compiler" not in good(call("build", tmp_path / "p", "--observe", "--json")).err
@@ -276,6 +283,7 @@ def test_options_without_a_value(word: str, tar: Path, tmp_path: Path, call: Cal
     assert complaint == f"--option {word!r}: wanted NAME=VALUE"
 
 
+@pytest.mark.slow
 def test_a_project_for_another_board(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p", "--board", "host"))
     complaint = refused(call("run", tmp_path / "p", "--board", "mps2_an386", "--json"), 1, "UaccelError")
@@ -284,6 +292,7 @@ def test_a_project_for_another_board(tar: Path, tmp_path: Path, call: Call) -> N
     good(call("run", tmp_path / "p", "--board", "host"))
 
 
+@pytest.mark.slow
 def test_a_way_to_run_that_the_board_has_not(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p"))
     for options in (["--port", "/dev/ttyNONE"], ["--option", "run=serial"]):
@@ -323,6 +332,7 @@ def test_firmware_that_ends(tar: Path, tmp_path: Path, call: Call) -> None:
 # ---------------------------------------------------------------------------------------- a third party's template
 
 
+@pytest.mark.slow
 def test_a_third_partys_template(tar: Path, third_party: Path, tmp_path: Path, call: Call) -> None:
     project = tmp_path / "p"
     options = ["--option", "project_type=session"]
@@ -341,6 +351,7 @@ def test_a_third_partys_template(tar: Path, third_party: Path, tmp_path: Path, c
     assert waits["outputs"]["softmax_1"]["data"] == RAMP
 
 
+@pytest.mark.slow
 def test_a_model_through_a_third_partys_template(third_party: Path, tmp_path: Path, call: Call) -> None:
     options = ["--template", third_party, "--option", "project_type=session", "--project", tmp_path / "kept"]
     report = good(call("run", GESTURE, *options, "--verify", "--json")).report
@@ -480,6 +491,7 @@ def test_firmware_that_is_not_built(bench: Path, tar: Path, call: Call) -> None:
     assert complaint == f"there is no {project / 'build' / 'firmware.elf'}; build the project first"
 
 
+@pytest.mark.slow
 def test_a_board_on_the_desk(tar: Path, tmp_path: Path, call: Call) -> None:
     """Built, flashed by the tool that its board file names, and run over its serial port: all through the server."""
     board_with_tools("netduino_plus_2")

@@ -11,7 +11,10 @@ from support.docblocks import ROOT, Block, blocks, commands_of, matches, run_com
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-LONG = {"boards.md", "debugging.md", "npu.md"}  # half a minute each
+LONG = {
+    *("boards.md", "bring-your-accelerator.md", "cli.md", "debugging.md", "generated-code.md", "kernels.md"),
+    *("memory.md", "models.md", "npu.md", "project-api.md", "session.md", "testing.md"),
+}  # a quarter of a minute and more each
 each_runnable_page = pytest.mark.parametrize(
     "page", [pytest.param(p, marks=pytest.mark.slow if p.name in LONG else (), id=p.name) for p in PAGES]
 )

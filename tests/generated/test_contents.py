@@ -64,6 +64,7 @@ def symbols(files: list[Path], *flags: str) -> set[str]:
     return {line.split()[-1] for line in done.stdout.splitlines() if len(line.split()) >= 2}
 
 
+@pytest.mark.covering
 @each_made
 @pytest.mark.parametrize("build", [("gcc", "-O2"), ("clang", "-O0")], ids="".join)
 def test_nothing_but_bytes_and_maths_is_called(network: Network, build: tuple[str, str]) -> None:

@@ -37,12 +37,14 @@ INTERFACES = pytest.mark.parametrize(
 DIALECTS = [("c", "c99"), ("c", "c11"), ("c", "c17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
 
 
+@pytest.mark.covering
 @each_made
 @pytest.mark.parametrize(("compiler", "level"), COMPILERS)
 def test_no_warnings(network: Network, compiler: str, level: str) -> None:
     assert len(objects(network.path, compiler, level)) == 2
 
 
+@pytest.mark.covering
 @each_made
 @BOTH
 @INTERFACES

@@ -49,6 +49,7 @@ def check(tree: Unpacked, data: bytes) -> None:
     assert got == b"".join(joined(reference.run(values)) for values in samples)
 
 
+@pytest.mark.covering
 @each_pool
 @each_network
 def test_networks_compute_the_references_bytes(network: Network, pool: str, tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_networks_compute_the_references_bytes(network: Network, pool: str, tmp_
     check(Unpacked(tmp_path, archive(network.path, workspace_pool=pool, workspace_io=True)), network.path.read_bytes())
 
 
+@pytest.mark.covering
 @each_pool
 @pytest.mark.parametrize("make", SHAPES, ids=lambda make: make.__name__)
 def test_models_of_unusual_shape_do(make: Callable[[], bytes], pool: str, tmp_path: Path) -> None:

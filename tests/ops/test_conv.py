@@ -69,11 +69,13 @@ DEPTHWISE = {
 }
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("case", CONV.values(), ids=CONV.keys())
 def test_conv_2d(case: Window) -> None:
     assert_exact_random(conv_2d(case), runs=9)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("case", DEPTHWISE.values(), ids=DEPTHWISE.keys())
 def test_depthwise_conv_2d(case: Window) -> None:
     assert_exact_random(depthwise_conv_2d(case), runs=9)

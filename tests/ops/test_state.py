@@ -53,6 +53,7 @@ COMPILED_SLOWLY = ("LSTM, clipped", "LSTM, a coarse cell state")
 """By TVM; other rows hold the same of the exact meaning."""
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", MODELS)
 def test_sequences_are_exact(name: str) -> None:
     compiled = assert_exact_random(MODELS[name].build(), runs=FRAMES, meaning=name not in COMPILED_SLOWLY)

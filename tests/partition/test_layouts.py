@@ -172,6 +172,7 @@ BETWEEN: dict[str, Callable[[Block, Any], Any]] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", BETWEEN)
 def test_an_island_needs_no_permutes(name: str) -> None:
     """Sums in NCHW, what the model does in NHWC, and the next convolution in NCHW."""
@@ -196,6 +197,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", BINARY)
 def test_two_permuted_operands_are_permuted_once_or_never(name: str) -> None:
     def sum_of(emit: Block, x: Any, y: Any) -> Any:
@@ -471,6 +473,7 @@ def graphs(draw: Draw) -> tuple[Any, list[Array]]:
 QUICK = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @QUICK
 @given(graphs())
 def test_random_graphs_mean_the_same(graph: tuple[Any, list[Array]]) -> None:

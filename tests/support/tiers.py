@@ -1,7 +1,8 @@
 """Which tests are slow, which run first, and when a run that has a limit stops.
 
 A test with the mark ``covering`` is a cross product: ``make test`` runs rows in which each value of each parameter
-comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values.
+comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values. Of a test with the mark
+``sample(n)``, a list of cases of one kind, ``make test`` runs so many, spread over the list.
 
 Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
 and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
@@ -13,8 +14,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, groupby
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
 
 import pytest
 
@@ -28,20 +29,29 @@ LEFT_OUT = "no time left for it"
 
 
 def mark_slow(items: Sequence[pytest.Item]) -> None:
-    """Leave the rows of a cross product that cover nothing new to ``make test-full``."""
-    marked = [item for item in items if isinstance(item, pytest.Function) and item.get_closest_marker("covering")]
-    quick = [item for item in marked if item.get_closest_marker("slow") is None]
-    for _, group in groupby(quick, key=lambda item: item.nodeid.partition("[")[0]):
-        rows = list(group)
-        mark = rows[0].get_closest_marker("covering")
-        strength = mark.args[0] if mark and mark.args else 1
-        chosen = cover([row.callspec.indices for row in rows], strength)
+    """Leave to ``make test-full`` what ``make test`` has no time for."""
+    tests: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("slow") is None:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for rows in tests.values():
+        chosen: Collection[int] = range(len(rows))
+        for mark in rows[0].iter_markers() if len(rows) > 1 else ():
+            if mark.name == "covering":
+                chosen = cover([row.callspec.indices for row in rows], *mark.args)
+            elif mark.name == "sample":
+                chosen = spread(len(rows), *mark.args)
         for number, row in enumerate(rows):
             if number not in chosen:
                 row.add_marker(pytest.mark.slow)
 
 
-def cover(rows: Sequence[Mapping[str, int]], strength: int) -> set[int]:
+def spread(count: int, wanted: int) -> set[int]:
+    """So many numbers below ``count``, the first and the last among them."""
+    return {round(number * (count - 1) / max(1, wanted - 1)) for number in range(wanted)}
+
+
+def cover(rows: Sequence[Mapping[str, int]], strength: int = 1) -> set[int]:
     """Numbers of rows in which every combination of ``strength`` values of any row comes up: few, not the fewest."""
     left = [set(combinations(sorted(row.items()), min(strength, len(row)))) for row in rows]
     chosen: set[int] = set()

@@ -28,6 +28,11 @@ def test_each_combination_of_values_is_covered(strength: int, fewest: int, most:
     assert fewest <= len(chosen) <= most
 
 
+@pytest.mark.parametrize(("count", "wanted", "chosen"), [(10, 3, {0, 4, 9}), (10, 1, {0}), (2, 5, {0, 1}), (1, 2, {0})])
+def test_a_sample_is_spread(count: int, wanted: int, chosen: set[int]) -> None:
+    assert tiers.spread(count, wanted) == chosen
+
+
 def test_guards_come_first_and_files_stay_whole() -> None:
     for rotation in range(8):
         files = order(rotation)

@@ -102,12 +102,14 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS.keys())
 def test_convolutions(benches: Benches, layers: Any, case: dict[str, Any], machine: str) -> None:
     assert_exact(layers, benches(machine), random_conv2d(layers, **case))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("rows", "depth", "units"), [(1, 640, 128), (1, 10, 3), (7, 65, 30), (300, 4, 9), (2, 3000, 17)]
@@ -116,6 +118,7 @@ def test_fully_connected(benches: Benches, layers: Any, rows: int, depth: int, u
     assert_exact(layers, benches(machine), random_dense(layers, rows, depth, units))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 @given(data=st.data())
 @EXAMPLES

@@ -47,12 +47,14 @@ def layer(family: Family, operator: str, shapes: list[tuple[int, ...]], seed: in
     check(family, made, [layers.int8(*shape) for shape in shapes], OBJECTIVES[seed % 2])
 
 
+@pytest.mark.sample(2)
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.integers(1, 40), SEEDS)
 def test_convolution(family: Family, shape: tuple[int, ...], channels: int, seed: int) -> None:
     layer(family, "conv2d", [shape], seed, lambda layers, x: layers.conv2d(x, channels=channels))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(st.just(1), EXTENT, EXTENT, st.integers(1, 12)), st.integers(2, 4), SEEDS)
 def test_convolution_of_groups(family: Family, shape: tuple[int, ...], groups: int, seed: int) -> None:
@@ -60,18 +62,21 @@ def test_convolution_of_groups(family: Family, shape: tuple[int, ...], groups: i
     layer(family, "conv2d", [shape], seed, lambda layers, x: layers.conv2d(x, groups=groups))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "depthwise_conv2d", [shape], seed, lambda layers, x: layers.depthwise(x))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.integers(1, 4), st.integers(1, 600), st.integers(1, 70), SEEDS)
 def test_fully_connected(family: Family, rows: int, depth: int, units: int, seed: int) -> None:
     layer(family, "fully_connected", [(rows, depth)], seed, lambda layers, x: layers.fully_connected(x, units))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.booleans(), SEEDS)
 def test_pooling(family: Family, shape: tuple[int, ...], average: bool, seed: int) -> None:
@@ -79,6 +84,7 @@ def test_pooling(family: Family, shape: tuple[int, ...], average: bool, seed: in
     layer(family, name, [shape], seed, lambda layers, x: layers.pool(x, average))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(EXTENT, EXTENT, EXTENT), st.booleans(), SEEDS)
 def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: int) -> None:
@@ -88,12 +94,14 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
         layer(family, "add", [shape, shape], seed, lambda layers, x, y: layers.add(x, y))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
 
 
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(st.just(1), EXTENT, EXTENT, st.integers(1, 20)), SEEDS)
 def test_padding_is_part_of_the_convolution_behind_it(family: Family, shape: tuple[int, ...], seed: int) -> None:
@@ -129,6 +137,7 @@ def test_other_padding_stays_with_the_cpu(widths: list[int], value: int, reason:
     assert described.check(made.region) == reason
 
 
+@pytest.mark.sample(1)
 @settings(EXAMPLES, max_examples=3 if QUICK else 30)
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(1, 24), SEEDS)
 def test_a_region_of_many_layers(family: Family, rows: int, columns: int, channels: int, seed: int) -> None:
