@@ -64,6 +64,7 @@ def moments() -> Iterator[str]:
             number += 1 + number // 4
 
 
+@pytest.mark.sample(1)
 @each_accelerator
 def test_wherever_it_fails_the_cpu_mends_what_was_begun(
     accelerator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +90,7 @@ def with_fallback(accelerator: str, board: str, folder: Path) -> Offloaded:
     return Offloaded(compiled, target, firmware_of(build_project(folder)))
 
 
+@pytest.mark.sample(1)
 @each_board
 @each_accelerator
 def test_the_session_goes_on_after_a_fault(
@@ -129,6 +131,7 @@ def test_a_failing_command_ends_in_time_with_one_line_and_status_4(
         assert done.out == ""
 
 
+@pytest.mark.slow
 @each_board
 def test_a_float_accelerator_fails_alike(
     board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
@@ -152,6 +155,7 @@ def test_a_float_accelerator_fails_alike(
         assert any(row["fallbacks"] for row in done.report["layers"])
 
 
+@pytest.mark.slow
 @each_board
 @pytest.mark.parametrize("damage", ["flipped", "erased", "short"])
 def test_a_damaged_command_stream_is_told_or_mended(damage: str, board: str, tmp_path: Path, call: Call) -> None:

@@ -66,6 +66,7 @@ def mine(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_users_own_machine_of_the_family(mine: Path, call: Call) -> None:
     assert load_accelerator(str(mine)).memories == {"activations": 2048, "weights": 1024, "sums": 2048}
     report = call("run", OWN / "residual.tflite", "-a", mine, "--verify", "--json").report
@@ -73,6 +74,7 @@ def test_a_users_own_machine_of_the_family(mine: Path, call: Call) -> None:
     assert "npu_mine" in {layer["engine"] for layer in report["layers"]}
 
 
+@pytest.mark.slow
 def test_a_stream_is_refused_by_a_machine_of_another_size(
     mine: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +162,7 @@ def traced(call: Call, path: Path, *arguments: Any) -> tuple[dict[str, Any], dic
     return done.report, tracks
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("board", ["host", "mps2_an386"])
 def test_a_trace_shows_every_engine(board: str, call: Call, tmp_path: Path) -> None:
     if board != "host":
@@ -183,6 +186,7 @@ def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return bool(one["ts"] < other["ts"] + other["dur"] and other["ts"] < one["ts"] + one["dur"])
 
 
+@pytest.mark.slow
 def test_a_project_is_traced_as_well(call: Call, tmp_path: Path) -> None:
     """What its commands are called stands in its archive."""
     project = tmp_path / "project"
@@ -201,6 +205,7 @@ def test_each_layer_of_a_command_stream_has_its_span(call: Call, tmp_path: Path)
     assert sum(event["dur"] for event in belt) == report["accelerator_cycles"]
 
 
+@pytest.mark.slow
 def test_a_device_that_tells_of_no_engines_has_one_track(call: Call, tmp_path: Path) -> None:
     report, tracks = traced(call, tmp_path / "trace.json", GESTURE, "-a", "nuc_fpga")
     assert sum(event["dur"] for event in tracks["nuc_fpga work"]) == report["accelerator_cycles"]

@@ -267,6 +267,7 @@ def test_much_damage_is_refused_or_harmless(name: str, small: Path, tmp_path: Pa
     try_damage(source.read_bytes(), tmp_path / "damaged.tflite", range(1000, 2500))
 
 
+@pytest.mark.slow
 def test_damage_outside_this_process(tmp_path: Path) -> None:
     """What libraries print meanwhile goes nowhere but stderr."""
     data = bytearray((OWN / "gesture.tflite").read_bytes())

@@ -254,6 +254,7 @@ def test_a_vendors_mistake_is_one_line(fields: str, tmp_path: Path) -> None:
     assert all(line.startswith("uaccel: ") for line in done.err.splitlines()), done.err
 
 
+@pytest.mark.slow
 def test_the_first_wrong_layer_is_named(tmp_path: Path, call: Call) -> None:
     """An accelerator that computes wider convolutions with other weights than the model's."""
     wrong = tmp_path / "wrong"

@@ -193,6 +193,7 @@ def test_a_compiler_that_fails(
     assert len(complaint) < 500
 
 
+@pytest.mark.slow
 def test_the_first_error_of_the_compiler_is_shown(small: Path, tmp_path: Path) -> None:
     prelude = f"""
 import shutil

@@ -110,6 +110,7 @@ def test_what_was_written_can_be_read_again(tmp_path: Path, call: Call) -> None:
             np.testing.assert_array_equal(two[name][:1], one[name])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "name", "wanted"),
     [
@@ -218,6 +219,7 @@ def test_a_wrong_bit_is_found_and_is_status_3(small: Path, tmp_path: Path) -> No
         assert stored["output_0"].ravel()[2] == difference["got"]
 
 
+@pytest.mark.slow
 def test_the_first_difference_names_its_sample(small: Path, tmp_path: Path) -> None:
     samples = np.concatenate([values[0] for values in random_inputs(small.read_bytes(), 9, 4)])
     np.savez(tmp_path / "in.npz", input_0=samples)
@@ -228,6 +230,7 @@ def test_the_first_difference_names_its_sample(small: Path, tmp_path: Path) -> N
     assert "Verified" not in done.out
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

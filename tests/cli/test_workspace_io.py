@@ -55,6 +55,7 @@ def test_compile_leaves_them_to_the_caller(options: tuple[str, ...], inside: boo
     assert ("arena 384 with inputs and outputs (lower bound 384) bytes" in shown) == inside
 
 
+@pytest.mark.slow
 @host_first
 @pytest.mark.parametrize(
     ("model", "names"), [(RESIDUAL, ["image"]), (BRANCHES, ["image", "context"])], ids=["residual", "branches"]
@@ -69,6 +70,7 @@ def test_many_samples_each_several_times(model: Path, names: list[str], board: s
     assert (layers["bit_exact"], layers["first_wrong_layer"]) == (True, None)
 
 
+@pytest.mark.slow
 @host_first
 @pytest.mark.parametrize("accelerator", ["nuc_fpga", "npu"])
 def test_accelerators_reach_what_lies_in_the_arena(accelerator: str, board: str, tmp_path: Path, call: Call) -> None:
@@ -80,6 +82,7 @@ def test_accelerators_reach_what_lies_in_the_arena(accelerator: str, board: str,
     assert (report["verify"]["bit_exact"], report["verify"]["first_wrong_layer"]) == (True, None)
 
 
+@pytest.mark.slow
 @each_board
 @pytest.mark.parametrize("pool", [(), ("--workspace-pool", "sram")], ids=["static", "pool"])
 def test_a_project_of_such_an_archive_runs(pool: tuple[str, ...], board: str, tmp_path: Path, call: Call) -> None:

@@ -129,6 +129,7 @@ def compile_elsewhere(model: Path, folder: Path, seed: str, *options: str) -> by
     return (folder / "made.tar").read_bytes()
 
 
+@pytest.mark.slow
 def test_every_process_makes_the_same_bytes(tmp_path: Path) -> None:
     model = OWN / "branches.tflite"
     first = compile_elsewhere(model, tmp_path / "a", "1")

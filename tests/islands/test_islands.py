@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
 
 from support.onnx_islands import CASES, Case
 from support.onnx_models import Graph, onnx_runtime

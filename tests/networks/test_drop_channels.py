@@ -300,12 +300,14 @@ def picked(layers: Layers, channels: int, chance: float) -> list[int]:
     return [int(c) for c in np.flatnonzero(layers.random.random(channels) < chance)]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(module=networks(), multiple=st.sampled_from([1, 2, 4]))
 def test_any_network_computes_what_it_did(module: Any, multiple: int) -> None:
     assert_unchanged(module, DropChannels(multiple=multiple)(module))
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(module=networks())
 def test_what_is_known_is_so(module: Any) -> None:

@@ -115,12 +115,14 @@ def test_every_network_of_the_field_is_here() -> None:
     assert [row.name for row in REDUCED] == [one.name for one in FIELD]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LARGEST else ()) for n in PARAMETERS])
 def test_they_have_the_parameters_of_those_published(name: str) -> None:
     resolution = {"mlp": None, "vgg16": None, "inception_v3": 75}.get(name, 32)
     assert field(name).blocks(resolution).parameters == PARAMETERS[name]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("row", rows(slow=False))
 def test_the_cpu_is_exact(row: Reduced, tmp_path: Path) -> None:
     path, data = saved(row, tmp_path)
@@ -147,6 +149,7 @@ def check(offloaded: Offloaded, data: bytes, runs: int) -> None:
     assert bool(called(offloaded, counted)) == bool(offloaded.claimed)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("row", rows(slow=True))
 def test_an_accelerator_takes_a_part_and_it_stays_exact(row: Reduced, tmp_path: Path) -> None:
     path, data = saved(row, tmp_path)
@@ -155,6 +158,7 @@ def test_an_accelerator_takes_a_part_and_it_stays_exact(row: Reduced, tmp_path: 
     assert len(offloaded.claimed) == row.offloaded > 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "board"),
     [pytest.param(*pair, marks=() if pair in QUICK_BOARDS else pytest.mark.slow) for pair in sorted(SMALL)],

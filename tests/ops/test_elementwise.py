@@ -110,6 +110,7 @@ def test_quantisation(operator: str, dtype: str) -> None:
     assert_exact_random(table(operator, dtype, EDGES), runs=9, meaning=False)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_meaning(operator: str) -> None:
     """The meanings take long to compile: a few rows that use all of them."""

@@ -36,6 +36,7 @@ def lengths() -> dict[str, Row]:
     return rows | {f"zero point {point}": l2_normalization((3, 7), point) for point in ZERO_POINTS}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("table", [logarithms, lengths])
 def test_exact(table: object) -> None:
     assert callable(table)

@@ -37,6 +37,7 @@ def table(kind: str, dtype: str) -> dict[str, Row]:
     return rows
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_exact(kind: str, dtype: str) -> None:

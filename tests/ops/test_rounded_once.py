@@ -47,6 +47,7 @@ def table(operator: str, dtype: str) -> dict[str, Case]:
     return {name: binary(operator, dtype=dtype, **row) for name, row in rows.items()}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("operator", "dtype"), [("Add", "int8"), ("Sub", "int16"), ("Mul", "int8"), ("Mul", "int16")])
 def test_nearest(operator: str, dtype: str) -> None:
     check(table(operator, dtype), runs=2, meaning=dtype == "int8")
@@ -84,6 +85,7 @@ def every_pair(case: Case) -> tuple[Array, Array]:
     return np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_pair_of_bytes_where_ties_abound(operator: str) -> None:
     """Also where a multiplier of finitely many bits misses the middle: thirds of an odd number and halves."""

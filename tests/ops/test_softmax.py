@@ -45,6 +45,7 @@ def table(dtype: str, output_dtype: str) -> dict[str, Row]:
     return rows | {f"beta {beta}": row((3, 10), 0.05, beta) for beta in BETAS}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("dtype", "output_dtype"), TYPES)
 def test_exact(dtype: str, output_dtype: str) -> None:
     assert_exact_random(many(table(dtype, output_dtype)), runs=12)

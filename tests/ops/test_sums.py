@@ -214,6 +214,7 @@ def test_sums_lend_their_bytes_to_what_becomes_of_them() -> None:
     assert_same(HostModel(found)(x)[0], np.abs(scaling.expected(-x, 1)), "the generated C")
 
 
+@pytest.mark.slow
 @QUICK
 @given(windows(), st.sampled_from([NCHW, NHWC]), st.integers(-128, 127), st.data())
 def test_sums_of_a_padded_input_requantized_are_the_convolution(
@@ -244,6 +245,7 @@ def test_sums_of_a_padded_input_requantized_are_the_convolution(
     assert_same(split, scaling.expected(window.sums(zero) - correction, 3), "the convolution itself")
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.integers(1, 4), st.integers(1, 9), st.integers(1, 5), st.integers(-128, 127), st.data())
 def test_sums_of_a_fully_connected_layer(rows: int, depth: int, units: int, zero: int, data: st.DataObject) -> None:

@@ -68,6 +68,7 @@ def test_one_line_is_a_test(run: Run) -> None:
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_frames_in_order(run: Run) -> None:
     """Of a model that remembers; expected are those of the same frames, which are not those of each alone."""
     source = f"""
@@ -87,6 +88,7 @@ def test_stream(uaccel_board):
     run(source).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_on_several_boards(run: Run, desk: Desk) -> None:
     """As a process, under QEMU and over a serial line, from one test."""
     source = f"""
@@ -116,6 +118,7 @@ def test_alone():
     assert ("test_gesture[stand_in]", "uaccel_gesture_seconds") in found
 
 
+@pytest.mark.slow
 def test_inputs_and_expected_values(run: Run, tmp_path: Path) -> None:
     """As arrays, by name, many at a time and as files; the expected ones are TFLite Micro's."""
     data = GESTURE.read_bytes()
@@ -162,6 +165,7 @@ def test_what_does_not_fit(uaccel_board):
     result.assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_a_session_looks_into_the_model(run: Run) -> None:
     source = f"""
 def test_layers(uaccel_board):
@@ -172,6 +176,7 @@ def test_layers(uaccel_board):
     run(source).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_models_are_found_beside_the_test_or_where_pytest_is_started(run: Run, pytester: pytest.Pytester) -> None:
     below = pytester.mkdir("below")
     (below / "near.tflite").symlink_to(GESTURE)
@@ -222,6 +227,7 @@ def test_light():
 # ------------------------------------------------------------------------------------------------ wrong bits
 
 
+@pytest.mark.slow
 def test_a_wrong_bit_is_told_with_its_layer(run: Run) -> None:
     result = run(f"def test_it(uaccel_board):\n    uaccel_board.check({str(RESIDUAL)!r})", conftest=WRONG_BIT)
     result.assert_outcomes(failed=1)
@@ -246,6 +252,7 @@ def test_a_wrong_bit_over_a_serial_line(run: Run, desk: Desk) -> None:
     assert 'first wrong: layer 1 "conv_2d_1" (conv2d on cpu), element [0,0,' in failure(result)
 
 
+@pytest.mark.slow
 def test_wrong_expectations_are_told_apart_from_wrong_boards(run: Run) -> None:
     source = f"""
 import numpy as np
@@ -325,6 +332,7 @@ def test_wrong_options_end_the_run(run: Run, options: list[str], said: str) -> N
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
 
 
+@pytest.mark.slow
 def test_a_busy_board_is_told_with_its_user(run: Run, desk: Desk) -> None:
     options = ("--uaccel-board", desk.board_file, "--uaccel-wait", "0.5")
     with other_process(desk.port) as other:
@@ -335,6 +343,7 @@ def test_a_busy_board_is_told_with_its_user(run: Run, desk: Desk) -> None:
     run(ONE_LINE, *options).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_tests_that_run_at_once_share_a_board(run: Run, desk: Desk) -> None:
     source = f"""
 import pytest
@@ -374,6 +383,7 @@ def test_it(uaccel_board, monkeypatch):
 """The cable comes out in the middle of a batch, between two of its samples."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "said", "seconds"),
     [

@@ -274,6 +274,7 @@ def test_the_own_models_are_made_again_byte_for_byte(tmp_path: Path) -> None:
         assert path.read_bytes() == (MODELS / path.name).read_bytes(), f"{path.name} differs"
 
 
+@pytest.mark.slow
 def test_the_gesture_model_knows_gestures_that_it_never_saw() -> None:
     reference = Tflm((MODELS / "gesture.tflite").read_bytes())
     inputs, truth = gesture.test_set()

@@ -35,6 +35,7 @@ def test_conv2d(parts: SimpleNamespace, run: Any, shape: tuple[int, ...], seed: 
     one(parts, run, [shape], seed, lambda layers, x: layers.conv2d(x))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(SHAPES, st.integers(1, 4), SEEDS)
 def test_conv2d_of_groups(parts: SimpleNamespace, run: Any, shape: tuple[int, ...], groups: int, seed: int) -> None:
@@ -60,6 +61,7 @@ def test_add(parts: SimpleNamespace, run: Any, shape: tuple[int, ...], seed: int
     one(parts, run, [shape, shape], seed, lambda layers, x, y: layers.add(x, y))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(SHAPES, SEEDS)
 def test_add_of_a_constant(parts: SimpleNamespace, run: Any, shape: tuple[int, ...], seed: int) -> None:
@@ -88,6 +90,7 @@ def test_an_addition_longer_than_its_buffer(parts: SimpleNamespace, run: Any) ->
     one(parts, run, [shape, shape], 7, lambda layers, x, y: layers.add(x, y))
 
 
+@pytest.mark.slow
 @settings(EXAMPLES, max_examples=4)
 @given(SEEDS)
 def test_a_region_of_many_layers(parts: SimpleNamespace, run: Any, seed: int) -> None:

@@ -63,6 +63,7 @@ def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
     return found[:: max(1, len(found) // 6)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -116,6 +117,7 @@ def test_two_banks_hide_transfers_that_one_bank_shows() -> None:
     assert one == constants + 4 * (load + multiply) + store
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
 @settings(max_examples=6, deadline=None, derandomize=True)
