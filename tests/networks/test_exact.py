@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from support.exactness import assert_intermediates, assert_same
 from support.hostlib import HostModel
