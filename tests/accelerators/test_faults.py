@@ -48,6 +48,7 @@ def cases() -> list[object]:
     return [pytest.param(*row, id="-".join(row), marks=() if row[1] == "host" else pytest.mark.slow) for row in rows]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("accelerator", "board"), cases())
 def test_a_fault_ends_the_run_with_the_layers_name(
     accelerator: str, board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +69,7 @@ def test_a_fault_ends_the_run_with_the_layers_name(
     assert np.array_equal(next(iter(result.outputs.values())), wanted), "the same firmware, unharmed"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("accelerator", "board"), cases())
 def test_the_cpu_computes_what_the_accelerator_does_not(
     accelerator: str, board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -111,7 +111,7 @@ def test_a_network_of_16_bits_stays_on_the_cpu_with_a_reason(accelerator: str) -
     assert reasons["uaccel.conv2d"].endswith("int16, wanted int8")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("board", EVERYWHERE)
 def test_a_float_accelerator_is_within_its_tolerance(
     board: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

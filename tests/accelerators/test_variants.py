@@ -87,6 +87,7 @@ def test_a_stream_is_refused_by_a_machine_of_another_size(
     assert "the command stream is for a machine of another size" in done.complaint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.slow)])
 def test_two_machines_of_the_family_in_one_model(board: str, call: Call) -> None:
     if board != "host":

@@ -209,6 +209,7 @@ def started(tmp_path: Path) -> Iterator[Path]:
         bench("stop", folder)
 
 
+@pytest.mark.slow
 def test_a_desk_of_its_own_process(started: Path, firmware: Firmware) -> None:
     assert bench("flash", started, firmware.elf) == f"{firmware.elf}: written and started\n"
     port = str(started / "ttyDESK")

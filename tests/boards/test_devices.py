@@ -68,7 +68,7 @@ def infer(session: Session) -> Result:
     return result
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @each_place
 def test_the_same_bytes_calls_and_cycles_everywhere(name: str, firmware: Callable[[str], Path], ram: Path) -> None:
     counted = set()

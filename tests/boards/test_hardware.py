@@ -111,6 +111,7 @@ def test_bytes_that_arrive_meanwhile_are_not_lost(console: Console) -> None:
     assert console.receive(1000) == bytes(i & 0xFF for i in range(1000))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["mps2_an385", "mps3_an547", "qemu_riscv32", "nucleo_f746zg"])
 def test_compilers_have_nothing_to_say(name: str, tmp_path: Path) -> None:
     """On every kind of CPU, with every warning; drivers of the tests too, as vendors are asked to write theirs."""

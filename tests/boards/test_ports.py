@@ -79,6 +79,7 @@ def test_what_arrives_while_nobody_reads_is_kept(console: Console) -> None:
     assert console.numbers("II") == (checksum(data), 0)
 
 
+@pytest.mark.sample(3)
 def test_counts_are_exact_whatever_arrives_meanwhile(console: Console) -> None:
     counts = {}
     for rounds in (1, 2, 1000, 100_000):
@@ -113,7 +114,7 @@ def test_by_qemus_clock_an_instruction_is_a_nanosecond(start: Callable[..., Cons
     assert spans[1] - spans[0] == pytest.approx(2_000_000, rel=0.05)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_time_goes_on_and_never_back(console: Console, board: Board) -> None:
     """Long enough for SysTick's 24 bits to run out several times on the fastest board."""
     begin = time.monotonic()
@@ -146,7 +147,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", FAULTS, ids=FAULTS.values())
 def test_a_fault_is_reported_and_again_when_asked(console: Console, kind: int) -> None:
     console.send("f", kind)

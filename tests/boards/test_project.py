@@ -30,6 +30,7 @@ def cmake(*arguments: str | Path, path: str | None = None) -> subprocess.Complet
     return subprocess.run(["cmake", *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CROSS)
 def test_an_engineer_who_has_never_heard_of_uaccel_builds_it(name: str, gesture: Compiled, tmp_path: Path) -> None:
     board = board_with_tools(name)
@@ -99,6 +100,7 @@ def changed_riscv(folder: Path, *changes: tuple[str, str]) -> Board:
     return load_board(folder / "riscv.toml")
 
 
+@pytest.mark.slow
 def test_a_riscv_core_with_fpu_vectors_and_its_own_cycle_counter(tmp_path: Path) -> None:
     """Interrupts must keep the FPU's registers, and start-up switch both units on."""
     board = changed_riscv(

@@ -253,7 +253,7 @@ def try_damage(data: bytes, path: Path, seeds: range) -> None:
     assert 0 < refusals < len(seeds)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FILES)
 def test_damage_is_refused_or_harmless(name: str, small: Path, tmp_path: Path) -> None:
     source = small if name == "small" else OWN / f"{name}.tflite"

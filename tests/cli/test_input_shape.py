@@ -110,6 +110,7 @@ def _lite(batch: int, signature: int | None) -> bytes:
     return builder.build()
 
 
+@pytest.mark.slow
 def test_the_batch_of_a_tflite_model_where_its_author_left_it_open(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(_lite(1, -1))

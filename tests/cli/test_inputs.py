@@ -168,7 +168,7 @@ def test_a_single_array(run: Any, tmp_path: Path) -> None:
     assert run(path) == f"{path} is a single array (.npy); wanted an .npz with one array per input"
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [{"order": "F"}, {"dtype": ">i2"}], ids=["Fortran's order", "big-endian"])
 def test_other_layouts_of_the_same_values(layout: dict[str, Any], call: Call, tmp_path: Path) -> None:
     model, shape = OWN / "int16.tflite", (1, 16, 8, 2)

@@ -59,6 +59,7 @@ def test_a_board_of_ones_own_is_a_starting_point_too(call: Call, tmp_path: Path)
         assert load_board("./two.toml").port == load_board("../first/one.toml").port
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("like", EMULATED[:1])
 def test_a_model_runs_on_it_at_once(like: str, call: Call) -> None:
     board_with_tools(like)

@@ -24,6 +24,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_its_own_test_passes_at_once(call: Call, pytester: pytest.Pytester) -> None:
     done = call("new", "accelerator", "mine")
     assert "Use it with --accelerator ./mine" in done.out

@@ -113,6 +113,7 @@ def test_a_profile_of_a_project(tar: Path, tmp_path: Path, call: Call) -> None:
         assert (layer["seconds"] is None) == view
 
 
+@pytest.mark.slow
 def test_a_project_is_verified_by_the_model_in_its_archive(tar: Path, tmp_path: Path, call: Call) -> None:
     """Nothing but the folder is needed; and the firmware is what is verified."""
     project = tmp_path / "p"

@@ -58,6 +58,7 @@ def test_the_command_in_the_header_makes_the_same_bytes(file: str, options: dict
         assert (tmp_path / name).read_bytes() == content, name
 
 
+@pytest.mark.slow
 def test_a_board_of_ones_own_is_in_the_command(tmp_path: Path) -> None:
     board = (GESTURE.parents[2] / "boards/host.toml").read_text()
     (tmp_path / "desk.toml").write_text(board)

@@ -17,6 +17,7 @@ from uaccel.pipeline import Compiled
 RUNS = 4
 
 
+@pytest.mark.sample(3)
 @each_network
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_sanitizers_find_nothing_and_outputs_are_exact(network: Network, compiler: str) -> None:

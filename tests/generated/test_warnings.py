@@ -95,6 +95,7 @@ def test_every_header_for_a_cpu_stands_alone(header: str, tmp_path: Path) -> Non
         cc(user, "-fsyntax-only", *include_flags())
 
 
+@pytest.mark.sample(45)
 @BOTH
 @pytest.mark.parametrize("header", kernel_headers(special=False))
 def test_every_kernel_header_stands_alone(compiler: str, header: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from uaccel.tvm_api import is_call, main_bindings
 INTEGER_PLUMBING = {"requantize"}  # uint8 at the graph's ends
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
     graph = Graph()

@@ -240,6 +240,7 @@ def test_many(cases: list[Unary]) -> None:
     assert_all({f"case {i}": case for i, case in enumerate(cases)}, meaning=False)
 
 
+@pytest.mark.slow
 def test_clean_under_sanitizers() -> None:
     rows = {f"int8 {name}": case.row for name, case in INT8.items() if not name.startswith("rsqrt")}
     rows |= {f"int16 {name}": case.row for name, case in INT16.items()}

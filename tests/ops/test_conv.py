@@ -69,7 +69,7 @@ DEPTHWISE = {
 }
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("case", CONV.values(), ids=CONV.keys())
 def test_conv_2d(case: Window) -> None:
     assert_exact_random(conv_2d(case), runs=9)
@@ -125,6 +125,7 @@ def windows(draw: st.DrawFn, *, depthwise: bool) -> Window:
     return case if case.fits else Window(channels=depth, input=(1, 6, 5, depth))
 
 
+@pytest.mark.slow
 @given(case=windows(depthwise=False))
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_any_conv_2d(case: Window) -> None:

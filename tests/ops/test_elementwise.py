@@ -110,7 +110,7 @@ def test_quantisation(operator: str, dtype: str) -> None:
     assert_exact_random(table(operator, dtype, EDGES), runs=9, meaning=False)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_meaning(operator: str) -> None:
     """The meanings take long to compile: a few rows that use all of them."""
@@ -157,6 +157,7 @@ def binaries(draw: st.DrawFn) -> Binary:
     )
 
 
+@pytest.mark.slow
 @given(cases=st.lists(binaries(), min_size=10, max_size=10))
 @settings(max_examples=6, deadline=None, derandomize=True)
 def test_any(cases: list[Binary]) -> None:
@@ -238,6 +239,7 @@ def test_a_chain_computes_in_place() -> None:
     assert compiled.placement.arena == 6 * 6 * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_clean_under_sanitizers(dtype: str) -> None:
     rows = {

@@ -90,6 +90,7 @@ def test_fully_connected(case: Dense) -> None:
     assert_exact_random(dense(case), runs=9)
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(1, 3),
     depth=st.integers(1, 40),

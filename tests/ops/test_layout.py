@@ -201,13 +201,13 @@ def assert_as_litert(data: bytes, runs: int = 3) -> Compiled:
     return compiled
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_exact(dtype: str) -> None:
     assert_exact_random(many(rows(dtype, tflm=True)), runs=3)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "dtype", [pytest.param(t, marks=[pytest.mark.slow] if t in ("uint8", "int64") else []) for t in TYPES]
 )
@@ -215,7 +215,7 @@ def test_as_litert_where_tflite_micro_has_no_kernel(dtype: str) -> None:
     assert_as_litert(many(rows(dtype, tflm=False)))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_clean_under_sanitizers(dtype: str) -> None:
     assert_clean(many(rows(dtype, tflm=True)), runs=1)

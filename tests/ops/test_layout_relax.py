@@ -145,6 +145,7 @@ CASES: dict[str, tuple[list[Array], Build, Array, list[str]]] = {
 }
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", CASES)
 def test_exact(name: str) -> None:
     inputs, build, expected, calls = CASES[name]

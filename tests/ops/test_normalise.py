@@ -36,13 +36,14 @@ def lengths() -> dict[str, Row]:
     return rows | {f"zero point {point}": l2_normalization((3, 7), point) for point in ZERO_POINTS}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [logarithms, lengths])
 def test_exact(table: object) -> None:
     assert callable(table)
     assert_exact_random(many(table()), runs=18)
 
 
+@pytest.mark.slow
 def test_clean_under_sanitizers() -> None:
     rows = {f"log {name}": row for name, row in logarithms().items()}
     assert_clean(many(rows | {f"l2 {name}": row for name, row in lengths().items()}), runs=6)

@@ -50,6 +50,7 @@ def dequantize(given: str, scale: float, zero_point: int, elements: int = 65536)
     return Row("DEQUANTIZE", [Activation((elements,), given, scale, zero_point)], [Activation((elements,), "float32")])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("given", "wanted"), REQUANTISATIONS, ids=str)
 def test_requantize(given: str, wanted: str) -> None:
     rows = {
@@ -96,6 +97,7 @@ def test_quantize_ties(scale: float) -> None:
     assert_exact(many(rows), [[values] * len(rows)])
 
 
+@pytest.mark.slow
 @given(scale=st.floats(1e-6, 1e3), zero_point=st.integers(-128, 127))
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_quantize_any(scale: float, zero_point: int) -> None:

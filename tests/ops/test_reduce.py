@@ -66,7 +66,7 @@ def table(operator: str, dtype: str) -> dict[str, Row]:
     return rows
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("operator", SUMS)
 def test_exact(operator: str, dtype: str) -> None:

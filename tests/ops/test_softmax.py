@@ -45,7 +45,7 @@ def table(dtype: str, output_dtype: str) -> dict[str, Row]:
     return rows | {f"beta {beta}": row((3, 10), 0.05, beta) for beta in BETAS}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "output_dtype"), TYPES)
 def test_exact(dtype: str, output_dtype: str) -> None:
     assert_exact_random(many(table(dtype, output_dtype)), runs=12)
@@ -92,6 +92,7 @@ def test_more_equal_elements_than_8_bits_can_share_among() -> None:
         assert (output == -128).all()
 
 
+@pytest.mark.slow
 @given(
     types=st.sampled_from(TYPES),
     shapes=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 80)), min_size=8, max_size=8),

@@ -53,7 +53,7 @@ COMPILED_SLOWLY = ("LSTM, clipped", "LSTM, a coarse cell state")
 """By TVM; other rows hold the same of the exact meaning."""
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", MODELS)
 def test_sequences_are_exact(name: str) -> None:
     compiled = assert_exact_random(MODELS[name].build(), runs=FRAMES, meaning=name not in COMPILED_SLOWLY)
@@ -65,6 +65,7 @@ def copies(compiled: Compiled) -> list[str]:
     return [layer.name for layer in compiled.program.layers if layer.op == "copy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [Svdf("int8", batch=2), Lstm(), Lstm("int16", time_major=True), Ring(first=FIRST, shown=True)],

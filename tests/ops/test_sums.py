@@ -171,6 +171,7 @@ def assert_requantized(sums: Array, axis: int, scaling: Scaling) -> None:
     ]
 
 
+@pytest.mark.slow
 @QUICK
 @given(wild_sums())
 def test_sums_of_any_size_are_requantized(case: tuple[Array, int, Scaling]) -> None:

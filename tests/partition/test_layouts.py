@@ -172,7 +172,7 @@ BETWEEN: dict[str, Callable[[Block, Any], Any]] = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", BETWEEN)
 def test_an_island_needs_no_permutes(name: str) -> None:
     """Sums in NCHW, what the model does in NHWC, and the next convolution in NCHW."""
@@ -197,7 +197,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", BINARY)
 def test_two_permuted_operands_are_permuted_once_or_never(name: str) -> None:
     def sum_of(emit: Block, x: Any, y: Any) -> Any:
@@ -341,6 +341,7 @@ def test_constants_are_permuted_at_compile_time() -> None:
     assert permutes(check(built([X], build), [X]).module) == []
 
 
+@pytest.mark.slow
 def test_a_residual_sum_in_the_layout_of_its_convolutions() -> None:
     """On an accelerator that takes NCHW, in a network of NHWC: only the input and the output are turned."""
     weights = constant(RNG.integers(-9, 9, (CHANNELS, CHANNELS, 3, 3), np.int8))

@@ -133,6 +133,7 @@ def test_a_tool_that_is_missing(project: Path, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_much_output_is_taken(project: Path, tmp_path: Path) -> None:
     stand_in(tmp_path, "cmake", "print('x' * 70, *range(10**6), sep='\\n')\nraise SystemExit('the last words')")
     with RawServer(project, environment={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}) as server:

@@ -95,6 +95,7 @@ def test_plain_cmake_builds_it(fresh: Path, tmp_path: Path) -> None:
     assert first_output(project / "build" / "firmware") == EXPECTED
 
 
+@pytest.mark.slow
 def test_its_server_goes_on_with_what_plain_cmake_began(fresh: Path) -> None:
     """Whatever generator that took."""
     run(fresh, "cmake", "-B", "build", "-G", "Unix Makefiles")

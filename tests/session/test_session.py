@@ -275,6 +275,7 @@ def test_firmware_that_cannot_watch() -> None:
             session.layer_times()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("body_bytes", [96, 97, 200, 255, 256, 65000])
 def test_any_size_of_the_devices_buffer(body_bytes: int) -> None:
     device = Device(f"UACCEL_BODY_BYTES={body_bytes}", "WAVE=3000")
@@ -284,6 +285,7 @@ def test_any_size_of_the_devices_buffer(body_bytes: int) -> None:
         np.testing.assert_array_equal(session.layer(0)[0], known_outputs(inputs)["mask"])
 
 
+@pytest.mark.slow
 def test_more_requests_than_sequence_numbers(session: Session) -> None:
     for _ in range((1 << 16) // 64 + 1):
         for request in [session._link.submit(Verbosity(LogLevel.WARNING), "x") for _ in range(64)]:

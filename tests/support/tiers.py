@@ -38,7 +38,7 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
         chosen: Collection[int] = range(len(rows))
         for mark in rows[0].iter_markers() if len(rows) > 1 else ():
             if mark.name == "covering":
-                chosen = cover([row.callspec.indices for row in rows], *mark.args)
+                chosen = cover([values_of(row) for row in rows], *mark.args)
             elif mark.name == "sample":
                 chosen = spread(len(rows), *mark.args)
         for number, row in enumerate(rows):
@@ -46,12 +46,17 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
                 row.add_marker(pytest.mark.slow)
 
 
+def values_of(row: pytest.Function) -> dict[str, int | str]:
+    """Of its parameters; objects by who they are."""
+    return {name: value if isinstance(value, str) else id(value) for name, value in row.callspec.params.items()}
+
+
 def spread(count: int, wanted: int) -> set[int]:
     """So many numbers below ``count``, the first and the last among them."""
     return {round(number * (count - 1) / max(1, wanted - 1)) for number in range(wanted)}
 
 
-def cover(rows: Sequence[Mapping[str, int]], strength: int = 1) -> set[int]:
+def cover(rows: Sequence[Mapping[str, int | str]], strength: int = 1) -> set[int]:
     """Numbers of rows in which every combination of ``strength`` values of any row comes up: few, not the fewest."""
     left = [set(combinations(sorted(row.items()), min(strength, len(row)))) for row in rows]
     chosen: set[int] = set()

@@ -222,6 +222,7 @@ def any_blocks(draw: st.DrawFn, most: int = 14, sizes: int = 60) -> list[Block]:
     return result
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(blocks=any_blocks(), random=st.randoms(use_true_random=False))
 def test_every_plan_is_valid_bounded_and_reproducible(blocks: list[Block], random: Random) -> None:
@@ -233,6 +234,7 @@ def test_every_plan_is_valid_bounded_and_reproducible(blocks: list[Block], rando
     assert plan(shuffled, effort=0.05) == result
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(blocks=any_blocks())
 def test_search_never_loses_to_the_cheap_orders(blocks: list[Block]) -> None:

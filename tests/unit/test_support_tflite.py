@@ -263,6 +263,7 @@ def test_an_own_model_holds_what_it_is_for(name: str, operators: str) -> None:
     assert {operator.name for operator in seen.operators} == set(operators.split())
 
 
+@pytest.mark.slow
 def test_the_own_models_are_made_again_byte_for_byte(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(MODELS / "make.py"), str(tmp_path)], capture_output=True, text=True, check=False

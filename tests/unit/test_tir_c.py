@@ -475,7 +475,7 @@ def assert_same(ours: Sequence[Array], wanted: Sequence[Array], tolerance: float
             np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.sample(76)
+@pytest.mark.sample(50)
 @pytest.mark.parametrize("name", [row.name for row in CASES])
 def test_computes_what_tvm_computes(name: str, rows: dict[str, Built], library: ctypes.CDLL, host: Any) -> None:
     row = rows[name]
@@ -529,6 +529,7 @@ int main(void)
 """
 
 
+@pytest.mark.slow
 def test_sanitizers_find_nothing(rows: dict[str, Built], library: ctypes.CDLL, tmp_path: Path) -> None:
     flags = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-lm")
     program = compiled(tmp_path, translation_unit(rows) + main_program(rows), "gcc", *flags)

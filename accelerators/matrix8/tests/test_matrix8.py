@@ -102,7 +102,7 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS.keys())
 def test_convolutions(benches: Benches, layers: Any, case: dict[str, Any], machine: str) -> None:

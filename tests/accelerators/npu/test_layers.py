@@ -47,14 +47,14 @@ def layer(family: Family, operator: str, shapes: list[tuple[int, ...]], seed: in
     check(family, made, [layers.int8(*shape) for shape in shapes], OBJECTIVES[seed % 2])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.integers(1, 40), SEEDS)
 def test_convolution(family: Family, shape: tuple[int, ...], channels: int, seed: int) -> None:
     layer(family, "conv2d", [shape], seed, lambda layers, x: layers.conv2d(x, channels=channels))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(st.just(1), EXTENT, EXTENT, st.integers(1, 12)), st.integers(2, 4), SEEDS)
 def test_convolution_of_groups(family: Family, shape: tuple[int, ...], groups: int, seed: int) -> None:
@@ -101,7 +101,7 @@ def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(st.just(1), EXTENT, EXTENT, st.integers(1, 20)), SEEDS)
 def test_padding_is_part_of_the_convolution_behind_it(family: Family, shape: tuple[int, ...], seed: int) -> None:
@@ -137,7 +137,7 @@ def test_other_padding_stays_with_the_cpu(widths: list[int], value: int, reason:
     assert described.check(made.region) == reason
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @settings(EXAMPLES, max_examples=3 if QUICK else 30)
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(1, 24), SEEDS)
 def test_a_region_of_many_layers(family: Family, rows: int, columns: int, channels: int, seed: int) -> None:

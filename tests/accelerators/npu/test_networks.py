@@ -71,7 +71,7 @@ def check(name: str, board: str, folder: Path) -> Any:
     return offloaded, counted.results[0]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", rows("host"))
 def test_networks_in_a_process(name: str, tmp_path: Path) -> None:
     offloaded, result = check(name, "host", tmp_path)
@@ -106,7 +106,7 @@ def single_layers(name: str) -> list[tuple[str, Region]]:
     return [(call.name, Region((call,), (), ())) for call in calls if call.name in offloaded and call.macs]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in FIGURES])
 def test_every_layer_takes_what_was_predicted(
     name: str, tmp_path_factory: pytest.TempPathFactory, machines: dict[str, Family]
