@@ -64,7 +64,7 @@ def moments() -> Iterator[str]:
             number += 1 + number // 4
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @each_accelerator
 def test_wherever_it_fails_the_cpu_mends_what_was_begun(
     accelerator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -90,7 +90,7 @@ def with_fallback(accelerator: str, board: str, folder: Path) -> Offloaded:
     return Offloaded(compiled, target, firmware_of(build_project(folder)))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @each_board
 @each_accelerator
 def test_the_session_goes_on_after_a_fault(
@@ -113,6 +113,7 @@ def test_the_session_goes_on_after_a_fault(
                 assert_right(firmware, result.outputs, fault)
 
 
+@pytest.mark.slow
 @each_board
 def test_a_failing_command_ends_in_time_with_one_line_and_status_4(
     board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call

@@ -30,6 +30,7 @@ def outputs_by_stage(compiled: Compiled, inputs: list[Array]) -> dict[str, list[
     return {stage: Executor(module).run(inputs) for stage, module in compiled.stages.items()}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["gesture", "residual", "branches", "mixed"])
 def test_nuc_fpga_takes_what_multiplies_and_changes_nothing(model: str) -> None:
     path = MODELS / f"{model}.tflite"
@@ -53,6 +54,7 @@ def test_nuc_fpga_says_why_it_takes_no_16_bits() -> None:
     assert set(reasons.values()) == {"nuc_fpga: its input is int16, wanted int8"}
 
 
+@pytest.mark.slow
 def test_vanilla_takes_floats_in_the_layout_of_tflite(tmp_path: Path) -> None:
     model = tmp_path / "floats.tflite"
     model.write_bytes(float_convolutions())

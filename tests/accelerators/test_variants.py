@@ -163,7 +163,7 @@ def traced(call: Call, path: Path, *arguments: Any) -> tuple[dict[str, Any], dic
     return done.report, tracks
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["host", "mps2_an386"])
 def test_a_trace_shows_every_engine(board: str, call: Call, tmp_path: Path) -> None:
     if board != "host":

@@ -48,6 +48,7 @@ def test_from_a_model_to_a_flashed_board(
     )
 
 
+@pytest.mark.slow
 def test_a_board_that_is_in_use_is_neither_flashed_nor_run(
     desk: Desk, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_board_that_is_in_use_is_neither_flashed_nor_run(
     assert layers[0]["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_a_board_with_another_models_firmware_is_refused(desk: Desk, tmp_path: Path, call: Call) -> None:
     for name in ("gesture", "int16"):
         tar, project = tmp_path / f"{name}.tar", tmp_path / name

@@ -69,6 +69,7 @@ def test_a_model_runs_on_it_as_flashed_and_equals_the_reference(desk: Desk, firm
             np.testing.assert_array_equal(got, reference.run([sample])[0].reshape(got.shape))
 
 
+@pytest.mark.slow
 def test_the_port_stays_while_the_firmware_changes(desk: Desk, firmware: Firmware, other_firmware: Firmware) -> None:
     flash(board_on(desk), firmware.elf)
     with greet(desk, firmware) as device:

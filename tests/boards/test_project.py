@@ -30,7 +30,7 @@ def cmake(*arguments: str | Path, path: str | None = None) -> subprocess.Complet
     return subprocess.run(["cmake", *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CROSS)
 def test_an_engineer_who_has_never_heard_of_uaccel_builds_it(name: str, gesture: Compiled, tmp_path: Path) -> None:
     board = board_with_tools(name)

@@ -76,6 +76,7 @@ def test_without_verify_nothing_is_said_of_it(small: Path, call: Call) -> None:
     assert "verify" not in call("run", small, "--json").report
 
 
+@pytest.mark.slow
 def test_samples_in_are_samples_out(tmp_path: Path, call: Call) -> None:
     """A batch through files: as many outputs as inputs, each the reference's, repeated or not."""
     samples = np.concatenate([values[0] for values in random_inputs(GESTURE.read_bytes(), 7, 9)])
@@ -92,6 +93,7 @@ def test_samples_in_are_samples_out(tmp_path: Path, call: Call) -> None:
     np.testing.assert_array_equal(tensor(report, "softmax_1"), wanted)
 
 
+@pytest.mark.slow
 def test_what_was_written_can_be_read_again(tmp_path: Path, call: Call) -> None:
     """One sample keeps the tensor's shape; a stack along a new axis is a batch as well."""
     first, second = random_inputs(BRANCHES.read_bytes(), 8, 2)
@@ -110,7 +112,7 @@ def test_what_was_written_can_be_read_again(tmp_path: Path, call: Call) -> None:
             np.testing.assert_array_equal(two[name][:1], one[name])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "name", "wanted"),
     [
@@ -130,6 +132,7 @@ def test_the_ramp_of_other_types(model: Path, name: str, wanted: Array, tmp_path
     assert given["outputs"] == by_default["outputs"]
 
 
+@pytest.mark.slow
 def test_floats_are_numbers_in_json(call: Call) -> None:
     report = call("run", MIXED, "--verify", "--json").report
     assert report["verify"]["bit_exact"] is True
@@ -230,7 +233,7 @@ def test_the_first_difference_names_its_sample(small: Path, tmp_path: Path) -> N
     assert "Verified" not in done.out
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
@@ -249,6 +252,7 @@ def test_a_device_that_fails_is_status_4(small: Path, tmp_path: Path, statement:
     assert [path.name for path in tmp_path.iterdir()] == ["firmware"]
 
 
+@pytest.mark.slow
 def test_what_the_device_logs_is_shown(small: Path, tmp_path: Path) -> None:
     """Once: the profile's second build runs the model again, and is no news."""
     logs = 'static int said; void uaccel_log(unsigned char, const char *); if (said++ == 0) { uaccel_log(2, "warm"); }'

@@ -28,6 +28,7 @@ def records(tuned: Done) -> Path:
     return Path(tuned.report["records"])
 
 
+@pytest.mark.slow
 def test_the_kernels_are_measured(tuned: Done, records: Path) -> None:
     done, report = tuned, tuned.report
     assert (done.status, report["board"], report["unit"]) == (0, BOARD, "instructions")
@@ -50,6 +51,7 @@ def test_what_is_known_is_not_measured_again(records: Path, call: Call) -> None:
     assert "1 of" not in done.err
 
 
+@pytest.mark.slow
 def test_the_same_figures_each_time(records: Path, call: Call) -> None:
     before = records.read_bytes()
     done = call("tune", GESTURE, "--board", BOARD, "-o", records, "--again", "--json")
@@ -57,6 +59,7 @@ def test_the_same_figures_each_time(records: Path, call: Call) -> None:
     assert records.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_kernels_are_chosen_by_records(records: Path, call: Call, tmp_path: Path) -> None:
     stored = json.loads(records.read_text())
     for costs in stored["sites"].values():
@@ -85,6 +88,7 @@ def test_records_of_another_cpu_are_refused(records: Path, call: Call) -> None:
     )
 
 
+@pytest.mark.slow
 def test_for_a_person(records: Path, call: Call) -> None:
     done = call("tune", GESTURE, "--board", BOARD, "-o", records)
     assert done.status == 0

@@ -34,6 +34,7 @@ def samples_of(model: Path, names: list[str], path: Path, count: int = 4) -> Pat
     return path
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("options", "inside"), [((), True), (("--workspace-io",), True), (("--no-workspace-io",), False)]
 )
@@ -99,6 +100,7 @@ def test_a_project_of_such_an_archive_runs(pool: tuple[str, ...], board: str, tm
     assert (ram["io"], ram["total"]) == (0, ram["arena"] + ram["static"] + ram["stack"])
 
 
+@pytest.mark.slow
 def test_a_template_gets_the_usual_interface_unless_told_otherwise(tmp_path: Path, call: Call) -> None:
     """Whoever wrote it may bring tensors of his own."""
     for options, inside in (((), False), (("--workspace-io",), True)):

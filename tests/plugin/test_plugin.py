@@ -243,6 +243,7 @@ def test_a_wrong_bit_is_told_with_its_layer(run: Run) -> None:
     assert shown == ["test_it.py:2: VerificationError"], "of uaccel's own code nothing is shown"
 
 
+@pytest.mark.slow
 def test_a_wrong_bit_over_a_serial_line(run: Run, desk: Desk) -> None:
     """The stand-in is flashed twice: as it would be delivered, and so that its layers can be read."""
     source = f"def test_it(uaccel_board):\n    uaccel_board.check({str(RESIDUAL)!r})"

@@ -50,7 +50,7 @@ def test_the_stored_bytes_are_what_is_asked_for(model: str) -> None:
     assert row["of_tflm"]["flash"] <= FLASH[model]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("board", STORED)
 @pytest.mark.parametrize(
     "name",

@@ -42,6 +42,7 @@ def test_the_stored_figures_are_what_is_asked_for(name: str) -> None:
     assert row["faster_than_tvm"] >= faster
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accelerator", STORED)
 @pytest.mark.parametrize(
     "name",

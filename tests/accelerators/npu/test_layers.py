@@ -62,7 +62,7 @@ def test_convolution_of_groups(family: Family, shape: tuple[int, ...], groups: i
     layer(family, "conv2d", [shape], seed, lambda layers, x: layers.conv2d(x, groups=groups))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int) -> None:
@@ -84,7 +84,7 @@ def test_pooling(family: Family, shape: tuple[int, ...], average: bool, seed: in
     layer(family, name, [shape], seed, lambda layers, x: layers.pool(x, average))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(EXTENT, EXTENT, EXTENT), st.booleans(), SEEDS)
 def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: int) -> None:

@@ -80,7 +80,7 @@ def test_networks_in_a_process(name: str, tmp_path: Path) -> None:
     assert macs / (ARRAY * result.cycles) >= FIGURES[name].utilisation
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rows("mps2_an386"))
 def test_networks_on_an_emulated_board(name: str, tmp_path: Path) -> None:
     """Instructions may vary a little with the compiler; what is left to the CPU stays far below 2 % of the whole."""
@@ -106,7 +106,7 @@ def single_layers(name: str) -> list[tuple[str, Region]]:
     return [(call.name, Region((call,), (), ())) for call in calls if call.name in offloaded and call.macs]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in FIGURES])
 def test_every_layer_takes_what_was_predicted(
     name: str, tmp_path_factory: pytest.TempPathFactory, machines: dict[str, Family]

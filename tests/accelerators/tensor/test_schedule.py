@@ -63,7 +63,7 @@ def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
     return found[:: max(1, len(found) // 6)]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
 @settings(max_examples=15, deadline=None, derandomize=True)
