@@ -9,7 +9,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.command import call_in
-from support.networks import OWN
+from support.networks import network_named
 from support.offload import INTEGER, Offloaded, run
 from support.oracle import Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
@@ -20,7 +20,7 @@ from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 
-MODEL = OWN / "gesture.tflite"
+MODEL = network_named("gesture").path
 BOARDS = ("host", "mps2_an386")
 FAULTS = {
     "hang": (1, "did not finish"),
