@@ -103,7 +103,7 @@ def test_the_person_sees_that_the_cpu_stood_in(
     assert all(row["fallbacks"] == 1 for row in done.report["layers"] if row["engine"] == "matrix8")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["a flipped bit", "a cut"])
 def test_a_damaged_command_stream_is_refused_before_anything_runs(damage: str, tmp_path: Path) -> None:
     """As flash may hold it, after the compiler was done."""

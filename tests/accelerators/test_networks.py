@@ -58,7 +58,7 @@ def is_quick(name: str, accelerator: str, board: str) -> bool:
     return (name, board) in QUICK or (name == "gesture" and board == ELSEWHERE[accelerator])
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "accelerator", "board"), cases())
 def test_the_bytes_are_the_references(name: str, accelerator: str, board: str, tmp_path: Path) -> None:
     network = network_named(name)

@@ -197,6 +197,7 @@ def test_a_project_is_traced_as_well(call: Call, tmp_path: Path) -> None:
     assert max(e["ts"] + e["dur"] for e in tracks["npu store"]) == report["accelerator_cycles"]
 
 
+@pytest.mark.slow
 def test_each_layer_of_a_command_stream_has_its_span(call: Call, tmp_path: Path) -> None:
     report, tracks = traced(call, tmp_path / "trace.json", GESTURE, "-a", "conveyor")
     belt = tracks["conveyor belt"]

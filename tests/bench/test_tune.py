@@ -16,6 +16,7 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
     return call_in(capfd)
 
 
+@pytest.mark.slow
 def test_each_candidate_is_flashed_and_timed(desk: Desk, tmp_path: Path, call: Call) -> None:
     records = tmp_path / "records.json"
     done = call("tune", OWN / "gesture.tflite", "--board", desk.board_file, "-o", records, "--json")
@@ -29,6 +30,7 @@ def test_each_candidate_is_flashed_and_timed(desk: Desk, tmp_path: Path, call: C
     assert done.err.count(": flash") == 2 + max(len(layer["candidates"]) for layer in report["layers"])
 
 
+@pytest.mark.slow
 def test_an_unplugged_board_is_said(desk: Desk, tmp_path: Path, call: Call) -> None:
     desk.order("unplug")
     done = call("tune", OWN / "gesture.tflite", "--board", desk.board_file, "-o", tmp_path / "records.json")

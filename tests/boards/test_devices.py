@@ -68,7 +68,7 @@ def infer(session: Session) -> Result:
     return result
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @each_place
 def test_the_same_bytes_calls_and_cycles_everywhere(name: str, firmware: Callable[[str], Path], ram: Path) -> None:
     counted = set()
@@ -176,7 +176,7 @@ def test_a_board_on_the_bench_has_its_devices_too(firmware: Callable[[str], Path
         assert not list(ram.iterdir())
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["host", "qemu_riscv32"])
 def test_a_project_runs_with_its_devices(name: str, tmp_path: Path, ram: Path) -> None:
     create_project(chain_files(), there(name), tmp_path / "project")

@@ -36,6 +36,7 @@ def bytes_of(rows: list[dict[str, Any]], *parts: str) -> int:
     return sum(row["bytes"] for row in rows if row["part"] in parts)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("board", "model", "options"), CASES, ids=lambda value: "".join(value))
 def test_every_byte_has_its_part(board: str, model: str, options: tuple[str, ...], tmp_path: Path, call: Call) -> None:
     tools = board_with_tools(board).cpu.toolchain
@@ -92,6 +93,7 @@ def check_frames(build: Path, objdump: str) -> None:
     assert [row for row in checked if row[2] < row[1]] == []
 
 
+@pytest.mark.slow
 def test_what_was_dropped_is_not_counted(tmp_path: Path, call: Call) -> None:
     """microTVM's functions that say where tensors lie: the session server needs none of them."""
     board_with_tools("mps2_an386")
@@ -105,6 +107,7 @@ def test_what_was_dropped_is_not_counted(tmp_path: Path, call: Call) -> None:
     assert model_code != []
 
 
+@pytest.mark.slow
 def test_what_the_model_calls_of_the_c_library_is_its_own(tmp_path: Path, call: Call) -> None:
     """expf of a float model; what only the session server calls is not."""
     board_with_tools("mps2_an386")

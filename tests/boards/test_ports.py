@@ -51,7 +51,7 @@ def test_nothing_is_lost_in_a_large_transfer(console: Console) -> None:
     assert console.receive(60_000) == bytes(i & 0xFF for i in range(60_000))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_the_line_is_fast(console: Console) -> None:
     data = bytes(50_000)
     rates = {"down": 0.0, "up": 0.0}

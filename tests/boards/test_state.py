@@ -19,6 +19,7 @@ STREAM = OWN / "stream.tflite"
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("mps3_an547", "qemu_riscv32")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mps2_an386", *SLOW])
 def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
     board, frames = board_with_tools(name), random_inputs(STREAM.read_bytes(), 4, 8)

@@ -59,6 +59,7 @@ def test_the_report_holds_what_the_design_promises(tmp_path: Path) -> None:
     assert report["archive"] == "made.tar"
 
 
+@pytest.mark.slow
 def test_progress_is_on_stderr_and_nothing_else_is(small: Path, tmp_path: Path) -> None:
     done = process("compile", small, "--json", cwd=tmp_path)
     assert done.report["archive"] == "small.tar"

@@ -43,6 +43,7 @@ def test_the_kernels_are_measured(tuned: Done, records: Path) -> None:
     assert {layer["site"] for layer in report["layers"]} == set(stored["sites"])
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_measured_again(records: Path, call: Call) -> None:
     before = records.read_bytes()
     done = call("tune", GESTURE, "--board", BOARD, "-o", records, "--json")

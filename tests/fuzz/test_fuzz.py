@@ -43,6 +43,7 @@ def corpus(target: str) -> list[Path]:
     return sorted((HERE / "corpus" / target).iterdir())
 
 
+@pytest.mark.sample(1)
 @each_target
 def test_fuzzing_finds_nothing(target: str, tmp_path: Path) -> None:
     if shutil.which("clang") is None:

@@ -33,7 +33,7 @@ def test_every_file_says_who_made_it_from_what_and_how(network: Network) -> None
         assert head.endswith(f" * Model {name} (tflite), SHA-256 {digest}")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "options"),
     [

@@ -25,6 +25,7 @@ def symbols(board: str, model: str, folder: Path) -> list[dict[str, Any]]:
     return [symbol for symbol in found if symbol["part"] in ("code", "rodata")]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547", "qemu_riscv32", "qemu_riscv32v"])
 @pytest.mark.parametrize("model", ["gesture", "residual"])
 def test_no_float_no_heap_no_printing(board: str, model: str, tmp_path: Path) -> None:
@@ -33,6 +34,7 @@ def test_no_float_no_heap_no_printing(board: str, model: str, tmp_path: Path) ->
     assert others <= LIBRARY | (RISC_V if board.startswith("qemu_riscv32") else set())
 
 
+@pytest.mark.slow
 def test_the_code_is_small(tmp_path: Path) -> None:
     """Of each kernel there is one copy, however many layers call it."""
     found = symbols("mps2_an386", "residual", tmp_path)

@@ -48,6 +48,7 @@ def broken(statement: str) -> Compiled:
     return replace(model, generated=replace(model.generated, sources=sources))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -21,6 +21,7 @@ RAMP = np.array([[-125, -118, -111, -104]], np.int8)
 each_model = pytest.mark.parametrize("make", SHAPES, ids=lambda make: make.__name__)
 
 
+@pytest.mark.sample(3)
 @each_model
 def test_outputs_are_exact_and_sanitizers_find_nothing(make: Callable[[], bytes]) -> None:
     data = make()

@@ -27,6 +27,7 @@ def joined(arrays: list[Array]) -> bytes:
     return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
 
 
+@pytest.mark.slow
 @each_pool
 def test_an_application_for_microtvms_interface_links_and_runs(pool: str, tmp_path: Path) -> None:
     """Many samples, one after the other: each is right whatever the one before left in the workspace."""
@@ -49,7 +50,7 @@ def check(tree: Unpacked, data: bytes) -> None:
     assert got == b"".join(joined(reference.run(values)) for values in samples)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @each_pool
 @each_network
 def test_networks_compute_the_references_bytes(network: Network, pool: str, tmp_path: Path) -> None:

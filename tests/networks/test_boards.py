@@ -50,7 +50,7 @@ def cases() -> list[Any]:
     ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("network", "uaccel_board"), cases(), indirect=["uaccel_board"])
 def test_the_bytes_are_the_references(network: Network, uaccel_board: BoardUnderTest) -> None:
     inputs, expected = samples(network)

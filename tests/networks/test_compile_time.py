@@ -28,6 +28,7 @@ def seconds(path: Path, engine: str) -> float:
     return min(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine", ["cpu", "nuc_fpga", *(pytest.param(name, marks=pytest.mark.slow) for name in ("matrix8", "npu"))]
 )

@@ -122,7 +122,7 @@ def test_they_have_the_parameters_of_those_published(name: str) -> None:
     assert field(name).blocks(resolution).parameters == PARAMETERS[name]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("row", rows(slow=False))
 def test_the_cpu_is_exact(row: Reduced, tmp_path: Path) -> None:
     path, data = saved(row, tmp_path)

@@ -45,6 +45,7 @@ def weights(*shape: int) -> Any:
     return relax.const(np.ones(shape, np.float32))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", ["compile", "run"])
 def test_compile_and_run_say_it_once(command: str, tmp_path: Path, call: Call) -> None:
     more = ("-o", tmp_path / "out.tar") if command == "compile" else ()

@@ -15,6 +15,7 @@ from uaccel.simplify import FoldConstants, RemoveDeadCode
 from uaccel.tvm_api import main_bindings, relax
 
 
+@pytest.mark.sample(5)
 @each_network
 def test_stages_agree(network: Network) -> None:
     if network.float_outputs:

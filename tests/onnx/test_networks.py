@@ -41,6 +41,7 @@ def test_shapes_that_depend_on_free_dimensions_are_known_once_these_are_given(tm
     assert not names & {"shape", "gather", "unsqueeze", "concat"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("activations", ["QUInt8", "QInt8"])
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
 def test_a_quantised_network_is_imported_as_it_means(form: str, activations: str, tmp_path: Path) -> None:

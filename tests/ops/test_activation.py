@@ -220,6 +220,7 @@ def test_any(cases: list[Unary]) -> None:
     assert_all({f"case {i}": case for i, case in enumerate(cases)}, meaning=False)
 
 
+@pytest.mark.slow
 @given(scales=st.lists(st.floats(1e-6, 2.6), min_size=4, max_size=4, unique=True), slope=st.floats(-1.5, 1.5, width=32))
 @settings(max_examples=10, deadline=None, derandomize=True)
 def test_any_int16(scales: list[float], slope: float) -> None:

@@ -77,6 +77,7 @@ def test_16_bits_as_numpy(operator: str) -> None:
             assert_same(meant, wanted, operator)
 
 
+@pytest.mark.slow
 @given(
     shape=st.lists(st.integers(1, 7), min_size=1, max_size=4).map(tuple),
     axis=st.integers(0, 3),

@@ -43,6 +43,7 @@ def table(dtype: str) -> dict[str, Row]:
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_exact(dtype: str) -> None:
     assert_exact_random(many(table(dtype)), runs=9)

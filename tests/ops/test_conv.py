@@ -132,6 +132,7 @@ def test_any_conv_2d(case: Window) -> None:
     assert_exact_random(conv_2d(case), runs=3, seed=case.seed, meaning=False)
 
 
+@pytest.mark.slow
 @given(case=windows(depthwise=True))
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_any_depthwise_conv_2d(case: Window) -> None:

@@ -104,6 +104,7 @@ def table(operator: str, dtype: str, cases: dict[str, Binary]) -> bytes:
     return many({name: replace(case, operator=operator, dtype=dtype).row for name, case in cases.items()})
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_quantisation(operator: str, dtype: str) -> None:
@@ -123,6 +124,7 @@ def test_meaning(operator: str) -> None:
     assert_exact_random(many(rows), runs=9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_broadcast(operator: str) -> None:
     assert_exact_random(table(operator, "int8", SHAPES), runs=4, meaning=False)

@@ -84,7 +84,7 @@ CASES = {
 }
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_fully_connected(case: Dense) -> None:
     assert_exact_random(dense(case), runs=9)

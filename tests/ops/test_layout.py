@@ -221,6 +221,7 @@ def test_clean_under_sanitizers(dtype: str) -> None:
     assert_clean(many(rows(dtype, tflm=True)), runs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_no_warning(compiler: str, tmp_path: Path) -> None:
     if shutil.which(compiler) is None:

@@ -211,7 +211,7 @@ def model(make: Make) -> bytes:
     return graph.build()
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_exact(make: Make) -> None:
     assert_exact_random(model(make), runs=3)

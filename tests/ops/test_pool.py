@@ -51,6 +51,7 @@ def test_clean_under_sanitizers(dtype: str) -> None:
     assert_clean(many(rows), runs=3)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("pixels", "mean"),
     [([1, 2], 2), ([-1, -2], -2), ([0, 1], 1), ([0, -1], -1), ([-1, 1], 0), ([127, 126], 127), ([-128, -127], -128)],

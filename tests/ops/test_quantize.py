@@ -50,7 +50,7 @@ def dequantize(given: str, scale: float, zero_point: int, elements: int = 65536)
     return Row("DEQUANTIZE", [Activation((elements,), given, scale, zero_point)], [Activation((elements,), "float32")])
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("given", "wanted"), REQUANTISATIONS, ids=str)
 def test_requantize(given: str, wanted: str) -> None:
     rows = {
@@ -87,6 +87,7 @@ def ties(scale: float, count: int) -> Array:
     return np.concatenate([halves, np.nextafter(halves, large), np.nextafter(halves, low), beyond])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0235, 3e-5, 12.5, 1 / 127])
 def test_quantize_ties(scale: float) -> None:
     values = ties(scale, 300)

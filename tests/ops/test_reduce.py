@@ -73,6 +73,7 @@ def test_exact(operator: str, dtype: str) -> None:
     assert_exact_random(many(table(operator, dtype)), runs=9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("operator", EXTREMES)
 def test_extremes_exact(operator: str) -> None:
     assert_exact_random(many(table(operator, "int8")), runs=9)

@@ -85,7 +85,7 @@ def every_pair(case: Case) -> tuple[Array, Array]:
     return np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_pair_of_bytes_where_ties_abound(operator: str) -> None:
     """Also where a multiplier of finitely many bits misses the middle: thirds of an odd number and halves."""

@@ -57,6 +57,7 @@ def test_clean_under_sanitizers() -> None:
     assert_clean(many(rows), runs=3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [0.001, 0.07, 1.0])
 def test_every_distance_of_8_bits(scale: float) -> None:
     distances = np.arange(256)

@@ -53,7 +53,7 @@ COMPILED_SLOWLY = ("LSTM, clipped", "LSTM, a coarse cell state")
 """By TVM; other rows hold the same of the exact meaning."""
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_sequences_are_exact(name: str) -> None:
     compiled = assert_exact_random(MODELS[name].build(), runs=FRAMES, meaning=name not in COMPILED_SLOWLY)
@@ -125,6 +125,7 @@ def test_variables_exchange_what_they_hold(assigned: str, shown: str) -> None:
     assert_exact_random(exchanging(assigned, shown), runs=FRAMES, meaning=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [Svdf("int8", zero_point=9), Lstm(), Ring(first=FIRST)], ids=["SVDF", "LSTM", "variable"]
 )

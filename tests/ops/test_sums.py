@@ -83,6 +83,7 @@ def windows(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Window:
     return Window(x, weights, (draw(small), draw(small)), padding, dilation, groups)
 
 
+@pytest.mark.slow
 @QUICK
 @given(windows(), st.sampled_from([NCHW, NHWC]))
 def test_sums_of_a_convolution(window: Window, layout: str) -> None:

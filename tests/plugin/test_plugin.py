@@ -196,6 +196,7 @@ def test_not_found(uaccel_board):
     run("", below).assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_a_test_may_say_itself_on_which_boards_it_runs(run: Run) -> None:
     source = """
 import pytest

@@ -106,6 +106,7 @@ def test_its_server_goes_on_with_what_plain_cmake_began(fresh: Path) -> None:
     assert first_output(fresh / "build-observe" / "firmware") == EXPECTED
 
 
+@pytest.mark.slow
 def test_a_board_with_a_cross_compiler(tar: Path, tmp_path: Path) -> None:
     board = board_with_tools("mps2_an386")
     create_from_archive(tar, tmp_path / "p", board)

@@ -70,7 +70,7 @@ def bytes_of_a_session(device: Device) -> dict[str, int]:
     return {"to_device": line.sent, "to_host": line.received}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("direction", ["to_device", "to_host"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_byte_at_every_position(device: Device, direction: str, fault: str) -> None:

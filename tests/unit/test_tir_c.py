@@ -475,7 +475,7 @@ def assert_same(ours: Sequence[Array], wanted: Sequence[Array], tolerance: float
             np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("name", [row.name for row in CASES])
 def test_computes_what_tvm_computes(name: str, rows: dict[str, Built], library: ctypes.CDLL, host: Any) -> None:
     row = rows[name]

@@ -29,6 +29,7 @@ def one(parts: SimpleNamespace, run: Any, shapes: list[tuple[int, ...]], seed: i
     return run(made, [layers.int8(*shape) for shape in shapes])
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(SHAPES, SEEDS)
 def test_conv2d(parts: SimpleNamespace, run: Any, shape: tuple[int, ...], seed: int) -> None:
@@ -43,6 +44,7 @@ def test_conv2d_of_groups(parts: SimpleNamespace, run: Any, shape: tuple[int, ..
     one(parts, run, [shape], seed, lambda layers, x: layers.conv2d(x, groups=groups))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(SHAPES, SEEDS)
 def test_depthwise_conv2d(parts: SimpleNamespace, run: Any, shape: tuple[int, ...], seed: int) -> None:
@@ -114,6 +116,7 @@ def test_a_region_of_many_layers(parts: SimpleNamespace, run: Any, seed: int) ->
     assert len(stream.commands) == 8
 
 
+@pytest.mark.slow
 def test_scratch_memory_is_used_again(parts: SimpleNamespace, run: Any) -> None:
     """Five tensors of 320 bytes, of which two are alive at a time."""
     layers = Layers(1)

@@ -59,7 +59,7 @@ def intermediates(module: Any, inputs: list[Any]) -> dict[str, Any]:
     return {c_identifier(name): value for name, value in zip(names, values, strict=True)}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "regions"), REGIONS.items())
 def test_regions_of_a_model(
     parts: SimpleNamespace, machine: Any, conveyor: Accelerator, name: str, regions: int
@@ -80,7 +80,7 @@ def test_regions_of_a_model(
         assert played.outputs == [values[value.name].tobytes() for value in layer.outputs]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["branches", "mixed", "residual"])
 def test_stages_mean_the_same(conveyor: Accelerator, name: str) -> None:
     model = compiled(name, conveyor)
