@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import tvm
+from uaccel.absent import absent
+
+with absent("torch"):  # where it is installed TVM loads it, which takes seconds; its own converter does so when needed
+    import tvm
+    from tvm import relax
 import tvm.ir._ffi_api as _ir_ffi
-from tvm import relax, s_tir, te, tirx
+from tvm import s_tir, te, tirx
 from tvm.ir import Op
 from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
 from tvm.script.ir_builder import IRBuilder
