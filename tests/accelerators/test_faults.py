@@ -69,7 +69,7 @@ def test_a_fault_ends_the_run_with_the_layers_name(
     assert np.array_equal(next(iter(result.outputs.values())), wanted), "the same firmware, unharmed"
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("accelerator", "board"), cases())
 def test_the_cpu_computes_what_the_accelerator_does_not(
     accelerator: str, board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -30,7 +30,7 @@ def outputs_by_stage(compiled: Compiled, inputs: list[Array]) -> dict[str, list[
     return {stage: Executor(module).run(inputs) for stage, module in compiled.stages.items()}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gesture", "residual", "branches", "mixed"])
 def test_nuc_fpga_takes_what_multiplies_and_changes_nothing(model: str) -> None:
     path = MODELS / f"{model}.tflite"

@@ -213,6 +213,7 @@ def test_a_device_that_tells_of_no_engines_has_one_track(call: Call, tmp_path: P
     assert sum(event["dur"] for event in tracks["nuc_fpga work"]) == report["accelerator_cycles"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("what", ["model", "project"])
 def test_a_trace_that_cannot_be_written(what: str, call: Call, tmp_path: Path) -> None:
     subject = GESTURE

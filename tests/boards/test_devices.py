@@ -68,7 +68,7 @@ def infer(session: Session) -> Result:
     return result
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @each_place
 def test_the_same_bytes_calls_and_cycles_everywhere(name: str, firmware: Callable[[str], Path], ram: Path) -> None:
     counted = set()
@@ -104,7 +104,7 @@ FAULTS: dict[str, tuple[Failure, Failure]] = {
 LAYERS = ("up", "down", "table")
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("fault", FAULTS)
 @each_place
 def test_a_fault_ends_the_run_with_its_layer_its_code_and_a_reason(
@@ -233,6 +233,7 @@ def test_a_model_that_lacks_its_structure_is_named(tmp_path: Path, monkeypatch: 
         device_plugin([DeviceModel("empty", tmp_path)], qemu)
 
 
+@pytest.mark.slow
 def test_the_plugin_is_built_anew_for_another_model_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     board_with_tools("mps2_an386")

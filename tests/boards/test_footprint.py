@@ -116,12 +116,14 @@ def test_what_the_model_calls_of_the_c_library_is_its_own(tmp_path: Path, call: 
     assert (parts["expf"], parts["strlen"], parts["uaccel_reset"]) == ("code", "session", "startup")
 
 
+@pytest.mark.slow
 def test_without_symbols_the_report_is_short(call: Call) -> None:
     report = call("run", OWN / "gesture.tflite", "--json").report
     assert "symbols" not in report["flash"]
     assert "symbols" not in report["ram"]
 
 
+@pytest.mark.slow
 def test_a_process_has_no_linkers_map(call: Call) -> None:
     report = call("run", OWN / "gesture.tflite", "--symbols", "--json").report
     assert (report["flash"]["symbols"], report["ram"]["symbols"]) == (None, None)

@@ -61,7 +61,7 @@ def test_the_layers_add_up_to_the_network(firmware: Firmware) -> None:
     assert abs(total - sum(count or 0 for count in layers)) <= 32 * len(layers)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_where_no_plugin_can_be_built_the_clock_counts(firmware: Firmware) -> None:
     """To the resolution of the board's tick and what interrupts took; but the same every time, of a layer to a tick."""
     ways: tuple[Counting, ...] = ("plugin", "time", "time", "time", "time")

@@ -56,7 +56,7 @@ def test_arena_tensors_and_constants_in_other_memories(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

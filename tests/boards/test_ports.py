@@ -42,7 +42,7 @@ def test_bytes_pass_both_ways_unchanged(console: Console) -> None:
     assert console.receive(len(data)) == data
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_nothing_is_lost_in_a_large_transfer(console: Console) -> None:
     data = random.Random(1).randbytes(60_000)
     console.send("d", len(data), data)
@@ -114,7 +114,7 @@ def test_by_qemus_clock_an_instruction_is_a_nanosecond(start: Callable[..., Cons
     assert spans[1] - spans[0] == pytest.approx(2_000_000, rel=0.05)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_time_goes_on_and_never_back(console: Console, board: Board) -> None:
     """Long enough for SysTick's 24 bits to run out several times on the fastest board."""
     begin = time.monotonic()

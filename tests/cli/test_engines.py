@@ -132,6 +132,7 @@ def test_nothing_offloaded_is_an_error_with_the_reasons(
     assert [path.name for path in tmp_path.iterdir()] == ["idle"], "no archive that nobody wanted"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", ["compile", "run", "explain"])
 def test_unless_that_is_fine(
     command: str, idle: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
@@ -242,7 +243,7 @@ def test_one_that_cannot_be_used_is_listed_with_the_reason(
 WRONG = ["check=5", "check=lambda r: r.nothing", "cost=lambda r: None", "expand=lambda e, r, i: None"]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", WRONG)
 def test_a_vendors_mistake_is_one_line(fields: str, tmp_path: Path) -> None:
     """In a process of its own, with all that C++ writes to stderr by itself."""

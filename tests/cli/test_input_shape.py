@@ -27,6 +27,7 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_model_with_a_free_dimension_runs_once_that_is_given(free: Path, tmp_path: Path, call: Call) -> None:
     complaint = call("run", free, "--json").complaint
     assert complaint == (

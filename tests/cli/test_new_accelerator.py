@@ -32,7 +32,7 @@ def test_its_own_test_passes_at_once(call: Call, pytester: pytest.Pytester) -> N
     run.assert_outcomes(passed=7)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["host", "mps2_an386"])
 def test_a_model_runs_on_it_at_once(board: str, call: Call) -> None:
     if board != "host":
@@ -47,7 +47,7 @@ def test_a_model_runs_on_it_at_once(board: str, call: Call) -> None:
     assert [layer["layer"] for layer in report["offloaded"]] == [layer["name"] for layer in on_it] != []
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_gives_clean_c(name: str, call: Call, tmp_path: Path) -> None:
     report = call("new", "accelerator", name, "--json").report

@@ -46,6 +46,7 @@ def test_several_samples_lie_along_the_batch_or_a_new_axis(shape: tuple[int, ...
     assert batched(samples[:1]).shape == shape
 
 
+@pytest.mark.slow
 def test_a_model_that_makes_infinities_runs_and_is_verified(tmp_path: Path, call: Call) -> None:
     builder = ModelBuilder()
     x = builder.input("x", (1, 3), "float32")

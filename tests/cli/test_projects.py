@@ -301,6 +301,7 @@ def test_a_way_to_run_that_the_board_has_not(tar: Path, tmp_path: Path, call: Ca
         assert complaint == "board host does not run by serial; it runs by host"
 
 
+@pytest.mark.slow
 def test_a_board_file_of_the_project_that_is_damaged(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p"))
     good(call("build", tmp_path / "p"))
@@ -313,6 +314,7 @@ def test_a_board_file_of_the_project_that_is_damaged(tar: Path, tmp_path: Path, 
     assert complaint == f"cannot read {file}: No such file or directory; make the project anew"
 
 
+@pytest.mark.slow
 def test_firmware_of_another_model(tar: Path, tmp_path: Path, call: Call) -> None:
     """The archive in the project is what firmware is held against."""
     good(call("create", tar, tmp_path / "p"))
@@ -322,6 +324,7 @@ def test_firmware_of_another_model(tar: Path, tmp_path: Path, call: Call) -> Non
     assert "runs another model: gesture " in complaint
 
 
+@pytest.mark.slow
 def test_firmware_that_ends(tar: Path, tmp_path: Path, call: Call) -> None:
     good(call("create", tar, tmp_path / "p"))
     port = tmp_path / "p" / "firmware" / "ports" / "host" / "main.c"

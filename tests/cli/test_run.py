@@ -72,6 +72,7 @@ def check_sizes(report: dict[str, Any]) -> None:
     assert flash["session"] > 0
 
 
+@pytest.mark.slow
 def test_without_verify_nothing_is_said_of_it(small: Path, call: Call) -> None:
     assert "verify" not in call("run", small, "--json").report
 
@@ -143,6 +144,7 @@ def test_floats_are_numbers_in_json(call: Call) -> None:
     assert all(set(entry) == {"layer", "op", "reason"} for entry in report["fallback"])
 
 
+@pytest.mark.slow
 def test_a_project_can_be_kept_and_built_by_hand(small: Path, tmp_path: Path, call: Call) -> None:
     folder = tmp_path / "kept"
     assert call("run", small, "--project", folder).status == 0
@@ -156,6 +158,7 @@ def test_a_project_can_be_kept_and_built_by_hand(small: Path, tmp_path: Path, ca
 NAMES = ["same", "same", "file", "allow_pickle", "a/b", "../up", "é", "", "x.npy", 'quo"te', "new\nline"]
 
 
+@pytest.mark.slow
 def test_any_tensor_name_survives_json_and_files(tmp_path: Path, call: Call) -> None:
     """Names are the model's own, made to differ where they do not; an output file serves as an input file."""
     builder = ModelBuilder()

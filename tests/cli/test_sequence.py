@@ -36,6 +36,7 @@ def logits(report: dict[str, dict[str, dict[str, Array]]]) -> list[list[int]]:
     return given
 
 
+@pytest.mark.slow
 def test_frames_go_on_and_samples_begin_anew(call: Call, frames: Path, tmp_path: Path) -> None:
     for option, together in ((["--sequence", "--project", str(tmp_path / "project")], True), ([], False)):
         done = call("run", STREAM, "--inputs", frames, "--verify", "--json", *option)

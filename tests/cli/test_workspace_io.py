@@ -34,7 +34,7 @@ def samples_of(model: Path, names: list[str], path: Path, count: int = 4) -> Pat
     return path
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "inside"), [((), True), (("--workspace-io",), True), (("--no-workspace-io",), False)]
 )

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
     for package in ("onnx", "torch"):
         pytest.importorskip(package, reason=f"the {package} package is not installed")

@@ -60,6 +60,7 @@ def test_fuzzing_finds_nothing(target: str, tmp_path: Path) -> None:
     assert "Done" in done.stderr
 
 
+@pytest.mark.sample(1)
 @each_target
 def test_the_corpus_under_another_compiler(target: str, tmp_path: Path) -> None:
     program = build(target, tmp_path, "gcc", SANITIZE, HERE / "replay.c")
@@ -71,6 +72,7 @@ def test_the_corpus_under_another_compiler(target: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"{len(files)} inputs\n"), done.stderr[-4000:]
 
 
+@pytest.mark.slow
 def test_a_fault_would_be_found(tmp_path: Path) -> None:
     """The same run on a reader that takes a frame for shorter than it is."""
     if shutil.which("gcc") is None:

@@ -41,7 +41,7 @@ def test_the_archive_compiles_without_a_warning(make: Callable[[], bytes], tmp_p
         cc(source, "-fsyntax-only", "-DUACCEL_OBSERVE", include=include)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @each_model
 def test_the_command_runs_it_and_reports_every_output(
     make: Callable[[], bytes], tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -227,7 +227,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.build.__name__}-{case.multiple}")
 def test_what_is_spare_goes(case: Case) -> None:
     before = module_of(case.build)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from support.exactness import assert_intermediates, assert_same
 from support.hostlib import HostModel
@@ -36,6 +37,7 @@ def test_generated_c_equals_the_reference(network: Network) -> None:
             assert_intermediates(host, reference, number)
 
 
+@pytest.mark.sample(5)
 @each_network
 def test_exact_meaning_equals_the_reference(network: Network) -> None:
     data = network.path.read_bytes()

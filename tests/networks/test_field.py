@@ -149,7 +149,7 @@ def check(offloaded: Offloaded, data: bytes, runs: int) -> None:
     assert bool(called(offloaded, counted)) == bool(offloaded.claimed)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("row", rows(slow=True))
 def test_an_accelerator_takes_a_part_and_it_stays_exact(row: Reduced, tmp_path: Path) -> None:
     path, data = saved(row, tmp_path)
@@ -158,7 +158,7 @@ def test_an_accelerator_takes_a_part_and_it_stays_exact(row: Reduced, tmp_path: 
     assert len(offloaded.claimed) == row.offloaded > 0
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "board"),
     [pytest.param(*pair, marks=() if pair in QUICK_BOARDS else pytest.mark.slow) for pair in sorted(SMALL)],

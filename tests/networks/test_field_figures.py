@@ -53,7 +53,7 @@ def test_they_multiply_as_often_as_those_published(name: str) -> None:
     assert STORED[name]["macs"] / 1e9 == pytest.approx(PUBLISHED_MACS[name], rel=0.04, abs=0.006)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", QUICK)
 def test_memory_is_what_is_stored(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.tflite"

@@ -15,7 +15,7 @@ from uaccel.simplify import FoldConstants, RemoveDeadCode
 from uaccel.tvm_api import main_bindings, relax
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @each_network
 def test_stages_agree(network: Network) -> None:
     if network.float_outputs:

@@ -29,6 +29,7 @@ def test_a_float_network_gives_what_onnx_runtime_gives(name: str, tmp_path: Path
         compare(got, wanted, name, relative=1e-4)
 
 
+@pytest.mark.slow
 def test_shapes_that_depend_on_free_dimensions_are_known_once_these_are_given(tmp_path: Path) -> None:
     path = tmp_path / "free.onnx"
     path.write_bytes(transformer("batch", "length").model().SerializeToString())
@@ -41,7 +42,7 @@ def test_shapes_that_depend_on_free_dimensions_are_known_once_these_are_given(tm
     assert not names & {"shape", "gather", "unsqueeze", "concat"}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("activations", ["QUInt8", "QInt8"])
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
 def test_a_quantised_network_is_imported_as_it_means(form: str, activations: str, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ GROUPS: dict[str, tuple[int, Mapping[str, Row]]] = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("group", GROUPS)
 def test_operators_give_what_onnx_runtime_gives(group: str, tmp_path: Path) -> None:
     opset, rows = GROUPS[group]

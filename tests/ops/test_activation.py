@@ -186,6 +186,7 @@ def prelu(
     return Row("PRELU", inputs, [Activation(shape, dtype, scale, points[1])])
 
 
+@pytest.mark.slow
 def test_prelu() -> None:
     rows = {
         "per channel": prelu((1, 5, 4, 6), (1, 1, 6)),
@@ -214,6 +215,7 @@ def unaries(draw: st.DrawFn) -> Unary:
     return Unary(operator, (scale, point), output, options=options, elements=elements)
 
 
+@pytest.mark.slow
 @given(cases=st.lists(unaries(), min_size=20, max_size=20))
 @settings(max_examples=5, deadline=None, derandomize=True)
 def test_any(cases: list[Unary]) -> None:

@@ -43,12 +43,13 @@ def table(dtype: str) -> dict[str, Row]:
     }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_exact(dtype: str) -> None:
     assert_exact_random(many(table(dtype)), runs=9)
 
 
+@pytest.mark.slow
 def test_clean_under_sanitizers() -> None:
     rows = {f"{dtype} {name}": row for dtype in ("int8", "int16") for name, row in table(dtype).items()}
     assert_clean(many({name: row for name, row in rows.items() if "broadcast" in name or "rank" in name}), runs=3)
@@ -80,6 +81,7 @@ def products(draw: st.DrawFn) -> Row:
     )
 
 
+@pytest.mark.slow
 @given(rows=st.lists(products(), min_size=12, max_size=12))
 @settings(max_examples=4, deadline=None, derandomize=True)
 def test_any_product(rows: list[Row]) -> None:

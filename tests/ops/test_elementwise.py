@@ -111,7 +111,7 @@ def test_quantisation(operator: str, dtype: str) -> None:
     assert_exact_random(table(operator, dtype, EDGES), runs=9, meaning=False)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_meaning(operator: str) -> None:
     """The meanings take long to compile: a few rows that use all of them."""
@@ -134,6 +134,7 @@ def test_broadcast_of_int16() -> None:
     assert_exact_random(table("SUB", "int16", SHAPES), runs=4, meaning=False)
 
 
+@pytest.mark.slow
 def test_meaning_of_broadcast() -> None:
     """It lies in one place for all operators."""
     assert_exact_random(table("MINIMUM", "int8", SHAPES), runs=4)
@@ -236,6 +237,7 @@ def chain(operators: tuple[str, ...]) -> bytes:
     return model.build()
 
 
+@pytest.mark.slow
 def test_a_chain_computes_in_place() -> None:
     compiled: Compiled = assert_exact_random(chain(OPERATORS), runs=4)
     assert compiled.placement.arena == 6 * 6 * 8

@@ -37,6 +37,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 def test_nearest() -> None:
     check(CASES, runs=2)
 

@@ -201,7 +201,7 @@ def assert_as_litert(data: bytes, runs: int = 3) -> Compiled:
     return compiled
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", TYPES)
 def test_exact(dtype: str) -> None:
     assert_exact_random(many(rows(dtype, tflm=True)), runs=3)

@@ -50,6 +50,7 @@ def of_constants(row: Row) -> Row:
     return replace(row, inputs=inputs)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_do() -> None:
     compiled = assert_exact_random(many({name: of_constants(row) for name, row in ROWS.items()}), runs=1)
     assert {layer.op for layer in compiled.program.layers} == {"copy"}

@@ -169,6 +169,7 @@ def models(draw: Draw) -> dict[str, Row]:
 QUICK = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @QUICK
 @given(models())
 def test_exact_over_random_parameters(rows: dict[str, Row]) -> None:

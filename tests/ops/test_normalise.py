@@ -49,6 +49,7 @@ def test_clean_under_sanitizers() -> None:
     assert_clean(many(rows | {f"l2 {name}": row for name, row in lengths().items()}), runs=6)
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(1, 4),
     depths=st.lists(st.integers(1, 90), min_size=6, max_size=6),

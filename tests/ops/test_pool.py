@@ -37,7 +37,7 @@ def table(kind: str, dtype: str) -> dict[str, Row]:
     return rows
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_exact(kind: str, dtype: str) -> None:
@@ -85,6 +85,7 @@ def batch(rows: list[Row]) -> bytes:
     return many({f"row {number}": row for number, row in enumerate(rows)})
 
 
+@pytest.mark.slow
 @given(rows=st.lists(pools(), min_size=10, max_size=10))
 @settings(max_examples=5, deadline=None, derandomize=True)
 def test_any_pool(rows: list[Row]) -> None:

@@ -73,7 +73,7 @@ def test_exact(operator: str, dtype: str) -> None:
     assert_exact_random(many(table(operator, dtype)), runs=9)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", EXTREMES)
 def test_extremes_exact(operator: str) -> None:
     assert_exact_random(many(table(operator, "int8")), runs=9)
@@ -121,6 +121,7 @@ def batch(rows: list[Row]) -> bytes:
     return many({f"row {number}": row for number, row in enumerate(rows)})
 
 
+@pytest.mark.slow
 @given(rows=st.lists(reductions(), min_size=12, max_size=12))
 @settings(max_examples=5, deadline=None, derandomize=True)
 def test_any_reduction(rows: list[Row]) -> None:

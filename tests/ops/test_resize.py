@@ -44,6 +44,7 @@ def table(operator: str, dtype: str) -> dict[str, Row]:
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("operator", "dtype"), [(NEAREST, "int8"), (NEAREST, "int16"), (BILINEAR, "int8")])
 def test_exact(operator: str, dtype: str) -> None:
     assert_exact_random(many(table(operator, dtype)), runs=9)
@@ -75,6 +76,7 @@ def resizes(draw: st.DrawFn) -> Row:
     return resize(operator, shape, size, align_corners=corners, half_pixel_centers=centres, dtype=dtype)
 
 
+@pytest.mark.slow
 @given(rows=st.lists(resizes(), min_size=10, max_size=10))
 @settings(max_examples=5, deadline=None, derandomize=True)
 def test_any_resize(rows: list[Row]) -> None:

@@ -47,7 +47,7 @@ def table(operator: str, dtype: str) -> dict[str, Case]:
     return {name: binary(operator, dtype=dtype, **row) for name, row in rows.items()}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("operator", "dtype"), [("Add", "int8"), ("Sub", "int16"), ("Mul", "int8"), ("Mul", "int16")])
 def test_nearest(operator: str, dtype: str) -> None:
     check(table(operator, dtype), runs=2, meaning=dtype == "int8")

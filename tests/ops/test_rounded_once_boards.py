@@ -62,6 +62,7 @@ def assert_outputs(found: Sequence[Sequence[Array]], meant: Meant, what: str) ->
             assert_same(got, wanted, f"output {number} {what}")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["host", "mps2_an386"])
 def test_same_bytes(name: str, meant: Meant, tmp_path: Path) -> None:
     board = load_board(name) if name == "host" else board_with_tools(name)
@@ -69,6 +70,7 @@ def test_same_bytes(name: str, meant: Meant, tmp_path: Path) -> None:
     assert_outputs(run_on_board(compiled, board, meant.samples, tmp_path, lambda step: None).run.outputs, meant, name)
 
 
+@pytest.mark.slow
 def test_clean_under_sanitizers(meant: Meant) -> None:
     compiled = compiled_module(meant.module, EmitOptions(workspace_pool=POOL))
     assert_outputs(run_sanitized(compiled, meant.samples), meant, "under sanitizers")

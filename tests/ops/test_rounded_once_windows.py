@@ -58,16 +58,19 @@ def pools(dtype: str, *, maximum: bool) -> dict[str, Case]:
     return {name: row.case for name, row in rows.items() if not (maximum and row.include)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_reductions(dtype: str) -> None:
     check(reductions(dtype), runs=2, meaning=dtype == "int8")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_means_over_windows(dtype: str) -> None:
     check(pools(dtype, maximum=False), runs=2, meaning=dtype == "int8")
 
 
+@pytest.mark.slow
 def test_maxima_over_windows() -> None:
     check(pools("int8", maximum=True), runs=2)
 

@@ -278,6 +278,7 @@ def check(made: dict[str, Row], results: list[Array], what: str) -> None:
         assert_same(result, row.expected, f"{name}, {what}")
 
 
+@pytest.mark.slow
 def test_operators_give_what_single_precision_gives() -> None:
     made = rows(Maker(1))
     module, inputs = together(made)
@@ -286,6 +287,7 @@ def test_operators_give_what_single_precision_gives() -> None:
     assert min(len(np.unique(row.expected)) for row in made.values()) > 10
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["mps2_an385", "mps2_an386"])
 def test_boards_give_the_same(name: str, tmp_path: Path) -> None:
     """The first has no FPU and takes integers for it."""

@@ -51,6 +51,7 @@ def test_exact(dtype: str, output_dtype: str) -> None:
     assert_exact_random(many(table(dtype, output_dtype)), runs=12)
 
 
+@pytest.mark.slow
 def test_clean_under_sanitizers() -> None:
     chosen = ("wide", "rank 1", "tiny scale", "huge scale", "beta 30.0")
     rows = {f"{types}: {name}": row for types in TYPES for name, row in table(*types).items() if name in chosen}

@@ -36,6 +36,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 def test_nearest() -> None:
     check(CASES)
 

@@ -50,14 +50,17 @@ CASES_16 = {
 }
 
 
+@pytest.mark.slow
 def test_exact() -> None:
     assert_exact_random(many(CASES), runs=12)
 
 
+@pytest.mark.slow
 def test_16_bits_exact() -> None:
     assert_exact_random(many(CASES_16), runs=12)
 
 
+@pytest.mark.slow
 def test_clean_under_sanitizers() -> None:
     assert_clean(many({**CASES, **{f"int16, {name}": row for name, row in CASES_16.items()}}), runs=3)
 
@@ -81,6 +84,7 @@ def windows(draw: st.DrawFn) -> Row:
     )
 
 
+@pytest.mark.slow
 @given(rows=st.lists(windows(), min_size=10, max_size=10))
 @settings(max_examples=4, deadline=None, derandomize=True)
 def test_any_transpose_conv(rows: list[Row]) -> None:

@@ -60,6 +60,7 @@ def report(folder: Path, installed: Path, *command: str | Path, status: int = 0)
     return result
 
 
+@pytest.mark.slow
 def test_it_is_listed_once_it_is_installed(installed: Path, tmp_path: Path) -> None:
     found = {row["name"]: row for row in report(tmp_path, installed, "accelerators")["accelerators"]}
     assert found["tiny"]["error"] is None
@@ -75,6 +76,7 @@ def test_a_model_runs_on_it_by_its_name(installed: Path, tmp_path: Path) -> None
     assert [layer["calls"] for layer in result["layers"] if layer["engine"] == "tiny"] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_elsewhere_nobody_knows_it(installed: Path, tmp_path: Path) -> None:
     model = installed / "tiny_npu" / "tests" / "model.tflite"
     error = report(tmp_path, tmp_path, "explain", model, "--accelerator", "tiny", status=1)["error"]

@@ -97,6 +97,7 @@ def test_a_model_compiles_and_runs_outside_the_repository(environment: Path, tmp
     assert (tmp_path / "out.tar").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_accelerators_come_with_the_wheel(environment: Path, tmp_path: Path) -> None:
     """Its own, driver and device model included, and the beginning of one's own."""
     uaccel = environment / "bin" / "uaccel"
@@ -110,6 +111,7 @@ def test_accelerators_come_with_the_wheel(environment: Path, tmp_path: Path) -> 
     assert [layer["calls"] for layer in result["layers"] if layer["engine"] == "mine"] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_the_pytest_plugin_is_there_once_uaccel_is_installed(environment: Path, tmp_path: Path) -> None:
     model = ROOT / "tests" / "models" / "gesture.tflite"
     (tmp_path / "test_it.py").write_text(f"""

@@ -172,7 +172,7 @@ BETWEEN: dict[str, Callable[[Block, Any], Any]] = {
 }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BETWEEN)
 def test_an_island_needs_no_permutes(name: str) -> None:
     """Sums in NCHW, what the model does in NHWC, and the next convolution in NCHW."""
@@ -197,7 +197,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BINARY)
 def test_two_permuted_operands_are_permuted_once_or_never(name: str) -> None:
     def sum_of(emit: Block, x: Any, y: Any) -> Any:

@@ -98,6 +98,7 @@ def assert_stands_in(model: ImportedModel, asked: Accelerator, folder: Path) -> 
     return compiled
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(model=models(), able=st.sets(st.sampled_from(OPERATORS), min_size=1))
 def test_any_region(model: ImportedModel, able: set[str], tmp_path_factory: pytest.TempPathFactory) -> None:

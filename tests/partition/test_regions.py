@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def diamond(left: str, right: str) -> ImportedModel:
     return model_of(body)
 
 
+@pytest.mark.slow
 def test_a_diamond() -> None:
     able = whole("a", "tanh", "exp", "add")
     assert regions(diamond("exp", "exp"), able) == [["top", "left", "right", "bottom"]]
@@ -114,6 +116,7 @@ ABLE = st.sets(st.sampled_from(OPERATORS), min_size=1)
 slow = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @slow
 @given(models(), ABLE, ABLE)
 def test_groups_can_run_and_none_could_be_merged(model: ImportedModel, mine: set[str], other: set[str]) -> None:
@@ -132,6 +135,7 @@ def test_groups_can_run_and_none_could_be_merged(model: ImportedModel, mine: set
                 assert around & two.members, "merged they would be fewer"
 
 
+@pytest.mark.slow
 @settings(slow, max_examples=25)
 @given(models(), ABLE, ABLE)
 def test_every_stage_means_what_the_model_does(model: ImportedModel, mine: set[str], other: set[str]) -> None:

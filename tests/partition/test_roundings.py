@@ -26,6 +26,7 @@ def model_in(rounding: str) -> ImportedModel:
     return model_of(body, [layers.int8(1, 4, 4, 16)])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "takes"), [("nuc_fpga", True), ("npu", True), ("npu_small", True), ("matrix8", False), ("conveyor", False)]
 )

@@ -273,6 +273,7 @@ def test_it(uaccel_board):
 # ------------------------------------------------------------------------------------------------ boards that fail
 
 
+@pytest.mark.slow
 def test_an_absent_board_is_skipped_with_the_reason_or_is_a_failure(run: Run, desk: Desk) -> None:
     desk.order("unplug")
     options = ("--uaccel-board", desk.board_file)
@@ -298,6 +299,7 @@ def test_an_absent_tool_is_skipped_with_the_command_that_gets_it(
     assert "; to get it: " in line
 
 
+@pytest.mark.slow
 def test_needs_that_a_board_does_not_meet_are_skipped(run: Run) -> None:
     source = """
 import pytest

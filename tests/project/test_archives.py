@@ -371,6 +371,7 @@ def test_an_empty_folder_is_filled_and_left_empty_on_failure(tmp_path: Path, tem
     assert generate(template, good(), tmp_path)["result"] is None
 
 
+@pytest.mark.slow
 def test_a_project_below_a_file(tmp_path: Path, template: RawServer) -> None:
     (tmp_path / "below").write_text("a file")
     reply = generate(template, good(), tmp_path)

@@ -57,6 +57,7 @@ class OriginalTransport(Transport):
         self._client.call("close_transport", {})
 
 
+@pytest.mark.slow
 def test_from_the_archive_to_outputs(generated: original.Folder, tar: Path, tmp_path: Path) -> None:
     assert generated.info["model_library_format_path"] == str(tmp_path / "project" / "model.tar")
     assert (tmp_path / "project" / "model.tar").read_bytes() == tar.read_bytes()
@@ -77,6 +78,7 @@ def until_silence(client: original.OriginalClient) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_errors_are_known_by_their_class(generated: original.Folder) -> None:
     client = generated.client
     with pytest.raises(original.TransportClosedError):
@@ -102,6 +104,7 @@ def test_errors_without_a_class_say_what_is_wrong(generated: original.Folder, cr
         generated.call("build")
 
 
+@pytest.mark.slow
 def test_reading_without_a_timeout_waits_for_all_the_bytes(generated: original.Folder) -> None:
     generated.call("build")
     generated.call("open_transport")
@@ -117,6 +120,7 @@ def test_another_board_than_the_archives(tar: Path, crt: Path, tmp_path: Path) -
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.slow
 def test_flags_may_be_words(generated: original.Folder) -> None:
     """As TVM's command line sent them."""
     generated.options["verbose"] = "False"

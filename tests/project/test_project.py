@@ -86,6 +86,7 @@ def first_output(firmware: Path) -> list[int]:
 EXPECTED = [-128, -128, -128, -128, 127, -128]
 
 
+@pytest.mark.slow
 def test_plain_cmake_builds_it(fresh: Path, tmp_path: Path) -> None:
     """Moved elsewhere, with nothing of ours in reach, and without a warning."""
     project = fresh.rename(tmp_path / "a folder of somebody's")
@@ -207,6 +208,7 @@ def test_a_board_that_is_too_small_is_said_before_anything_is_made(tar: Path, tm
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.slow
 def test_the_server_needs_no_home_and_no_locale(fresh: Path) -> None:
     with RawServer(fresh, environment={"PATH": os.environ["PATH"], "LC_ALL": "C"}) as server:
         assert server.result("build", options={}) is None

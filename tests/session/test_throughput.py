@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 ENOUGH = 0.85
 
 
+@pytest.mark.slow
 def test_the_line_carries_payload_most_of_the_time() -> None:
     """The simulation is exact: what it measures is what is stored."""
     script = BENCHMARKS / "throughput.py"

@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def neighbours(engine: str, tokens: Tokens, waits: bool) -> list[tuple[str, str]
     return pairs
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(commands())
 def test_conflicting_commands_keep_their_order(made: list[Command]) -> None:
@@ -95,6 +97,7 @@ def test_conflicting_commands_keep_their_order(made: list[Command]) -> None:
                 assert spans[early].end <= spans[late].begin, (early, late)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(commands())
 def test_the_timeline_is_what_the_machine_does(made: list[Command]) -> None:

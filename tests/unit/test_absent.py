@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from uaccel.absent import absent
 def test_a_package_is_absent_inside_and_there_behind() -> None:
     sys.modules.pop("this", None)
     with absent("this"), pytest.raises(ImportError, match="this"):
-        import this
+        importlib.import_module("this")
     assert "this" not in sys.modules
 
 

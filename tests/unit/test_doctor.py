@@ -278,6 +278,7 @@ def test_each_thing_that_cannot_be_done_comes_with_one_line() -> None:
     assert can["emulated boards: mps2_an386"].missing == ("arm-none-eabi-gcc", "qemu-system-arm")
 
 
+@pytest.mark.slow
 def test_doctor_looks_at_everything_once() -> None:
     names = [check.name for check in examine(everything=True)]
     assert "clang" not in [check.name for check in examine()]

@@ -10,6 +10,7 @@ from support.command import call_in
 from support.networks import OWN
 
 
+@pytest.mark.slow
 def test_the_interrupt_is_enabled_before_the_start_and_taken_back_behind_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

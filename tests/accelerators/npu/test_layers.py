@@ -69,14 +69,14 @@ def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int
     layer(family, "depthwise_conv2d", [shape], seed, lambda layers, x: layers.depthwise(x))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(1, 4), st.integers(1, 600), st.integers(1, 70), SEEDS)
 def test_fully_connected(family: Family, rows: int, depth: int, units: int, seed: int) -> None:
     layer(family, "fully_connected", [(rows, depth)], seed, lambda layers, x: layers.fully_connected(x, units))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.booleans(), SEEDS)
 def test_pooling(family: Family, shape: tuple[int, ...], average: bool, seed: int) -> None:
@@ -94,7 +94,7 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
         layer(family, "add", [shape, shape], seed, lambda layers, x, y: layers.add(x, y))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:

@@ -71,7 +71,7 @@ def check(name: str, board: str, folder: Path) -> Any:
     return offloaded, counted.results[0]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rows("host"))
 def test_networks_in_a_process(name: str, tmp_path: Path) -> None:
     offloaded, result = check(name, "host", tmp_path)

@@ -63,7 +63,7 @@ def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
     return found[:: max(1, len(found) // 6)]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -129,6 +129,7 @@ def test_the_search_finds_nearly_the_best(name: str, layer: Layer) -> None:
         assert time_of(found.machine, schedule(found)).total <= 1.1 * min(times) + 50
 
 
+@pytest.mark.slow
 def test_the_estimate_is_near_the_time() -> None:
     layer = Layer(1, 1, 32, 32, 16, 32, 32, 32, (3, 3), padding=(1, 1))
     for tiled in all_candidates_or_few(machine(16 * KIB), layer):
