@@ -53,6 +53,7 @@ def find_python(version: str) -> Path | None:
 @pytest.fixture(scope="session")
 def artefacts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By their kinds, from a fresh clone, by the build front end alone; the wheel is made of the sdist."""
+    pytest.importorskip("build", reason="the build package is not installed")
     folder = tmp_path_factory.mktemp("artefacts")
     probe = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder / "probe", "hatchling")
     if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
