@@ -85,6 +85,7 @@ def test_it_fits_the_screen_and_says_all(seen: Seen, width: int) -> None:
     assert "…" not in text
 
 
+@pytest.mark.slow
 def test_what_it_says_to_try_next_works(
     seen: Seen, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
