@@ -47,7 +47,7 @@ setup-full: setup-test ## What the longest tests need: a second compiler
 	@$(PROGRAMS) test-full
 
 demo: setup ## Compile a network, run it, and prove it equal to its exact meaning byte for byte
-	$(BIN)/python scripts/demo.py
+	$(BIN)/uaccel demo
 
 test: setup-test lint test-c ## Lint and all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 -m "not slow"

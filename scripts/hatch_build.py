@@ -1,14 +1,28 @@
-"""Build hook: the wheel carries the folders beside python/ that uaccel reads at run time."""
+"""Build hooks: the wheel carries what uaccel reads at run time, and its description's links lead somewhere."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-# As uaccel.resources names them. One that the checkout does not have is left out.
-DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators", "accelerator_template")
+# As uaccel.resources names them, and what of the checkout they hold.
+DATA = {
+    "boards": ["boards"],
+    "firmware": ["firmware"],
+    "project_template": ["project_template"],
+    "accelerators": ["accelerators"],
+    "accelerator_template": ["accelerator_template"],
+    "docs": ["docs"],
+    "models": ["tests/models/*.tflite", "tests/models/*.npz", "tests/models/*_labels.txt"],
+}
+
+_CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
+_TARGET = re.compile(r"""(\]\(\s*|^\[[^\]\n]+\]:\s+|\b(?:href|src)=["'])([^\s)"'>]+)""", re.MULTILINE)
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
 
 
 class DataFolders(BuildHookInterface):  # type: ignore[misc]  # hatchling is seen as Any
@@ -18,7 +32,33 @@ class DataFolders(BuildHookInterface):  # type: ignore[misc]  # hatchling is see
         """Called by hatchling before it collects files; an editable install reads the checkout instead."""
         if version == "editable":
             return
-        for name in DATA_FOLDERS:
-            folder = Path(self.root) / name
-            if folder.is_dir():
-                build_data["force_include"][str(folder)] = f"uaccel/_data/{name}"
+        for name, sources in DATA.items():
+            for source in sources:
+                for path in sorted(Path(self.root).glob(source)):
+                    inside = f"uaccel/_data/{name}" if path.is_dir() else f"uaccel/_data/{name}/{path.name}"
+                    build_data["force_include"][str(path)] = inside
+
+
+class Readme(MetadataHookInterface):  # type: ignore[misc]
+    """The README as the description that package indices show."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Called by hatchling for the fields that pyproject.toml leaves open."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = with_absolute_links(text, metadata["urls"]["Homepage"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def with_absolute_links(text: str, home: str) -> str:
+    """Markdown, with links and pictures of the repository at ``home``; what is code stays as it is."""
+
+    def lead(match: re.Match[str]) -> str:
+        before, target = match.groups()
+        if re.match(r"[a-z]+:|//", target):
+            return match[0]
+        kind = "raw" if target.lower().endswith(_PICTURES) else "blob"
+        path = f"README.md{target}" if target.startswith("#") else target.removeprefix("./")
+        return f"{before}{home}/{kind}/main/{path}"
+
+    parts = _CODE.split(text)  # the odd ones are code
+    return "".join(part if index % 2 else _TARGET.sub(lead, part) for index, part in enumerate(parts))

@@ -1,16 +1,18 @@
 """Quantised neural networks to bare-metal C firmware.
 
-:class:`Session` talks to that firmware; it is loaded when it is first asked for.
+:class:`Session` talks to that firmware; it is loaded when it is first asked for. :func:`models` has models to try.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uaccel.resources import models
+
 if TYPE_CHECKING:
     from uaccel.session.session import Session
 
-__all__ = ["Session"]
+__all__ = ["Session", "models"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,8 @@ from uaccel.tvm_api import bindings_of, is_call, is_tuple
 
 Array = NDArray[Any]
 Samples = Sequence[Sequence[Array]]
+_ARENA = 1 << 20
+"""More than any model has that is tried on it."""
 Runtime = Callable[[ImportedModel, Path, Samples], "tuple[str, list[list[Array]]] | None"]
 
 
@@ -47,9 +49,11 @@ class Opinion:
         }
 
 
-def second_opinion(model: ImportedModel, path: Path, samples: Samples, outputs: Samples) -> Opinion | None:
+def second_opinion(
+    model: ImportedModel, path: Path, samples: Samples, outputs: Samples, runtime: Runtime | None = None
+) -> Opinion | None:
     """The comparison; None where the format has no such runtime, or it is not installed."""
-    runtime = RUNTIMES.get(model.source_format)
+    runtime = runtime or RUNTIMES.get(model.source_format)
     found = runtime(model, path, samples) if runtime is not None else None
     if found is None:
         return None
@@ -109,6 +113,23 @@ def _onnx_runtime(_model: ImportedModel, path: Path, samples: Samples) -> tuple[
     except Exception:  # it lacks operators that uaccel has; then it has no opinion
         return None
     return f"ONNX Runtime {onnxruntime.__version__}", [[np.asarray(value) for value in row] for row in results]
+
+
+def tflite_micro(model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
+    """TensorFlow Lite Micro's reference kernels, for models without a state. No entry of :data:`RUNTIMES`: its
+    arithmetic is the exact meaning, so that it says nothing new but to those who have yet to believe it."""
+    try:
+        package = importlib.import_module("tflite_micro")
+    except ImportError:
+        return None
+    interpreter = package.runtime.Interpreter.from_bytes(path.read_bytes(), arena_size=_ARENA)
+    results = []
+    for sample in samples:
+        for index, value in enumerate(sample):
+            interpreter.set_input(value, index)
+        interpreter.invoke()
+        results.append([np.array(interpreter.get_output(index)) for index in range(len(model.signature.outputs))])
+    return "TensorFlow Lite Micro", results
 
 
 def _torch_program(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:

@@ -32,6 +32,15 @@ def test_its_own_test_passes_at_once(call: Call, pytester: pytest.Pytester) -> N
     run.assert_outcomes(passed=7)
 
 
+@pytest.mark.parametrize(
+    ("installed", "words"),
+    [(object(), "  Test it with: pytest mine"), (None, "  Test it with: pip install pytest; pytest mine")],
+)
+def test_how_to_test_it_is_said(installed: object, words: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uaccel.cli.new.find_spec", lambda name: installed)
+    assert words in call("new", "accelerator", "mine").out.splitlines()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["host", "mps2_an386"])
 def test_a_model_runs_on_it_at_once(board: str, call: Call) -> None:

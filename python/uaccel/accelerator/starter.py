@@ -8,10 +8,12 @@ from typing import Final
 
 from uaccel.accelerator.find import bundled_folders
 from uaccel.errors import AcceleratorError
-from uaccel.resources import data_dir
+from uaccel.resources import data_dir, page
 
 TEMPLATE: Final = "starter"
 """What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold."""
+PAGE: Final = "bring-your-accelerator.md"
+"""The template names it as ``docs/`` has it; whoever gets the copy gets the path on their disk."""
 LONGEST: Final = 32
 _HEADERS: Final = (
     *(
@@ -70,6 +72,7 @@ def starter_files(name: str) -> dict[Path, bytes]:
         TEMPLATE: name,
         TEMPLATE.capitalize(): "".join(part.capitalize() for part in name.split("_")),
         TEMPLATE.upper(): name.upper(),
+        f"docs/{PAGE}": str(page(PAGE)),
     }
     files = {}
     for path in sorted(path for path in template.rglob("*") if path.is_file() and "__pycache__" not in path.parts):

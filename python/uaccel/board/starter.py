@@ -7,6 +7,7 @@ import textwrap
 from typing import Final
 
 from uaccel.board.types import DEFAULT_STACK, Board
+from uaccel.resources import page
 
 _WIDTH: Final = 110
 _ABOUT: Final = {
@@ -59,10 +60,11 @@ def _explained(text: str, header: str, about: str) -> str:
 
 def _head(like: Board, name: str, port: str | None) -> str:
     own = "" if port is None else f" and in {port}/"
-    return _commented(
+    about = _commented(
         f"Board {name}. As it stands it is {like.name} under another name, and works: change here{own} what differs. "
-        "The file's name is the board's. docs/boards.md explains every key, and how a port is written."
+        "The file's name is the board's. Every key, and how a port is written, is explained in:"
     )
+    return f"{about}# {page('boards.md')}\n"
 
 
 def _commented(text: str) -> str:

@@ -24,6 +24,7 @@ from uaccel.cli import (
     build,
     compile,
     create,
+    demo,
     doctor,
     explain,
     flash,
@@ -38,6 +39,7 @@ from uaccel.version import __version__
 
 COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     doctor.register,
+    demo.register,
     boards.register,
     accelerators.register,
     compile.register,

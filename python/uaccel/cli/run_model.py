@@ -53,9 +53,28 @@ class ModelJob:
         return ours if self.workspace_io is None else self.workspace_io
 
 
+@dataclass(frozen=True)
+class Ran:
+    """A job that is done; ``complaint`` is what the verdict says is wrong, in words."""
+
+    compiled: Compiled
+    measured: Measured
+    report: dict[str, Any]
+    complaint: str
+
+
 def run_model(job: ModelJob, as_json: bool) -> None:
+    with progress() as step:
+        ran = perform(job, step)
+    emit(ran.report, as_json, lambda console: _show(console, ran.report))
+    if ran.complaint:
+        raise VerificationError(ran.complaint)
+
+
+def perform(job: ModelJob, step: Steps) -> Ran:
+    """All that the job asks for but showing it."""
     wishes = job.wishes
-    with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
         from uaccel.choosing import how_for
         from uaccel.emit.options import EmitOptions
@@ -87,9 +106,7 @@ def run_model(job: ModelJob, as_json: bool) -> None:
     wishes.add_symbols(report, measured.footprint)
     if wishes.verify:
         report["verify"] = verify
-    emit(report, as_json, lambda console: _show(console, report))
-    if complaint:
-        raise VerificationError(complaint)
+    return Ran(compiled, measured, report, complaint)
 
 
 def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> tuple[dict[str, Any], str]:
