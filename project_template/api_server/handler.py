@@ -18,7 +18,7 @@ from .generate import ARCHIVE_NAME, fill_project, find_firmware, overlay_of
 from .lines import Line, ProcessLine
 from .options import OPTIONS, read_options
 from .ports import DeviceFaultError, find_port, open_port
-from .programs import Finished, find, first_error, run, tool_words
+from .programs import Finished, find, first_error, lend_zig_tools, run, tool_words
 from .rpc import INTEGER, OBJECT, SECONDS, STRING, Method
 
 PROTOCOL_VERSION = 1
@@ -91,6 +91,7 @@ class Handler:
         self._require_project("build")
         cmake = find("cmake", "building firmware")
         folder = self._build_folder(values)
+        lend_zig_tools(folder)
         observe = f"-DOBSERVE={'ON' if values['observe'] else 'OFF'}"
         configure = [cmake, "-S", str(self._home), "-B", str(folder), observe]
         if not (folder / "CMakeCache.txt").is_file():

@@ -40,6 +40,19 @@ def offer_python_programs() -> None:
         os.environ["CC"] = f"{zig} cc"
 
 
+def lend_zig_tools(build: Path) -> None:
+    """Where Zig's compiler serves, it archives too: under the names by which CMake looks for such programs."""
+    zig, folder = shutil.which("python-zig"), build / "tools"
+    if zig is None or os.environ.get("CC") != f"{zig} cc":
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("ar", "ranlib"):
+        if shutil.which(name) is None:
+            (folder / name).write_text(f"#!/bin/sh\nexec '{zig}' {name} \"$@\"\n")
+            (folder / name).chmod(0o755)
+    os.environ["PATH"] += os.pathsep + str(folder)
+
+
 def find(program: str, needed_for: str, folder: Path | None = None) -> str:
     """The program's path: beside the board file where it is named by a relative one, else in PATH."""
     beside = folder / program if folder is not None and "/" in program else None
