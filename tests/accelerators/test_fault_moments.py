@@ -32,7 +32,7 @@ PATIENCE = 30.0
 """Seconds that a command may take on a busy computer; a hanging device adds less than one."""
 STREAM = 7
 
-each_board = pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.slow)])
+each_board = pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.long)])
 each_accelerator = pytest.mark.parametrize("accelerator", INTEGER)
 
 

@@ -45,7 +45,7 @@ def build(accelerator: str, board: str, folder: Path, *, cpu_fallback: bool) -> 
 
 def cases() -> list[object]:
     rows = [(accelerator, board) for accelerator in INTEGER for board in BOARDS]
-    return [pytest.param(*row, id="-".join(row), marks=() if row[1] == "host" else pytest.mark.slow) for row in rows]
+    return [pytest.param(*row, id="-".join(row), marks=() if row[1] == "host" else pytest.mark.long) for row in rows]
 
 
 @pytest.mark.sample(1)

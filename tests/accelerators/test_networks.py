@@ -48,7 +48,7 @@ def cases() -> list[Any]:
     rows += [(name, accelerator, board) for accelerator, board in ELSEWHERE.items() for name in ("gesture", "residual")]
     rows += [("ic", accelerator, board) for accelerator, board in ELSEWHERE.items()]
     return [
-        pytest.param(name, accelerator, board, id="-".join(row), marks=() if is_quick(*row) else pytest.mark.slow)
+        pytest.param(name, accelerator, board, id="-".join(row), marks=() if is_quick(*row) else pytest.mark.long)
         for row in rows
         for name, accelerator, board in [row]
     ]

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONVOLUTIONS = 20
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_convolution_of_resnet_18_runs_on_nuc_fpga(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     model, outputs = tmp_path / "resnet18.tflite", tmp_path / "out.npz"
     subprocess.run([sys.executable, str(ROOT / "scripts" / "networks.py"), "resnet18", "-o", str(tmp_path)], check=True)

@@ -88,7 +88,7 @@ def test_a_stream_is_refused_by_a_machine_of_another_size(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.long)])
 def test_two_machines_of_the_family_in_one_model(board: str, call: Call) -> None:
     if board != "host":
         board_with_tools(board)

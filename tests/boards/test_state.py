@@ -16,7 +16,7 @@ from uaccel.execute import first_difference, run_on_board
 from uaccel.pipeline import compile_model
 
 STREAM = OWN / "stream.tflite"
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("mps3_an547", "qemu_riscv32")]
+SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("mps3_an547", "qemu_riscv32")]
 
 
 @pytest.mark.slow

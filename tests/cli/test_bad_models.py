@@ -260,7 +260,7 @@ def test_damage_is_refused_or_harmless(name: str, small: Path, tmp_path: Path) -
     try_damage(source.read_bytes(), tmp_path / "damaged.tflite", range(60))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_much_damage_is_refused_or_harmless(name: str, small: Path, tmp_path: Path) -> None:
     source = small if name == "small" else OWN / f"{name}.tflite"

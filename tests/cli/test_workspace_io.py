@@ -16,7 +16,7 @@ from uaccel.npz import write_npz
 GESTURE, RESIDUAL, BRANCHES = (OWN / f"{name}.tflite" for name in ("gesture", "residual", "branches"))
 TEMPLATE = Path(__file__).parents[2] / "project_template"
 each_board = pytest.mark.parametrize("board", ["host", "mps2_an386"])
-host_first = pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.slow)])
+host_first = pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.long)])
 
 
 def require(board: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,19 @@ from support.docblocks import ROOT, Block, blocks, commands_of, matches, run_com
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-LONG = {
-    *("boards.md", "bring-your-accelerator.md", "cli.md", "debugging.md", "generated-code.md", "kernels.md"),
-    *("memory.md", "models.md", "npu.md", "project-api.md", "session.md", "testing.md"),
-}  # a quarter of a minute and more each
-each_runnable_page = pytest.mark.parametrize(
-    "page", [pytest.param(p, marks=pytest.mark.slow if p.name in LONG else (), id=p.name) for p in PAGES]
-)
-REPOSITORY = "https://github.com/uaccel/uaccel/blob/main/"
+LONG = {"boards.md", "debugging.md", "npu.md"}
+SLOW = {
+    *("bring-your-accelerator.md", "cli.md", "generated-code.md", "kernels.md", "memory.md", "models.md"),
+    *("project-api.md", "session.md", "testing.md"),
+}
+
+
+def pace(page: Path) -> Any:
+    """How long its blocks take."""
+    return pytest.mark.long if page.name in LONG else pytest.mark.slow if page.name in SLOW else ()
+
+
+each_runnable_page = pytest.mark.parametrize("page", [pytest.param(p, marks=pace(p), id=p.name) for p in PAGES])
 RUNNABLE = {"sh", "console", "python", "c", "toml", "json"}
 READING = {"", "text"}
 

@@ -142,7 +142,7 @@ def test_every_process_makes_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "c.tar").read_bytes() == first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @each_network
 def test_every_network_repeats(network: Network, tmp_path: Path) -> None:
     assert compile_elsewhere(network.path, tmp_path / "a", "1") == compile_elsewhere(network.path, tmp_path / "b", "2")

@@ -19,7 +19,7 @@ RUNS = 4
 
 @pytest.mark.sample(3)
 @each_network
-@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.long)])
 def test_sanitizers_find_nothing_and_outputs_are_exact(network: Network, compiler: str) -> None:
     data = network.path.read_bytes()
     inputs = random_inputs(data, 3, RUNS)

@@ -21,7 +21,7 @@ QUICK = [("gcc", "-O2"), ("clang", "-O0")]
 SLOW = [("gcc", "-O0"), ("gcc", "-Os"), ("clang", "-O2"), ("clang", "-Os")]
 COMPILERS = [
     pytest.param(*pair, id="".join(pair), marks=marks)
-    for pairs, marks in ((QUICK, ()), (SLOW, (pytest.mark.slow,)))
+    for pairs, marks in ((QUICK, ()), (SLOW, (pytest.mark.long,)))
     for pair in pairs
 ]
 BOTH = pytest.mark.parametrize("compiler", ["gcc", "clang"])

@@ -43,7 +43,7 @@ def named(specs: Sequence[TensorSpec], runs: list[list[Array]]) -> dict[str, Arr
 def cases() -> list[Any]:
     return [
         pytest.param(
-            network, board, id=f"{network.name}-{board}", marks=() if network.name in QUICK else pytest.mark.slow
+            network, board, id=f"{network.name}-{board}", marks=() if network.name in QUICK else pytest.mark.long
         )
         for network in NETWORKS
         for board in ("host", *EMULATED)

@@ -30,7 +30,7 @@ def seconds(path: Path, engine: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "engine", ["cpu", "nuc_fpga", *(pytest.param(name, marks=pytest.mark.slow) for name in ("matrix8", "npu"))]
+    "engine", ["cpu", "nuc_fpga", *(pytest.param(name, marks=pytest.mark.long) for name in ("matrix8", "npu"))]
 )
 def test_four_times_the_layers_take_about_four_times_as_long(engine: str, tmp_path: Path) -> None:
     paths = {count: tmp_path / f"chain{count}.tflite" for count in (SHORT, LONG)}

@@ -88,7 +88,7 @@ QUICK_BOARDS = {("mlp", "mps2_an386"), ("ds_cnn", "qemu_riscv32")}
 
 
 def rows(slow: bool) -> list[Any]:
-    return [pytest.param(row, id=row.name, marks=pytest.mark.slow if slow and not row.quick else ()) for row in REDUCED]
+    return [pytest.param(row, id=row.name, marks=pytest.mark.long if slow and not row.quick else ()) for row in REDUCED]
 
 
 def test_the_script_writes_them(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_every_network_of_the_field_is_here() -> None:
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LARGEST else ()) for n in PARAMETERS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long if n in LARGEST else ()) for n in PARAMETERS])
 def test_they_have_the_parameters_of_those_published(name: str) -> None:
     resolution = {"mlp": None, "vgg16": None, "inception_v3": 75}.get(name, 32)
     assert field(name).blocks(resolution).parameters == PARAMETERS[name]
@@ -161,7 +161,7 @@ def test_an_accelerator_takes_a_part_and_it_stays_exact(row: Reduced, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "board"),
-    [pytest.param(*pair, marks=() if pair in QUICK_BOARDS else pytest.mark.slow) for pair in sorted(SMALL)],
+    [pytest.param(*pair, marks=() if pair in QUICK_BOARDS else pytest.mark.long) for pair in sorted(SMALL)],
 )
 def test_small_ones_are_exact_on_emulated_boards(name: str, board: str, tmp_path: Path) -> None:
     (row,) = (row for row in REDUCED if row.name == name)

@@ -62,7 +62,7 @@ def test_memory_is_what_is_stored(name: str, tmp_path: Path) -> None:
     assert {what: STORED[name][what] for what in needs} == needs
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", STORED)
 def test_full_size_networks_are_exact_and_give_the_stored_figures(name: str) -> None:
     module = benchmark()

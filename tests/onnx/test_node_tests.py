@@ -33,7 +33,7 @@ def test_the_record_counts_what_it_lists() -> None:
     assert {status: count for status, count in found.items() if count} == record["counts"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_passed_passes_still(part: int, tmp_path: Path) -> None:
     passed = {name for entry in _record()["operators"].values() for name in entry["passed"]}

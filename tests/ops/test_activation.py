@@ -236,7 +236,7 @@ def test_any_int16(scales: list[float], slope: float) -> None:
     assert_all(cases, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(cases=st.lists(unaries(), min_size=20, max_size=20))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_many(cases: list[Unary]) -> None:

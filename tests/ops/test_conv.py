@@ -139,7 +139,7 @@ def test_any_depthwise_conv_2d(case: Window) -> None:
     assert_exact_random(depthwise_conv_2d(case), runs=3, seed=case.seed, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(case=windows(depthwise=False), depthwise=windows(depthwise=True))
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_many_windows(case: Window, depthwise: Window) -> None:

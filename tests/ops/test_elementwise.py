@@ -168,7 +168,7 @@ def test_any(cases: list[Binary]) -> None:
     assert_exact_random(data, runs=4, seed=cases[0].seed, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(cases=st.lists(binaries(), min_size=10, max_size=10))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_many(cases: list[Binary]) -> None:

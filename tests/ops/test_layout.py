@@ -209,7 +209,7 @@ def test_exact(dtype: str) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "dtype", [pytest.param(t, marks=[pytest.mark.slow] if t in ("uint8", "int64") else []) for t in TYPES]
+    "dtype", [pytest.param(t, marks=[pytest.mark.long] if t in ("uint8", "int64") else []) for t in TYPES]
 )
 def test_as_litert_where_tflite_micro_has_no_kernel(dtype: str) -> None:
     assert_as_litert(many(rows(dtype, tflm=False)))

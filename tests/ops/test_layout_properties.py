@@ -176,7 +176,7 @@ def test_exact_over_random_parameters(rows: dict[str, Row]) -> None:
     assert_exact_random(many(rows), runs=2, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(QUICK, max_examples=150)
 @given(models())
 def test_exact_over_many_random_parameters(rows: dict[str, Row]) -> None:

@@ -92,7 +92,7 @@ def test_any_pool(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(rows=st.lists(pools(), min_size=20, max_size=20))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_many_pools(rows: list[Row]) -> None:

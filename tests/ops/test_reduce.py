@@ -128,7 +128,7 @@ def test_any_reduction(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(rows=st.lists(reductions(), min_size=30, max_size=30))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_many_reductions(rows: list[Row]) -> None:

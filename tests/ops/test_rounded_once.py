@@ -72,7 +72,7 @@ def test_any(cases: list[Case], seed: int) -> None:
     check({f"case {i}": case for i, case in enumerate(cases)}, seed=seed, runs=2, meaning=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(cases=st.lists(binaries(), min_size=20, max_size=20), seed=st.integers(0, 1000))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_many(cases: list[Case], seed: int) -> None:

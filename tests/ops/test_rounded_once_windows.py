@@ -128,7 +128,7 @@ def test_any(cases: list[Case], seed: int) -> None:
     check({f"case {i}": case for i, case in enumerate(cases)}, seed=seed, runs=1, meaning=False, onnx=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(cases=Cases, seed=st.integers(0, 1000))
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_many(cases: list[Case], seed: int) -> None:

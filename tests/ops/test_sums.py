@@ -179,7 +179,7 @@ def test_sums_of_any_size_are_requantized(case: tuple[Array, int, Scaling]) -> N
     assert_requantized(*case)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(QUICK, max_examples=300)
 @given(wild_sums())
 def test_many_sums_of_any_size_are_requantized(case: tuple[Array, int, Scaling]) -> None:

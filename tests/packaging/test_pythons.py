@@ -28,7 +28,7 @@ MOST_BYTES = 1_500_000
 """Of either artefact: nobody shall fetch the tests' data with it."""
 WORKS = "import ensurepip, sys, venv; print('{}.{}'.format(*sys.version_info))"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def versions() -> list[str]:

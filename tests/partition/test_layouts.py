@@ -481,7 +481,7 @@ def test_random_graphs_mean_the_same(graph: tuple[Any, list[Array]]) -> None:
     check(*graph)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(QUICK, max_examples=200)
 @given(graphs())
 def test_many_random_graphs_mean_the_same(graph: tuple[Any, list[Array]]) -> None:

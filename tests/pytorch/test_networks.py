@@ -38,7 +38,7 @@ def test_a_network_computes_what_pytorch_does(network: str, tmp_path: Path) -> N
     assert [spec.name for spec in model.signature.inputs] == list(program.graph_signature.user_inputs)
 
 
-@pytest.mark.parametrize("network", ["residual", pytest.param("attention", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("network", ["residual", pytest.param("attention", marks=pytest.mark.long)])
 def test_firmware_computes_what_pytorch_does(network: str, tmp_path: Path, call: Call) -> None:
     program, values = program_of(network), inputs_of(network)
     model = save(program, tmp_path / f"{network}.pt2")
@@ -56,7 +56,7 @@ def test_firmware_computes_what_pytorch_does(network: str, tmp_path: Path, call:
 QUANTISED = [
     ("cnn", "xnnpack"),
     ("residual", "x86"),
-    *(pytest.param(*row, marks=pytest.mark.slow) for row in (("cnn", "arm"), ("residual", "xnnpack"), ("mlp", "arm"))),
+    *(pytest.param(*row, marks=pytest.mark.long) for row in (("cnn", "arm"), ("residual", "xnnpack"), ("mlp", "arm"))),
 ]
 
 

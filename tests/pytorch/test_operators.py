@@ -35,7 +35,7 @@ def test_operators_compute_what_pytorch_does(group: str, tmp_path: Path) -> None
     assert wrong(GROUPS[group], tmp_path) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("group", SLOW_GROUPS)
 def test_more_operators_compute_what_pytorch_does(group: str, tmp_path: Path) -> None:
     assert wrong(SLOW_GROUPS[group], tmp_path) == {}

@@ -32,7 +32,7 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
     """Leave to ``make test-full`` what ``make test`` has no time for."""
     tests: dict[str, list[pytest.Function]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("slow") is None:
+        if isinstance(item, pytest.Function) and not any(map(item.get_closest_marker, ("slow", "long"))):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for rows in tests.values():
         chosen: Collection[int] = range(len(rows))

@@ -57,7 +57,7 @@ def test_the_stored_bytes_are_what_is_asked_for(model: str) -> None:
     [
         "gesture",
         "kws",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("residual", "branches", "ad", "ic", "vww", "sww")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("residual", "branches", "ad", "ic", "vww", "sww")),
     ],
 )
 def test_a_network_still_gives_the_stored_figures(name: str, board: str) -> None:

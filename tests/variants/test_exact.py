@@ -51,7 +51,7 @@ def module_of(shapes: list[tuple[int, ...]], build: Any) -> Any:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow if seed else ()) for seed in SEEDS])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in SEEDS])
 def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Path) -> None:
     board = board_of(name)
     shapes, build = zoo_of(seed)

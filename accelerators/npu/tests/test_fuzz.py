@@ -12,7 +12,7 @@ from uaccel.testing.driver import compile_with_each, run_sanitized
 PROGRAM = Path(__file__).with_name("fuzz.c")
 
 
-@pytest.mark.parametrize(("seed", "streams"), [(1, 20000), pytest.param(2, 500000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "streams"), [(1, 20000), pytest.param(2, 500000, marks=pytest.mark.long)])
 def test_random_streams_end(npu: Accelerator, tmp_path: Path, seed: int, streams: int) -> None:
     counts = [int(count) for count in run_sanitized(npu, PROGRAM, tmp_path, seed, streams).split()]
     assert sum(counts) == streams

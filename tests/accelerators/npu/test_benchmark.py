@@ -48,7 +48,7 @@ def test_the_stored_figures_are_what_is_asked_for(name: str) -> None:
     "name",
     [
         "gesture",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("residual", "branches", "mixed", *ASKED, "ad")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("residual", "branches", "mixed", *ASKED, "ad")),
     ],
 )
 def test_a_network_still_gives_the_stored_figures(name: str, accelerator: str) -> None:

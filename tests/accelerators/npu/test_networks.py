@@ -46,7 +46,7 @@ QUICK = ("gesture", "kws")
 
 def rows(board: str) -> list[Any]:
     return [
-        pytest.param(name, id=name, marks=() if board == "host" or name in QUICK else pytest.mark.slow)
+        pytest.param(name, id=name, marks=() if board == "host" or name in QUICK else pytest.mark.long)
         for name in FIGURES
     ]
 
