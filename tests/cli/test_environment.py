@@ -171,7 +171,9 @@ def test_without_a_compiler_the_message_says_how_to_get_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     complaint = assert_refused(call("run", small, "--json"), 1, "ToolError")
-    assert complaint.startswith("C compiler (needed for firmware for board host): gcc or clang or cc: not found; ")
+    assert complaint.startswith(
+        "C compiler (needed for firmware for board host): gcc or clang or cc or python-zig: not"
+    )
     assert "to get it: " in complaint
 
 

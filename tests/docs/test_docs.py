@@ -25,6 +25,7 @@ def pace(page: Path) -> Any:
 
 
 each_runnable_page = pytest.mark.parametrize("page", [pytest.param(p, marks=pace(p), id=p.name) for p in PAGES])
+REPOSITORY = "https://github.com/uaccel/uaccel/blob/main/"
 RUNNABLE = {"sh", "console", "python", "c", "toml", "json"}
 READING = {"", "text"}
 

@@ -23,7 +23,7 @@ INTEGER_PLUMBING = {"requantize"}  # uint8 at the graph's ends
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
     graph = Graph()
-    case.build(graph)
+    case.make(graph)
     path = graph.save(tmp_path / "model.onnx")
     model = import_model(path)
     calls = {expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)}

@@ -124,7 +124,9 @@ def test_a_tool_that_leaves_a_child_behind_is_no_reason_to_wait(project: Path, t
 
 
 def test_a_tool_that_is_missing(project: Path, tmp_path: Path) -> None:
-    with RawServer(project, environment={"PATH": str(tmp_path)}) as server:
+    """Neither in PATH nor where pip puts programs, beside Python."""
+    (tmp_path / "python").symlink_to(Path(sys.executable).resolve())
+    with RawServer(project, environment={"PATH": str(tmp_path)}, python=tmp_path / "python") as server:
         error = server.error("build", options={})
     assert error == {
         "code": -32000,

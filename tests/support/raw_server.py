@@ -21,11 +21,17 @@ SECONDS = 30.0
 class RawServer:
     """Runs without packages and without the user's settings: with nothing but Python. A context manager."""
 
-    def __init__(self, folder: Path = TEMPLATE, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path = TEMPLATE,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        python: str | Path = sys.executable,
+    ) -> None:
         their_input, self.input = os.pipe()
         self.output, their_output = os.pipe()
         script = str(folder / "microtvm_api_server.py")
-        command = [sys.executable, "-I", "-S", script, "--read-fd", str(their_input), "--write-fd", str(their_output)]
+        command = [str(python), "-I", "-S", script, "--read-fd", str(their_input), "--write-fd", str(their_output)]
         self.process = subprocess.Popen(
             [*command, *arguments],
             cwd=folder,

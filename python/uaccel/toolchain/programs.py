@@ -246,4 +246,4 @@ def _fix(program: Program, status: Status) -> str:
         return f"install {names} {show_version(program.minimum)} or later, first in PATH"
     if program.pip and not (program.apt and may_use_apt()):
         return pip_install(program.pip)
-    return how_to_install(program.apt, names)
+    return how_to_install(program.apt, names) if program.apt else f"install {names} and see that it is in PATH"
