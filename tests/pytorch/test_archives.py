@@ -14,11 +14,11 @@ from uaccel.frontend.torch.records import RecordsError, names, records
 CONTENT = {"model/a": b"first record", "model/b/c": b"second"}
 
 
-def archive(content: dict[str, bytes] | None = None, **options: int) -> bytes:
+def archive(content: dict[str, bytes] | None = None, compression: int = zipfile.ZIP_STORED) -> bytes:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", **options) as made:
+    with zipfile.ZipFile(stream, "w") as made:
         for name, data in (CONTENT if content is None else content).items():
-            made.writestr(zipfile.ZipInfo(name), data, options.get("compression", zipfile.ZIP_STORED))
+            made.writestr(zipfile.ZipInfo(name), data, compression)
     return stream.getvalue()
 
 

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -282,13 +282,13 @@ def _explain(path: Path, words: int) -> None:
     os._exit(app.main(["explain", str(path), "--board", "host", *shapes]))
 
 
-def _imported(path: Path, shapes: dict[str, tuple[int, ...]]) -> ImportedModel:
+def _imported(path: Path, input_shapes: Mapping[str, tuple[int, ...]]) -> ImportedModel:
     """As the process for it imports a file, within its memory."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), hard))
     try:
-        return import_torch(path, shapes)
+        return import_torch(path, input_shapes)
     except MemoryError as error:
         raise ModelError("it needs more memory") from error
     finally:

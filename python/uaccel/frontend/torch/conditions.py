@@ -67,8 +67,9 @@ def _value(node: ast.expr, shapes: Mapping[str, Shape]) -> Any:
 def _extent(node: ast.Subscript, shapes: Mapping[str, Shape]) -> int:
     """``L['x'][0].size()[1]``: of the input ``x_0``."""
     call = node.value
-    plain = isinstance(call, ast.Call) and not call.args and not call.keywords
-    if not plain or not isinstance(call.func, ast.Attribute) or call.func.attr != "size":
+    if not isinstance(call, ast.Call) or call.args or call.keywords:
+        raise ValueError("no extent")
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "size":
         raise ValueError("no extent")
     parts: list[str] = []
     place = call.func.value

@@ -6,7 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Sequence
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class FrameError(Exception):
     """The stream ended, or said what makes no sense, or more than it may."""
 
 
-def write_frame(stream: BinaryIO, document: dict[str, Any], arrays: Sequence[Array]) -> None:
+def write_frame(stream: IO[bytes], document: dict[str, Any], arrays: Sequence[Array]) -> None:
     shown = [[str(array.dtype), list(array.shape)] for array in arrays]
     head = json.dumps({"document": document, "arrays": shown}).encode()
     stream.write(_LENGTH.pack(len(head)))
@@ -37,7 +37,7 @@ def write_frame(stream: BinaryIO, document: dict[str, Any], arrays: Sequence[Arr
     stream.flush()
 
 
-def read_frame(stream: BinaryIO, most: int) -> tuple[dict[str, Any], list[Array]]:
+def read_frame(stream: IO[bytes], most: int) -> tuple[dict[str, Any], list[Array]]:
     """``most``: the bytes that it may have."""
     (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size, most))
     try:
@@ -56,7 +56,7 @@ def read_frame(stream: BinaryIO, most: int) -> tuple[dict[str, Any], list[Array]
     return document, arrays
 
 
-def _read(stream: BinaryIO, count: int, most: int) -> bytes:
+def _read(stream: IO[bytes], count: int, most: int) -> bytes:
     if count > most:
         raise FrameError(f"it says more than {most} bytes")
     content = stream.read(count)

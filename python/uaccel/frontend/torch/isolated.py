@@ -83,7 +83,7 @@ def _run(asked: int, memory: int, seconds: int) -> tuple[int, dict[str, Any] | N
     """Its status, and what it said where that makes sense."""
     command = [sys.executable, "-I", "-B", "-c", _START, *(entry for entry in sys.path if Path(entry).is_absolute())]
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"OMP_NUM_THREADS": "1"}
-    nowhere, answer, arrays = subprocess.DEVNULL, None, []
+    nowhere = subprocess.DEVNULL
     with subprocess.Popen(
         command, stdin=asked, stdout=subprocess.PIPE, stderr=nowhere, env=environment, start_new_session=True
     ) as process:

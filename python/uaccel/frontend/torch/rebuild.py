@@ -144,8 +144,9 @@ class Builder:
         inner: FileGraph = node.inputs[where].value[1]
         given = [read.value(one.value, "an operand") for one in node.inputs[where + 1 :]]
         names = [value[1].get("name") if value[0] == "as_tensor" else None for value in inner.inputs]
-        need(len(names) == len(given) and None not in names, "its program has other inputs")
-        return self._graph(inner, dict(zip(names, given, strict=True)), inner.outputs, place)
+        named = [found for found in names if isinstance(found, str)]
+        need(len(named) == len(names) == len(given), "its program has other inputs")
+        return self._graph(inner, dict(zip(named, given, strict=True)), inner.outputs, place)
 
     def _called(self, node: FileNode, values: dict[str, Any], place: int, *, outer: bool) -> dict[str, Any]:
         """The results that have names."""

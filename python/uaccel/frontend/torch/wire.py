@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, ModelError
 from uaccel.model import ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
 from uaccel.tvm_api import (
     FunctionBlock,
@@ -85,7 +85,7 @@ class _Sender:
 
     def module(self, module: Any) -> dict[str, Any]:
         if [name.name_hint for name in module.functions] != ["main"]:
-            raise InternalError("the module has functions beside main")
+            raise ModelError("it became more than one function, which cannot be compiled")
         parameters, bindings, result = bindings_of(module["main"])
         shown = []
         for var in parameters:
@@ -112,7 +112,7 @@ class _Sender:
             return ["shape", [int(extent) for extent in expr.values]]
         if is_operator_call(expr):
             if expr.ty_args or not expr.op.name.startswith(_OPERATORS):
-                raise InternalError(f"the module calls {expr.op.name}")
+                raise ModelError(f"it became a call of {expr.op.name}, which cannot be compiled")
             return ["call", expr.op.name, [self.expr(part) for part in expr.args], self._attributes(expr.attrs)]
         return ["value", self._value(expr)]
 
@@ -121,7 +121,7 @@ class _Sender:
             return None
         info = type(attributes).__tvm_ffi_type_info__
         if not info.type_key.startswith(_ATTRIBUTES):
-            raise InternalError(f"the module has attributes of type {info.type_key}")
+            raise ModelError(f"it became a call with {info.type_key}, which cannot be compiled")
         fields = {entry.name: self._value(getattr(attributes, entry.name)) for entry in info.fields}
         return [info.type_key, fields]
 
@@ -137,7 +137,7 @@ class _Sender:
             return ["type", str(value)]
         if isinstance(value, (list, tuple, tvm.ir.Array)):
             return ["list", *(self._value(part) for part in value)]
-        raise InternalError(f"the module holds a {type(value).__name__}")
+        raise ModelError(f"it became a call with a {type(value).__name__}, which cannot be compiled")
 
 
 @dataclass

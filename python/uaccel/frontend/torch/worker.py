@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import InternalError, ModelError
-from uaccel.frontend.torch.archive import LARGEST_FILE
 from uaccel.frontend.torch.frames import Array, read_frame, write_frame
+from uaccel.frontend.torch.records import LARGEST_FILE
 
 MOST: Final = 2 * LARGEST_FILE
 """Bytes of a request: a file, and samples to run it on."""
@@ -68,7 +68,10 @@ def _imported(path: Path, data: bytes, shapes: dict[str, list[int]]) -> tuple[di
     from uaccel.frontend.torch.wire import packed
 
     model = import_bytes(path, data, {name: tuple(shape) for name, shape in shapes.items()})
-    document, tensors = packed(model)
+    try:
+        document, tensors = packed(model)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
     return {"model": document}, tensors
 
 
