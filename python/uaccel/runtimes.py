@@ -134,16 +134,10 @@ def tflite_micro(model: ImportedModel, path: Path, samples: Samples) -> tuple[st
 
 def _torch_program(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:
     """The exported program itself; whoever could import it has PyTorch."""
-    from uaccel.frontend.torch.archive import load
-    from uaccel.frontend.torch.package import torch_package
-    from uaccel.quiet import quiet
+    from uaccel.frontend.torch.isolated import execute_isolated
 
-    torch, (program, _) = torch_package(), load(path)
-    with quiet(), torch.no_grad():
-        module = program.module()
-        results = [module(*(torch.from_numpy(value) for value in sample)) for sample in samples]
-    rows = [row if isinstance(row, (tuple, list)) else [row] for row in results]
-    return f"PyTorch {torch.__version__}", [[value.numpy() for value in row] for row in rows]
+    version, rows = execute_isolated(path, samples)
+    return f"PyTorch {version}", rows
 
 
 RUNTIMES: dict[str, Runtime] = {"onnx": _onnx_runtime, "torch.export": _torch_program}

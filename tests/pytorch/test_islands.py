@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.exported import torch
+from support.exported import imported, torch
 from support.torch_islands import ROWS, Island, Row
-from uaccel.frontend import import_model
 from uaccel.reference import Executor
 from uaccel.tvm_api import is_call, main_bindings
 
@@ -19,7 +18,7 @@ def test_integers_compute_it(row: Row, tmp_path: Path) -> None:
     samples = [tuple(torch.randn(shape) for shape in row.shapes) for _ in range(3)]
     program = torch.export.export(Island(row).eval(), samples[0])
     torch.export.save(program, tmp_path / "island.pt2")
-    model = import_model(tmp_path / "island.pt2")
+    model = imported(tmp_path / "island.pt2")
     calls = [expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)]
     assert calls.count("uaccel.quantize") == len(row.shapes), calls
     assert calls.count("uaccel.dequantize") == 1, calls

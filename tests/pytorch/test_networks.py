@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from support.command import Call, call_in
-from support.exported import computed, save
+from support.exported import computed, imported, save
 from support.torch_networks import NETWORKS, inputs_of, program_of, quantised
-from uaccel.frontend import import_model
 from uaccel.frontend.torch.importer import import_torch
 from uaccel.model import Origin
 from uaccel.npz import write_npz
@@ -29,7 +28,7 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_network_computes_what_pytorch_does(network: str, tmp_path: Path) -> None:
     program, values = program_of(network), inputs_of(network)
-    model = import_model(save(program, tmp_path / "model.pt2"))
+    model = imported(save(program, tmp_path / "model.pt2"))
     got = Executor(model.module).run([np.asarray(value) for value in values])
     for expected, value in zip(computed(program, values), got, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5)
@@ -65,7 +64,7 @@ def test_a_quantised_network_is_within_a_step(network: str, quantiser: str, tmp_
     """TVM rounds halves away from zero where PyTorch rounds to even."""
     pytest.importorskip("torchao")
     program, values = quantised(network, quantiser), inputs_of(network, seed=77)
-    model = import_model(save(program, tmp_path / "model.pt2"))
+    model = imported(save(program, tmp_path / "model.pt2"))
     (got,), (expected,) = Executor(model.module).run([np.asarray(v) for v in values]), computed(program, values)
     steps = [q.scale for spec in model.tensors.values() if (q := spec.quantisation) and not q.per_channel]
     assert len(steps) > 1
@@ -86,7 +85,7 @@ def test_weights_stay_integers(tmp_path: Path) -> None:
 
 def test_names_and_origins_are_those_of_the_program(tmp_path: Path) -> None:
     """As ``print(program)`` lists its operators; what is taken apart keeps the number of the whole."""
-    model = import_model(save(program_of("residual"), tmp_path / "model.pt2"))
+    model = imported(save(program_of("residual"), tmp_path / "model.pt2"))
     shown = {name: origin for name, origin in model.origins.items() if not name.startswith("lv")}
     assert shown == {
         "conv2d_0": Origin(0, "conv2d", "conv2d"),

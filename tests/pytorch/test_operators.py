@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.exported import Net, computed, exported, random, save
+from support.exported import Net, computed, exported, imported, random, save
 from support.torch_rows import GROUPS, SLOW_GROUPS, Row
-from uaccel.frontend import import_model
 from uaccel.reference import Executor
 
 INPUTS = [random(1, 4, 8, 8), random(1, 4, 8, 8, seed=1)]
@@ -19,7 +18,7 @@ INPUTS = [random(1, 4, 8, 8), random(1, 4, 8, 8, seed=1)]
 def wrong(rows: Mapping[str, Row], folder: Path) -> dict[str, str]:
     """The rows that differ, all of them computed by one program."""
     program = exported(Net(lambda x, y: tuple(row(x, y) for row in rows.values())).eval(), INPUTS)
-    model = import_model(save(program, folder / "rows.pt2"))
+    model = imported(save(program, folder / "rows.pt2"))
     got = Executor(model.module).run([np.asarray(value) for value in INPUTS])
     found = {}
     for name, expected, value in zip(rows, computed(program, INPUTS), got, strict=True):

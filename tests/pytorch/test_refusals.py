@@ -115,7 +115,7 @@ def test_a_flipped_bit(good: Path) -> None:
 
 def test_a_program_that_makes_no_sense(good: Path) -> None:
     rewritten(good, lambda name, data: b"{}" if name.endswith("model.json") else data)
-    assert complaint(good).startswith(f"PyTorch {torch.__version__} cannot load it: ")
+    assert complaint(good) == f"cannot be read: its program has no graph_module; {WANTED}"
 
 
 @pytest.mark.parametrize("change", [{"use_pickle": True}, {"tensor_meta": None}, {"path_name": "custom_obj_0"}])
@@ -139,16 +139,7 @@ def test_no_weights_are_unpickled(change: dict[str, Any], good: Path) -> None:
 
 def test_a_list_of_weights_that_makes_no_sense(good: Path) -> None:
     rewritten(good, lambda name, data: b"[]" if name.endswith("weights_config.json") else data)
-    assert complaint(good) == f"is damaged: its list of weights makes no sense; {WANTED}"
-
-
-def test_no_sample_inputs_are_unpickled(good: Path) -> None:
-    torch.save(Evil(), good.with_name("evil"))
-    evil = good.with_name("evil").read_bytes()
-    rewritten(good, lambda name, data: evil if "sample_inputs" in name else data)
-    text = complaint(good)
-    assert text.startswith("its sample inputs are no plain tensors (")
-    assert text.endswith(" and are not loaded; export the model with tensors as inputs")
+    assert complaint(good) == f"cannot be read: its model_weights_config.json is no object; {WANTED}"
 
 
 def dynamic(folder: Path) -> Path:
@@ -188,7 +179,7 @@ def test_dynamic_shapes_are_fixed(tmp_path: Path) -> None:
             {"input": (1, 5)},
             '--input-shape input:1,5 contradicts the file: dimension 1 of input "input" [SYMBOL,4] is fixed at 4',
         ),
-        ({"input": (65, 4)}, "does not take inputs of input:65,4: Guard failed: input.size()[0] <= 64"),
+        ({"input": (65, 4)}, 'dimension 0 of input "input" is 65; the program takes extents from 1 to 64'),
     ],
 )
 def test_shapes_that_do_not_fit(shapes: dict[str, Shape], text: str, tmp_path: Path) -> None:
@@ -275,9 +266,6 @@ def test_what_would_be_computed_wrongly_is_refused(name: str, tmp_path: Path) ->
 
 
 def test_a_shape_that_depends_on_data(tmp_path: Path) -> None:
-    assert refused(tmp_path, lambda x: x[x > 0] * 2).startswith(
-        'output "mul" has the shape [u0], which depends on data; '
-    )
     text = refused(tmp_path, lambda x: x[x > 0].sum())
     assert 'aten.index.Tensor ("index"): its result has the shape [u0], which depends on data; firmware needs' in text
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from uaccel.frontend.torch.importer import import_torch
+from uaccel.frontend.torch.wire import packed, unpacked
+from uaccel.islands import integers
+from uaccel.model import ImportedModel
 from uaccel.quiet import quiet
+from uaccel.tvm_api import structural_equal
 
 torch: Any = pytest.importorskip("torch")
 Array = NDArray[Any]
@@ -54,6 +61,17 @@ def save(program: Any, path: Path) -> Path:
     with quiet():
         torch.export.save(program, path)
     return path
+
+
+def imported(path: Path) -> ImportedModel:
+    """Without a process for it, which takes seconds; but through the data that would come out of one."""
+    model = import_torch(path)
+    assert model.file is not None
+    document, tensors = packed(model)
+    crossed = unpacked(json.loads(json.dumps(document)), tensors, model.file)
+    assert structural_equal(crossed.module, model.module)
+    assert replace(crossed, module=None) == replace(model, module=None)
+    return integers(crossed)
 
 
 def computed(program: Any, inputs: Sequence[Any]) -> list[Array]:

@@ -35,6 +35,6 @@ def _with_integers(path: Path, suffix: str, input_shapes: Mapping[str, Shape]) -
         from uaccel.frontend.onnx.importer import import_onnx
 
         return integers(import_onnx(path, input_shapes))
-    from uaccel.frontend.torch.importer import import_torch
+    from uaccel.frontend.torch.isolated import import_isolated
 
-    return integers(import_torch(path, input_shapes))
+    return integers(import_isolated(path, input_shapes))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import ModelError
+from uaccel.frontend.torch.program import first_line
 from uaccel.quiet import quiet
 
 WHOLE: Final = frozenset(
@@ -48,8 +49,9 @@ def decomposed(torch: Any, path: Path, exported: Any) -> Any:
                     del table[target]
             return exported.run_decompositions(table)
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        raise ModelError(f"{path}: PyTorch cannot take its operators apart: {lines[0]}; export it again") from error
+        raise ModelError(
+            f"{path}: PyTorch cannot take its operators apart: {first_line(error)}; export it again"
+        ) from error
 
 
 def _is_plain(torch: Any, target: Any) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
 from uaccel.frontend.torch import archive, arithmetic, attention, moves, normalise, pool, quantised
-from uaccel.frontend.torch.convert import Context
+from uaccel.frontend.torch.convert import Array, Context
 from uaccel.frontend.torch.decompose import decomposed
-from uaccel.frontend.torch.package import torch_package
-from uaccel.frontend.torch.program import InputShapes, Program, check_pure, checked, user_inputs
-from uaccel.frontend.torch.walk import Walk
+from uaccel.frontend.torch.exported import exported_program
+from uaccel.frontend.torch.package import register_torchao, torch_package
+from uaccel.frontend.torch.program import Program, check_pure, user_inputs
+from uaccel.frontend.torch.program_file import Argument, FileGraph, FileInput, FileNode, FileProgram
+from uaccel.frontend.torch.serialised import TensorMeta
+from uaccel.frontend.torch.shapes import InputShapes
+from uaccel.frontend.torch.walk import Walk, known_operators
 from uaccel.model import ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames, c_identifier
 from uaccel.quiet import quiet
 from uaccel.tvm_api import ModuleBuilder, TorchConverter, main_bindings, relax, with_names
@@ -23,12 +27,16 @@ CONVERTER_MODULES = (arithmetic, attention, moves, normalise, pool, quantised)
 
 
 def import_torch(path: Path, input_shapes: InputShapes | None = None) -> ImportedModel:
-    """Read, check and convert; every operator that cannot be converted is named in one error."""
-    exported, data = archive.load(path)
+    """Read, check and convert, in this process; files that nobody vouches for belong into ``isolated``'s."""
+    return import_bytes(path, archive.content(path), input_shapes or {})
+
+
+def import_bytes(path: Path, data: bytes, input_shapes: InputShapes) -> ImportedModel:
+    """``data`` is what the file at ``path`` holds. Every operator that cannot be converted is named in one error."""
     torch = torch_package()
-    program = checked(torch, path, exported, input_shapes or {})
+    program = read_program(torch, path, data, input_shapes)
     flat = decomposed(torch, path, program.exported)
-    check_pure(path, flat)
+    check_pure(path, flat, program.stored)
     imported = _Import(path, program, flat)
     with quiet():
         module = imported.convert(torch)
@@ -42,6 +50,43 @@ def import_torch(path: Path, input_shapes: InputShapes | None = None) -> Importe
         origins=imported.origins,
         file=ModelFile(path.suffix.lower(), data),
     )
+
+
+def read_program(torch: Any, path: Path, data: bytes, input_shapes: InputShapes) -> Program:
+    stored = archive.read(path, data)
+    if stored.program.uses("torchao"):
+        register_torchao()
+    return exported_program(torch, path, stored, input_shapes, known_operators())
+
+
+def rehearse() -> None:
+    """Have PyTorch load what it loads when it is first needed: afterwards this process may lose the right to."""
+    torch = torch_package()
+    tensor = TensorMeta(7, (1,), (1,), 0)
+    own = FileNode(
+        "torch.ops.aten.relu.default", (Argument("self", 1, ("as_tensor", {"name": "x"})),), ("y",), False, "y"
+    )
+    changing = replace(own, target="torch.ops.aten.relu_.default", results=("z",), name="z")
+    given, result = FileInput("x", None, ("as_tensor", {"name": "x"})), ("as_tensor", {"name": "z"})
+    graph = FileGraph((), (), (own, changing), {"x": tensor}, frozenset())
+    stored = archive.Stored(FileProgram(graph, (given,), (result,), (), {}), {})
+    program = exported_program(torch, Path("rehearsal"), stored, {}, known_operators())
+    decomposed(torch, Path("rehearsal"), program.exported)
+
+
+def execute(path: Path, data: bytes, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """What PyTorch computes of the file's program, for samples of one shape."""
+    torch = torch_package()
+    program = archive.read(path, data).program
+    names = [entry.name for entry in program.inputs if entry.stored is None and entry.name]
+    shapes = {name: value.shape for name, value in zip(names, samples[0], strict=True)}
+    exported = read_program(torch, path, data, shapes).exported
+    rows = []
+    with quiet(), torch.no_grad():
+        for sample in samples:
+            values = [torch.from_numpy(value.copy()) for value in sample]
+            rows.append(torch.fx.Interpreter(exported.graph_module).run(*exported.state_dict.values(), *values))
+    return [[value.numpy() for value in row] for row in rows]
 
 
 @dataclass

@@ -6,10 +6,10 @@ from typing import Any
 
 from uaccel.frontend.torch.convert import arguments, need
 from uaccel.frontend.torch.decompose import name_of, namespace_of
+from uaccel.frontend.torch.operators import MEASURING
 from uaccel.frontend.torch.program import DTYPES, EVAL, info_of_value
 
 LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
-_MEASURING = ("choose_qparams",)
 
 
 def check_operator(node: Any, *, ours: bool) -> None:
@@ -17,7 +17,7 @@ def check_operator(node: Any, *, ours: bool) -> None:
     operator = name_of(node.target)
     need(namespace_of(node.target) != "higher_order", "control flow cannot be compiled; export without it")
     need(
-        not operator.startswith(_MEASURING),
+        not operator.startswith(MEASURING),
         "it finds scale and zero point at run time (dynamic quantisation); quantise with a static scheme",
     )
     random = any(tag.name == "nondeterministic_seeded" for tag in getattr(node.target, "tags", ()))

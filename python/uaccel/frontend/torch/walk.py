@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant, need
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.normalise import fold, following
-from uaccel.frontend.torch.program import DTYPES, info_of_value
+from uaccel.frontend.torch.program import DTYPES, first_line, info_of_value
 from uaccel.frontend.torch.refusals import check_arguments, check_operator
 from uaccel.model import Origin, TensorSpec
 from uaccel.ops.base import info_of
@@ -48,8 +48,9 @@ class Walk:
                 self.context.values[node] = self._computed(node)
             else:
                 self.context.values[node] = self._bound(node, self._converted(node), origin)
-        except (ModelError, TypeError, ValueError, RuntimeError) as error:  # TVM's type rules raise the latter
-            self.problems.append(f'operator {origin.index} {_shown(node)} ("{origin.tensor}"): {error}')
+        except Exception as error:  # of arguments that make no sense, converters and TVM's type rules raise anything
+            text = str(error) if isinstance(error, ModelError) else first_line(error)
+            self.problems.append(f'operator {origin.index} {_shown(node)} ("{origin.tensor}"): {text}')
             self.context.values[node] = self._stand_ins(node)
 
     def _origin(self, node: Any) -> Origin:
@@ -79,8 +80,7 @@ class Walk:
             try:
                 return node.target(*args, **kwargs)
             except Exception as error:  # whatever the operator says
-                lines = str(error).splitlines() or [type(error).__name__]
-                raise ModelError(f"PyTorch cannot compute it from its constants: {lines[0]}") from error
+                raise ModelError(f"PyTorch cannot compute it from its constants: {first_line(error)}") from error
 
     def _converted(self, node: Any) -> Expr:
         operator, namespace = name_of(node.target), namespace_of(node.target)
@@ -158,6 +158,12 @@ def _full_name(node: Any) -> str:
 
 def _is_ours(node: Any) -> bool:
     return _full_name(node) in CONVERTERS
+
+
+def known_operators() -> Callable[[Any], bool]:
+    """Whether a converter takes an operator, ours or TVM's."""
+    by_tvm = frozenset(TorchConverter(None).operators())
+    return lambda target: name_of(target) in by_tvm or f"{namespace_of(target)}.{name_of(target)}" in CONVERTERS
 
 
 def _item(context: Context, node: Any) -> Expr:

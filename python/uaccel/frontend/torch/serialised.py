@@ -1,0 +1,185 @@
+"""Plain data out of a serialised program's JSON, each value checked for its type before anything uses it."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+LARGEST_JSON: Final = 1 << 26
+"""Bytes; what Python makes of them takes twenty times as many."""
+MOST_DIMENSIONS: Final = 16
+_STRIDED: Final = 7
+_INTEGERS: Final = range(-(1 << 63), 1 << 63)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,499}", re.ASCII)
+_SYMBOL: Final = re.compile(r"Symbol\('([a-z]{1,3}[0-9]{1,9})'(?:, [a-z_]{1,20}=(?:True|False))*\)", re.ASCII)
+_FLOAT: Final = r"Float\('-?[0-9]{1,20}(?:\.[0-9]{0,20})?(?:e[+-]?[0-9]{1,3})?', precision=[0-9]{1,3}\)"
+_FUNCTIONS: Final = (
+    *("Add", "And", "CeilDiv", "CeilToInt", "CleanDiv", "Equality", "FloatPow", "FloatTrueDiv", "FloorDiv"),
+    *("FloorToInt", "GreaterThan", "Identity", "IntTrueDiv", "Integer", "LessThan", "Max", "Min", "Mod", "Mul"),
+    *("Not", "Or", "Piecewise", "Pow", "PowByNatural", "PythonMod", "Rational", "RoundToInt", "StrictGreaterThan"),
+    *("StrictLessThan", "ToFloat", "TruncToFloat", "TruncToInt", "Unequality", "Where", "true", "false"),
+)
+_TOKEN: Final = re.compile(
+    rf"{_SYMBOL.pattern}|{_FLOAT}|\b(?:{'|'.join(_FUNCTIONS)})\b|-?[0-9]{{1,19}}\b|[(), ]", re.ASCII
+)
+_LONGEST_EXPRESSION: Final = 2000
+
+
+class MisfitError(Exception):
+    """What makes no sense in the JSON, in words that follow "its"."""
+
+
+class Expression(str):
+    """A size that a program works out of others. Nobody evaluates it: operators give their results' sizes."""
+
+
+Extent = int | str
+"""A number, or the name of a symbol, or an Expression."""
+
+
+def need(condition: object, problem: str) -> None:
+    if not condition:
+        raise MisfitError(problem)
+
+
+def parsed(content: bytes | memoryview, what: str) -> Any:
+    """JSON in which no key stands twice, and of numbers that JSON has."""
+    need(len(content) <= LARGEST_JSON, f"{what} has {len(content)} bytes, more than {LARGEST_JSON}")
+
+    def fail(token: str) -> Any:
+        raise MisfitError(f"{what} holds {token}, which is no JSON")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        need(len(found := dict(pairs)) == len(pairs), f"{what} says one key twice")
+        return found
+
+    def whole(digits: str) -> int:
+        return int(digits) if len(digits) <= 20 else fail(f"a number of {len(digits)} digits")
+
+    try:
+        return json.loads(bytes(content), object_pairs_hook=unique, parse_constant=fail, parse_int=whole)
+    except (ValueError, RecursionError) as error:
+        raise MisfitError(f"{what} is no JSON") from error
+
+
+def fields(value: Any, what: str, *wanted: str) -> list[Any]:
+    """Of an object, those that are wanted, None for a missing one whose name ends in ``?``."""
+    need(isinstance(value, dict), f"{what} is no object")
+    names = [name.rstrip("?") for name in wanted]
+    for name in wanted:
+        need(name in value or name.endswith("?"), f"{what} has no {name}")
+    for name, extra in value.items():
+        need(name in names or extra in (None, False, [], {}), f"{what} has the unknown {name[:40]!r}")
+    return [value.get(name) for name in names]
+
+
+def tagged(value: Any, what: str) -> tuple[str, Any]:
+    """The one entry of a union."""
+    need(isinstance(value, dict) and len(value) == 1, f"{what} is no union")
+    ((tag, content),) = value.items()
+    return str(tag), content
+
+
+def integer(value: Any, what: str) -> int:
+    need(type(value) is int and value in _INTEGERS, f"{what} is no integer of 64 bits")
+    return int(value)
+
+
+def number(value: Any, what: str) -> float:
+    """PyTorch writes those that JSON does not have as text."""
+    if value in ("Infinity", "-Infinity", "NaN"):
+        return float(value)
+    need(type(value) in (int, float), f"{what} is no number")
+    return float(value)
+
+
+def truth(value: Any, what: str) -> bool:
+    need(type(value) is bool, f"{what} is neither true nor false")
+    return bool(value)
+
+
+def text(value: Any, what: str) -> str:
+    need(isinstance(value, str) and len(value) < 1 << 16, f"{what} is no text")
+    return str(value)
+
+
+def name(value: Any, what: str) -> str:
+    """Of a tensor or a node: a name that Python has too, because PyTorch writes programs with it."""
+    found = text(value, what)
+    need(_NAME.fullmatch(found) and not keyword.iskeyword(found), f"{what} {found[:40]!r} is no name")
+    return found
+
+
+def path(value: Any, what: str) -> str:
+    """Of a parameter in its module: ``parts.0.weight``."""
+    found = text(value, what)
+    need(re.fullmatch(r"[\w.\-]{1,500}", found, re.ASCII), f"{what} {found[:40]!r} is no name")
+    return found
+
+
+def items(value: Any, what: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+    need(isinstance(value, list), f"{what} is no list")
+    return tuple(read(entry, f"{what} {place}") for place, entry in enumerate(value))
+
+
+def entries(value: Any, what: str, read: Callable[[Any, str], T]) -> dict[str, T]:
+    need(isinstance(value, dict), f"{what} is no object")
+    return {str(key): read(entry, f"{what} {str(key)[:40]!r}") for key, entry in value.items()}
+
+
+def extent(value: Any, what: str) -> Extent:
+    """An integer, a symbol, or an expression of both: nothing that means more to anybody."""
+    tag, content = tagged(value, what)
+    return integer(content, what) if tag == "as_int" else symbolic(tag, content, what)
+
+
+def symbolic(tag: str, content: Any, what: str) -> str:
+    """A symbol or an Expression."""
+    need(tag == "as_expr", f"{what} is {tag[:40]!r}, neither a number nor a symbol")
+    said, hint = fields(content, what, "expr_str", "hint?")
+    if hint is not None:
+        number(tagged(hint, what)[1], f"{what}: hint")
+    found = text(said, what)
+    symbol = _SYMBOL.fullmatch(found)
+    if symbol:
+        return symbol.group(1)
+    need(len(found) < _LONGEST_EXPRESSION and not _TOKEN.sub("", found), f"{what} {found[:40]!r} is no size")
+    return Expression(found)
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """``dtype`` is PyTorch's number for it."""
+
+    dtype: int
+    shape: tuple[Extent, ...]
+    strides: tuple[Extent, ...]
+    offset: Extent
+
+
+def tensor_meta(value: Any, what: str) -> TensorMeta:
+    dtype, sizes, _, place, steps, offset, layout = fields(
+        value, what, "dtype", "sizes", "requires_grad", "device", "strides", "storage_offset", "layout"
+    )
+    device(place, what)
+    need(layout == _STRIDED, f"{what} is no dense tensor")
+    need(
+        isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS, f"{what} has more than {MOST_DIMENSIONS} dimensions"
+    )
+    shape = items(sizes, f"{what}: size", extent)
+    strides = items(steps, f"{what}: stride", extent)
+    need(len(shape) == len(strides), f"{what} has {len(shape)} sizes and {len(strides)} strides")
+    need(all(size >= 0 for size in shape if isinstance(size, int)), f"{what} has a negative size")
+    return TensorMeta(integer(dtype, f"{what}: type"), shape, strides, extent(offset, f"{what}: offset"))
+
+
+def device(value: Any, what: str) -> str:
+    kind, _ = fields(value, what, "type", "index?")
+    need(kind == "cpu", f"{what} lies on the device {str(kind)[:40]!r}; export on the CPU")
+    return "cpu"

@@ -1,0 +1,41 @@
+"""Damaged files: each is imported, or refused in one line; some of them here, two thousand in the full run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.torch_mutants import bases, mutant
+from uaccel.errors import ModelError
+from uaccel.frontend.torch.importer import import_torch
+
+
+def complaint(path: Path) -> str:
+    """Empty where there is none."""
+    try:
+        import_torch(path)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
+    model = next(bases(tmp_path))
+    said = [complaint(mutant(model, tmp_path / "mutant.pt2", seed)) for seed in range(60)]
+    assert all(text.isprintable() for text in said)
+    assert 30 <= sum(text != "" for text in said) < 60
+
+
+@pytest.mark.slow
+def test_two_thousand_damaged_files(tmp_path: Path) -> None:
+    """No code runs, no exit status but 0 and 1, no signal, at most 2 GB and a minute of a processor."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "support.torch_mutants", "2000"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sum(json.loads(done.stdout)["statuses"].values()) == 2000
