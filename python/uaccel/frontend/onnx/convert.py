@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import InternalError, ModelError
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.onnx.graph import Array, Graph, Node
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.model import Quantisation, TensorInfo
@@ -45,6 +46,7 @@ class Context:
 
     graph: Graph
     block: Any
+    budget: Budget
     constants: dict[str, Array] = field(default_factory=dict)
     exprs: dict[str, Expr] = field(default_factory=dict)
     stored: dict[str, StoredReal] = field(default_factory=dict)
