@@ -60,6 +60,8 @@ def _worker(
 ) -> Iterator[Result]:
     """The results until it ends or dies; the last one then tells of what."""
     reading, writing = os.pipe()
+    gc.collect()
+    gc.freeze()  # what is there stays shared with the workers
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

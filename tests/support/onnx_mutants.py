@@ -14,6 +14,8 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 Model = Any
 Mutation = Callable[["Mutator"], None]
 MUTATIONS: list[Mutation] = []
+WEIGHTS: list[int] = []
+"""How often each is made: those that leave a file that is read to its end more often than the others."""
 
 INTEGERS = (0, 1, -1, 2, -2, 3, 5, 7, 16, 255, 4096, 65536, 2**31 - 1, 2**31, -(2**31), 2**40, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e38, -1e38, float("inf"), float("-inf"), float("nan"))
@@ -25,9 +27,13 @@ KINDS = (*range(0, 27), 99, -1, 2**31 - 1)
 OPERATORS = sorted({schema.name for schema in onnx.defs.get_all_schemas()})
 
 
-def mutation(function: Mutation) -> Mutation:
-    MUTATIONS.append(function)
-    return function
+def mutation(weight: int = 1) -> Callable[[Mutation], Mutation]:
+    def add(function: Mutation) -> Mutation:
+        MUTATIONS.append(function)
+        WEIGHTS.append(weight)
+        return function
+
+    return add
 
 
 class Mutator:
@@ -100,8 +106,8 @@ def mutant(model: Model, seed: int, others: Sequence[Model] = ()) -> bytes:
     """The bytes of a model with one to four changes, the same for the same seed."""
     rng = random.Random(seed)
     mutator = Mutator(model, rng, others)
-    for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
-        change = rng.choice(MUTATIONS)
+    for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3))):
+        (change,) = rng.choices(MUTATIONS, WEIGHTS)
         try:
             change(mutator)
         except UNFIT:
@@ -116,13 +122,13 @@ def mutant(model: Model, seed: int, others: Sequence[Model] = ()) -> bytes:
 # ---------------------------------------------------------------------------------------------------------- nodes
 
 
-@mutation
+@mutation(2)
 def drop_input(m: Mutator) -> None:
     node = m.node()
     node.input[m.rng.randrange(len(node.input))] = ""
 
 
-@mutation
+@mutation()
 def drop_all_inputs(m: Mutator) -> None:
     node = m.node()
     if m.rng.random() < 0.5:
@@ -131,32 +137,32 @@ def drop_all_inputs(m: Mutator) -> None:
         node.input[:] = [""] * len(node.input)
 
 
-@mutation
+@mutation()
 def fewer_inputs(m: Mutator) -> None:
     node = m.node()
     del node.input[m.rng.randrange(len(node.input)) :]
 
 
-@mutation
+@mutation()
 def more_inputs(m: Mutator) -> None:
     node = m.node()
     for _ in range(m.rng.choice((1, 1, 2, 5))):
         node.input.append(m.rng.choice((m.name(), "", m.constant())))
 
 
-@mutation
+@mutation(3)
 def another_input(m: Mutator) -> None:
     node = m.node()
     node.input[m.rng.randrange(len(node.input))] = m.name()
 
 
-@mutation
+@mutation(4)
 def constant_input(m: Mutator) -> None:
     node = m.node()
     node.input[m.rng.randrange(len(node.input))] = m.constant()
 
 
-@mutation
+@mutation(2)
 def swap_inputs(m: Mutator) -> None:
     node = m.node()
     order = list(node.input)
@@ -164,7 +170,7 @@ def swap_inputs(m: Mutator) -> None:
     node.input[:] = order
 
 
-@mutation
+@mutation()
 def change_outputs(m: Mutator) -> None:
     node = m.node()
     which = m.rng.randrange(4)
@@ -178,12 +184,12 @@ def change_outputs(m: Mutator) -> None:
         del node.output[m.rng.randrange(len(node.output)) :]
 
 
-@mutation
+@mutation(2)
 def another_operator(m: Mutator) -> None:
     m.node().op_type = m.rng.choice(OPERATORS)
 
 
-@mutation
+@mutation()
 def another_domain(m: Mutator) -> None:
     node = m.node()
     node.domain = m.rng.choice(("", "ai.onnx", "com.microsoft", "ai.onnx.ml", "mine", "ai.onnx.preview.training", "\n"))
@@ -193,7 +199,7 @@ def another_domain(m: Mutator) -> None:
         m.model.opset_import.append(helper.make_opsetid(node.domain, m.rng.choice((1, 2, 13, 21))))
 
 
-@mutation
+@mutation()
 def move_node(m: Mutator) -> None:
     nodes = list(m.graph.node)
     node = nodes.pop(m.rng.randrange(len(nodes)))
@@ -206,30 +212,32 @@ def move_node(m: Mutator) -> None:
     m.graph.node.extend(nodes)
 
 
-@mutation
+@mutation(5)
 def graft(m: Mutator) -> None:
-    """A node of another model behind this one, with its constants, on tensors of this one."""
-    other = m.rng.choice(m.others)
+    """A node of another model behind this one, with its constants, on its own inputs or on tensors of this one."""
+    other, tag = m.rng.choice(m.others), f"graft{m.rng.randrange(9999)}/"
     node = onnx.NodeProto()
     node.CopyFrom(m.rng.choice(other.graph.node))
     constants = {tensor.name: tensor for tensor in other.graph.initializer}
-    known = m.names()
+    given = {value.name: value for value in other.graph.input}
     for i, name in enumerate(node.input):
-        if name in constants and name not in known:
+        if name in constants:
             m.graph.initializer.append(constants[name])
-            m.graph.initializer[-1].name = node.input[i] = f"graft{m.rng.randrange(9999)}"
+            m.graph.initializer[-1].name = node.input[i] = tag + name
+        elif name in given and m.rng.random() < 0.8:
+            m.graph.input.append(given[name])
+            m.graph.input[-1].name = node.input[i] = tag + name
         elif name:
-            node.input[i] = m.rng.choice(known)
+            node.input[i] = m.name()
     for i in range(len(node.output)):
-        node.output[i] = f"grafted{m.rng.randrange(9999)}"
+        node.output[i] = f"{tag}{i}"
     m.graph.node.append(node)
     if node.domain not in {entry.domain for entry in m.model.opset_import}:
         m.model.opset_import.append(helper.make_opsetid(node.domain, 1))
-    if m.rng.random() < 0.8:
-        m.graph.output.append(helper.make_value_info(node.output[0], helper.make_tensor_type_proto(1, None)))
+    m.graph.output.append(helper.make_value_info(node.output[0], helper.make_tensor_type_proto(1, None)))
 
 
-@mutation
+@mutation(2)
 def bake_input(m: Mutator) -> None:
     """An input becomes a constant, so that what reads it is computed at import."""
     position = m.rng.randrange(len(m.graph.input))
@@ -243,7 +251,7 @@ def bake_input(m: Mutator) -> None:
         del m.graph.input[position]
 
 
-@mutation
+@mutation(2)
 def bake_all(m: Mutator) -> None:
     for _ in range(len(m.graph.input)):
         bake_input(m)
@@ -282,13 +290,13 @@ def _fill(m: Mutator, attribute: Any, kind: int) -> None:
         attribute.g.CopyFrom(_branch(m))
 
 
-@mutation
+@mutation(5)
 def change_attribute(m: Mutator) -> None:
     attribute = _attribute(m)
     _fill(m, attribute, attribute.type)
 
 
-@mutation
+@mutation(5)
 def change_one_number(m: Mutator) -> None:
     attribute = _attribute(m)
     if attribute.ints and m.rng.random() < 0.8:
@@ -301,7 +309,7 @@ def change_one_number(m: Mutator) -> None:
         attribute.floats[0] = m.real()
 
 
-@mutation
+@mutation()
 def retype_attribute(m: Mutator) -> None:
     attribute = _attribute(m)
     kinds = [k for k in AttributeProto.AttributeType.values() if k != attribute.type]
@@ -311,13 +319,13 @@ def retype_attribute(m: Mutator) -> None:
         _fill(m, attribute, m.rng.choice(kinds))
 
 
-@mutation
+@mutation(2)
 def remove_attribute(m: Mutator) -> None:
     node = m.rng.choice([node for node in m.graph.node if node.attribute])
     del node.attribute[m.rng.randrange(len(node.attribute))]
 
 
-@mutation
+@mutation(5)
 def add_attribute(m: Mutator) -> None:
     """One that the operator has, or has not."""
     node = m.node()
@@ -337,7 +345,7 @@ def add_attribute(m: Mutator) -> None:
         _fill(m, attribute, m.rng.choice(AttributeProto.AttributeType.values()))
 
 
-@mutation
+@mutation()
 def refer_attribute(m: Mutator) -> None:
     attribute = _attribute(m)
     attribute.ref_attr_name = m.rng.choice(("alpha", attribute.name, "x"))
@@ -381,12 +389,12 @@ def _spoil_tensor(m: Mutator, tensor: Any) -> None:
         tensor.segment.end = 4
 
 
-@mutation
+@mutation()
 def spoil_initialiser(m: Mutator) -> None:
     _spoil_tensor(m, m.rng.choice(m.graph.initializer))
 
 
-@mutation
+@mutation(5)
 def other_values(m: Mutator) -> None:
     """Scales of 0, axes far away, shapes of nothing: sound tensors with values that no exporter writes."""
     tensor = m.rng.choice(m.graph.initializer)
@@ -412,7 +420,7 @@ def _number(m: Mutator, kind: Any) -> Any:
     return max(int(info.min), min(int(info.max), m.integer()))
 
 
-@mutation
+@mutation(3)
 def other_shape(m: Mutator) -> None:
     """The initialiser's values in another shape."""
     tensor = m.rng.choice(m.graph.initializer)
@@ -421,7 +429,7 @@ def other_shape(m: Mutator) -> None:
     tensor.CopyFrom(numpy_helper.from_array(np.resize(array, shape), tensor.name))
 
 
-@mutation
+@mutation(3)
 def other_type(m: Mutator) -> None:
     """The initialiser's values in another type that can be compiled."""
     tensor = m.rng.choice(m.graph.initializer)
@@ -431,7 +439,7 @@ def other_type(m: Mutator) -> None:
     tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
-@mutation
+@mutation()
 def spoil_names(m: Mutator) -> None:
     old, new = m.name(), m.rng.choice(("", m.name(), "a\nb", "x" * 2000, "\0", "é", "../../x", "(inner 0)/a"))
     for node in m.graph.node:
@@ -443,7 +451,7 @@ def spoil_names(m: Mutator) -> None:
             entry.name = new
 
 
-@mutation
+@mutation()
 def sparse(m: Mutator) -> None:
     entry = m.graph.sparse_initializer.add()
     entry.values.CopyFrom(m.tensor("sparse"))
@@ -458,7 +466,7 @@ def _value(m: Mutator) -> Any:
     return m.rng.choice([*m.graph.input, *m.graph.output, *m.graph.value_info])
 
 
-@mutation
+@mutation(3)
 def change_extent(m: Mutator) -> None:
     dims = _value(m).type.tensor_type.shape.dim
     dim = m.rng.choice(dims)
@@ -470,7 +478,7 @@ def change_extent(m: Mutator) -> None:
         dim.dim_value = m.integer()
 
 
-@mutation
+@mutation()
 def change_rank(m: Mutator) -> None:
     shape = _value(m).type.tensor_type.shape
     if shape.dim and m.rng.random() < 0.5:
@@ -480,7 +488,7 @@ def change_rank(m: Mutator) -> None:
             shape.dim.add().dim_value = m.rng.choice((1, 1, 2, m.integer()))
 
 
-@mutation
+@mutation()
 def change_type(m: Mutator) -> None:
     value = _value(m)
     which = m.rng.randrange(8)
@@ -498,19 +506,19 @@ def change_type(m: Mutator) -> None:
         value.type.map_type.key_type = 7
 
 
-@mutation
+@mutation(3)
 def real_type(m: Mutator) -> None:
     """An input of another type that can be compiled."""
     m.rng.choice(m.graph.input).type.tensor_type.elem_type = m.rng.choice((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 
 
-@mutation
+@mutation()
 def note_shape(m: Mutator) -> None:
     name = m.rng.choice([name for node in m.graph.node for name in node.output])
     m.graph.value_info.append(helper.make_tensor_value_info(name, m.rng.choice((1, 3, 7, 9)), m.integers()))
 
 
-@mutation
+@mutation()
 def change_ends(m: Mutator) -> None:
     which = m.rng.randrange(6)
     ends = m.rng.choice((m.graph.input, m.graph.output))
@@ -542,7 +550,7 @@ def _branch(m: Mutator) -> Any:
     return helper.make_graph([node], "branch", [], outputs, constants)
 
 
-@mutation
+@mutation(2)
 def wrap_in_if(m: Mutator) -> None:
     position = m.rng.randrange(len(m.graph.node))
     old = m.graph.node[position]
@@ -566,7 +574,7 @@ def wrap_in_if(m: Mutator) -> None:
     m.graph.node[position].CopyFrom(wrapped)
 
 
-@mutation
+@mutation()
 def wrap_in_loop(m: Mutator) -> None:
     position = m.rng.randrange(len(m.graph.node))
     old = m.graph.node[position]
@@ -577,7 +585,7 @@ def wrap_in_loop(m: Mutator) -> None:
     m.graph.node[position].CopyFrom(wrapped)
 
 
-@mutation
+@mutation(2)
 def outline(m: Mutator) -> None:
     """A node becomes a call of a function of the file's own."""
     position = m.rng.randrange(len(m.graph.node))
@@ -609,7 +617,7 @@ def outline(m: Mutator) -> None:
         m.model.opset_import.append(helper.make_opsetid(domain, 1))
 
 
-@mutation
+@mutation()
 def nest_functions(m: Mutator) -> None:
     """Functions that call functions: few bytes, many nodes."""
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("deep", 1)]
@@ -623,7 +631,7 @@ def nest_functions(m: Mutator) -> None:
     m.model.opset_import.append(helper.make_opsetid("deep", 1))
 
 
-@mutation
+@mutation()
 def spoil_function(m: Mutator) -> None:
     function = m.rng.choice(m.model.functions)
     which = m.rng.randrange(6)
@@ -644,7 +652,7 @@ def spoil_function(m: Mutator) -> None:
 # -------------------------------------------------------------------------------------------------------- versions
 
 
-@mutation
+@mutation(2)
 def other_opset(m: Mutator) -> None:
     entry = m.rng.choice(m.model.opset_import)
     entry.version = m.rng.choice((0, -1, 1, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 99, 2**40))
@@ -652,7 +660,7 @@ def other_opset(m: Mutator) -> None:
         m.model.opset_import.append(helper.make_opsetid(m.rng.choice(("", "ai.onnx", "x")), 18))
 
 
-@mutation
+@mutation()
 def other_versions(m: Mutator) -> None:
     if m.rng.random() < 0.5:
         m.model.ir_version = m.rng.choice((0, -1, 3, 4, 7, 8, 10, 11, 12, 13, 99))
@@ -665,7 +673,7 @@ def other_versions(m: Mutator) -> None:
 # ---------------------------------------------------------------------------------------------------- quantisation
 
 
-@mutation
+@mutation(4)
 def wrap_in_quantisation(m: Mutator) -> None:
     """A node's result is quantised, with parameters that fit or do not."""
     old = m.rng.choice([name for node in m.graph.node for name in node.output if name])

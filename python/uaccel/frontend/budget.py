@@ -59,6 +59,10 @@ class Budget:
             )
         self.time()
 
+    def spare(self, count: int) -> None:
+        """So many bytes are in the file, and may be read once."""
+        self._bytes -= count
+
     def bytes(self, count: int) -> None:
         """So many bytes more are made."""
         self._bytes += count

@@ -89,9 +89,11 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
     upgrade = f"onnx {onnx.__version__} knows up to {{}}: pip install -U onnx, or export the model for an older one"
     if model.ir_version > newest_ir:
         raise ModelError(f"{path} has IR version {model.ir_version}; {upgrade.format(newest_ir)}")
-    opsets = {entry.domain: entry.version for entry in model.opset_import}
-    opset = max((version for domain, version in opsets.items() if domain in STANDARD), default=0)
-    if opset == 0:
+    versions = {entry.version for entry in model.opset_import if entry.domain in STANDARD}
+    if len(versions) > 1:
+        raise ModelError(f"{path} says of several opsets of ai.onnx that its operators are of it; {AGAIN}")
+    opset = max(versions, default=0)
+    if opset < 1:
         raise ModelError(f"{path} does not say which opset of ai.onnx its operators are of; export the model again")
     if opset > newest:
         raise ModelError(f"{path} uses opset {opset}; {upgrade.format(newest)}")
@@ -135,7 +137,7 @@ def without_weights(onnx: Any, model: Any) -> Any:
     light = onnx.ModelProto()
     light.ir_version = model.ir_version
     light.opset_import.extend(model.opset_import)
-    light.graph.name = model.graph.name or "graph"
+    light.graph.name = "graph"  # any but none; the file's own need not be text
     light.graph.node.extend(model.graph.node)
     light.graph.input.extend(model.graph.input)
     light.graph.output.extend(model.graph.output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -82,6 +82,9 @@ def _opsets(entries: Any) -> dict[str, int]:
 def _functions(model: Any, path: Path) -> dict[FunctionKey, Any]:
     found: dict[FunctionKey, Any] = {}
     for function in model.functions:
+        where, names = f"{path}: a function: ", (function.domain, function.name, function.overload)
+        _check_texts(where, (*names, *function.input, *function.output, *function.attribute))
+        _check_texts(where, (entry.name for entry in function.attribute_proto))
         key = (standard(function.domain), function.name, function.overload)
         if key in found:
             raise ModelError(f'{path} has two functions "{function.name}"; names must differ')
@@ -90,21 +93,33 @@ def _functions(model: Any, path: Path) -> dict[FunctionKey, Any]:
 
 
 def _check_graph(graph: Any, where: str, scope: Scope) -> None:
+    values = (*graph.input, *graph.output, *graph.value_info)
+    _check_texts(where, (entry.name for entry in (*graph.initializer, *values)))
+    _check_texts(where, (dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim))
     for tensor in graph.initializer:
         check_tensor(scope.onnx, tensor, f'{where}initialiser "{tensor.name}"')
     if graph.sparse_initializer:
         names = ", ".join(tensor.values.name for tensor in graph.sparse_initializer)
         raise ModelError(f"{where}sparse initialisers ({names}) cannot be compiled; store them dense")
-    for value in (*graph.input, *graph.output, *graph.value_info):
+    for value in values:
         rank = len(value.type.tensor_type.shape.dim)
         if rank > MOST_RANK:
             raise ModelError(f'{where}"{value.name}" has {rank} dimensions; at most {MOST_RANK} can be compiled')
     _check_nodes(graph.node, where, scope)
 
 
+def _check_texts(where: str, texts: Iterable[Any]) -> None:
+    """protobuf gives bytes where a text is none."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise ModelError(f"{where}name {text[:40]!r} is no UTF-8 text; {AGAIN}")
+
+
 def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
     """And what stands in their attributes."""
     for index, node in enumerate(nodes):
+        _check_texts(where, (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output))
+        _check_texts(where, (text for entry in node.attribute for text in (entry.name, entry.ref_attr_name)))
         place = f'{where}node {index} {node.op_type} ("{node.name}")'
         check_node(node, place, scope)
         for attribute in node.attribute:
