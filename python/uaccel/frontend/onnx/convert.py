@@ -81,6 +81,13 @@ class Context:
             raise ModelError(f'{role} "{name}" is computed at run time; only constant {role} can be compiled')
         return value
 
+    def need_number(self, name: str, role: str) -> int | float:
+        """The one number that a constant tensor holds."""
+        value = self.need_known(name, role)
+        need(value.size == 1, f'{role} "{name}" has {value.size} elements, wanted 1')
+        number: int | float = value.reshape(())[()].item()
+        return number
+
     def compute(self, op: str, inputs: Sequence[Expr | None], **attributes: Any) -> list[Expr]:
         """What another operator gives for these inputs: the converter that a node of it would have."""
         names = []

@@ -35,7 +35,7 @@ def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapp
         infos = [types.get(name) for name in node.outputs if name]
         known = [info for info in infos if info is not None]
         need(len(known) == len(infos), "its inputs are constant, and how large its result is cannot be told beforehand")
-        made, size = sum(info.elements for info in known), sum(info.elements * 8 for info in known)
+        made, size = sum(info.elements for info in known), sum(info.size for info in known)
     context.budget.bytes(size)
     need(
         _steps(node, [values[name] for name in node.inputs if name], given, made) <= MOST_WORK,

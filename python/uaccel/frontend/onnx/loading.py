@@ -12,7 +12,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget, read_file
 from uaccel.frontend.onnx.external import read_external
 from uaccel.frontend.onnx.graph import MICROSOFT, STANDARD
-from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.schema import AGAIN
 from uaccel.frontend.onnx.structure import check_structure
 
@@ -41,7 +41,7 @@ def load(path: Path, budget: Budget) -> LoadedFile:
     if read_external(onnx, model, path):
         data = _as_one_file(model, path)
     if model.functions:
-        model = _inlined(onnx, model, path)
+        model = _inlined(model, path)
         check_structure(onnx, model, Budget(path), path)
     _check_graph(model.graph, path)
     _run_checker(onnx, model, path)
@@ -55,12 +55,12 @@ def _as_one_file(model: Any, path: Path) -> bytes:
         raise ModelError(f"{path} and its weights are too large: {_first_line(error)}") from error
 
 
-def _inlined(onnx: Any, model: Any, path: Path) -> Any:
+def _inlined(model: Any, path: Path) -> Any:
     from onnx.inliner import inline_local_functions
 
     try:
         return inline_local_functions(model)
-    except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
+    except refusals() as error:
         raise ModelError(f"{path}: its functions cannot be looked into: {_first_line(error)}; {AGAIN}") from error
 
 
@@ -163,7 +163,7 @@ def _run_checker(onnx: Any, model: Any, path: Path) -> None:
             value.type.tensor_type.shape.SetInParent()  # which runtimes do without
     try:
         onnx.checker.check_model(light)
-    except (onnx.checker.ValidationError, ValueError) as error:
+    except refusals() as error:
         raise ModelError(f"{path} is no valid ONNX model: {_first_line(error)}; export it again") from error
 
 

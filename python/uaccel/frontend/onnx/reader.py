@@ -13,7 +13,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.onnx.graph import DTYPES, LARGEST_TENSOR, Graph, Node
 from uaccel.frontend.onnx.loading import LoadedFile, load, without_weights
-from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.structure import dtype_name
 from uaccel.model import Shape, TensorInfo, TensorSpec
 
@@ -149,7 +149,7 @@ def _inferred(onnx: Any, model: Any) -> dict[str, TensorInfo]:
     light = without_weights(onnx, model)
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+    except refusals():
         return {}  # the importer meets what is wrong, and says where
     found = {}
     for value in (*inferred.graph.value_info, *inferred.graph.output):

@@ -9,8 +9,8 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.frontend.onnx.convert import Context, need
-from uaccel.frontend.onnx.graph import DTYPES, Node
-from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.graph import DTYPES, LARGEST_TENSOR, Node
+from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.structure import dtype_name
 from uaccel.model import TensorInfo
 
@@ -69,9 +69,13 @@ def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, Tensor
     opsets = [helper.make_opsetid("", context.graph.opset)]
     try:
         found = inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=opsets)
-    except (inference.InferenceError, RuntimeError, ValueError) as error:
+    except refusals() as error:
         raise ModelError(_reason(error)) from error
-    return {name: info for name, kind in found.items() if (info := _static(onnx, kind)) is not None}
+    static = {name: info for name, kind in found.items() if (info := _static(onnx, kind)) is not None}
+    for name, info in static.items():
+        need(info.dtype in DTYPES, f'"{name}" has type {info.dtype}, which cannot be compiled')
+        need(info.size < LARGEST_TENSOR, f'"{name}" ({info}) has {info.size} bytes, more than 2 GiB')
+    return static
 
 
 def _reason(error: Exception) -> str:
