@@ -6,18 +6,17 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
-import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.accelerator import Lowered, library_call
+from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.files import write_atomically
 from uaccel.lower.engine import OWN_FILES
 from uaccel.lower.program import Layer
 from uaccel.model import c_identifier
-from uaccel.npz import write_npz
+from uaccel.npz import read_npz, write_npz
 from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.pipeline import Compiled
 
@@ -84,12 +83,12 @@ def save_region(layer: Layer) -> dict[str, str | bytes]:
 def load_region(folder: Path) -> Lowered:
     """What the accelerator made of a layer, as ``compile --dump`` wrote it: calls, constants, source, artefacts."""
     try:
-        document = json.loads((folder / REGION).read_text(encoding="utf-8"))
-        with np.load(folder / CONSTANTS) as constants:
-            calls = tuple(_loaded_call(number, call, constants) for number, call in enumerate(document["calls"]))
+        document = parse_json((folder / REGION).read_text(encoding="utf-8"))
+        constants = read_npz(folder / CONSTANTS)
+        calls = tuple(_loaded_call(number, call, constants) for number, call in enumerate(document["calls"]))
         artefacts = {name: _content(folder / name, kind) for name, kind in document["artefacts"].items()}
         return Lowered(calls, document["scratch"], _source(folder, document.get("source")), artefacts)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise UaccelError(f"{folder} holds no region as 'uaccel compile --dump' writes it: {error!r}") from error
 
 

@@ -25,6 +25,7 @@ from tvm.script.ir_builder import tirx as script
 from tvm_ffi.structural import structural_equal, structural_walk
 
 __all__ = [
+    "TYPE_ERRORS",
     "CallPattern",
     "DFPattern",
     "DictAttrs",
@@ -252,6 +253,10 @@ def main_bindings(module: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
 
 def main_result(module: Any) -> Any:
     return module["main"].body.body
+
+
+TYPE_ERRORS = (TypeError, ValueError, tvm.error.InternalError)
+"""What TVM's type rules raise where an operator's operands do not go together."""
 
 
 class TvmConversionError(Exception):

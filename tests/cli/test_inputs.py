@@ -145,6 +145,51 @@ def not_an_array() -> bytes:
     return stream.getvalue()
 
 
+def with_header(header: bytes) -> bytes:
+    """An array whose description is this."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("input_0.npy", b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + b"\n")
+    return stream.getvalue()
+
+
+def claiming(size: int) -> bytes:
+    """A table of contents that claims so many bytes for its one entry."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("input_0.npy", b"x")
+    data = stream.getvalue()
+    at = data.index(b"PK\x01\x02") + 24
+    return data[:at] + size.to_bytes(4, "little") + data[at + 4 :]
+
+
+HEADERS = {
+    "unfinished": b"{'descr': '<i1', 'shape': (((",
+    "not closed": b"{'descr': '|i1', 'fortran_order': False, 'shape': (1,",
+    "nested": b"(" * 4000,
+    "digits": b"{'descr': '|i1', 'fortran_order': False, 'shape': (" + b"9" * 5000 + b",)}",
+    "huge": b"{'descr': '|i1', 'fortran_order': False, 'shape': (9223372036854775807,)}",
+    "negative": b"{'descr': '|i1', 'fortran_order': False, 'shape': (-1,)}",
+    "indented": b"{'descr':\n  '|i1',\n 'x'",
+    "bytes": b"\xff\xfe\0\0",
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_that_makes_no_sense(name: str, run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    path.write_bytes(with_header(HEADERS[name]))
+    assert run(path).startswith(f"{path} is not a readable .npz file: ")
+
+
+def test_more_than_is_read(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    path.write_bytes(claiming((1 << 30) + 1))
+    assert run(path) == (
+        f"{path} is not a readable .npz file: it holds 1 arrays of 1073741825 bytes; at most 10000 of 1073741824 are read"
+    )
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"text, not numbers", b"\x93NUMPY", pickled(), cut_short(), array_cut_short(), damaged(), b"PK\x03\x04"],
@@ -159,13 +204,18 @@ def test_what_is_no_npz_file(data: bytes, run: Any, tmp_path: Path) -> None:
 def test_an_entry_that_is_no_array(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(not_an_array())
-    assert run(path) == f'{path}: input "input_0" is no array; write the file with numpy.savez'
+    assert run(path) == (
+        f'{path} is not a readable .npz file: "input_0" is no array, or a second one of its name; '
+        "write the file with numpy.savez"
+    )
 
 
 def test_a_single_array(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "in.npy"
     np.save(path, GOOD)
-    assert run(path) == f"{path} is a single array (.npy); wanted an .npz with one array per input"
+    assert run(path) == (
+        f"{path} is not a readable .npz file: it is a single array (.npy); wanted an .npz with one array per name"
+    )
 
 
 @pytest.mark.slow

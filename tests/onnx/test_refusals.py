@@ -135,11 +135,11 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "unknown": (_unknown, "m.onnx is no valid ONNX model: No Op registered for Relou with domain_version of 17; .*"),
     "short weights": (
         _short_weights,
-        r"m.onnx is no valid ONNX model: TensorProto \(tensor name: w\) raw_data size \(3 bytes\) is too small .*",
+        r'm.onnx: initialiser "w" \(float32 \[3\]\) has 3 bytes, wanted 12; export the model again',
     ),
     "outside": (
         _outside,
-        r"cannot read the weights that m.onnx keeps in files of their own: .*weights.bin.*; put these files into .*",
+        r'cannot read the weights "w" that m.onnx keeps in a file of their own: weights.bin is not there; put .* into .*',
     ),
     "text": (_text_input, 'm.onnx: input "x" has type string, which cannot be compiled'),
     "no shape": (

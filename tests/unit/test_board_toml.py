@@ -24,6 +24,9 @@ from uaccel.board.source import key_lines
             "a = " + "[" * 100_000,
             "bench.toml:1: not a board file: values are nested too deeply",
         ),
+        ("a = " + "9" * 5000, "bench.toml:1: not a board file: an integer has more than 64 bits"),
+        ("stack = 0x" + "f" * 5000, "bench.toml:1: not a board file: an integer has more than 64 bits"),
+        ("stack = inf", "bench.toml:1: not a board file: a float is no finite number"),
         ("", "bench.toml:1: the file lacks 'cpu': wanted a table [cpu]"),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from uaccel.board.source import read_toml
+from uaccel.board.source import TomlSource, read_toml
 from uaccel.board.table import Table
 from uaccel.resources import data_dir
 from uaccel.suggest import did_you_mean
@@ -62,7 +62,7 @@ def read_port(folder: Path) -> Port:
     """The port in a folder; its ``port.toml`` is checked like a board file."""
     source = read_toml(folder / MANIFEST)
     table = Table(source, (), source.data, ("description", "arch", "shared", "settings"))
-    settings = table.table("settings", tuple(source.data["settings"])) if "settings" in table else None
+    settings = table.table("settings", _names(source)) if "settings" in table else None
     port = Port(
         name=folder.name,
         folder=folder,
@@ -77,6 +77,12 @@ def read_port(folder: Path) -> Port:
                 f"'shared' in {table} has '{name}'; there is no such folder in {ports_folder()}", "shared"
             )
     return port
+
+
+def _names(source: TomlSource) -> tuple[str, ...]:
+    """None where they stand in no table, which the reader of it refuses."""
+    settings = source.data["settings"]
+    return tuple(settings) if isinstance(settings, dict) else ()
 
 
 def _setting(parent: Table, name: str) -> Setting:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.documents import TomlError, parse_toml
 from uaccel.errors import BoardError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands: ``("memory", 1, "origin")`` is the origin of the second ``[[memory]]``."""
@@ -61,11 +56,11 @@ def read_toml(path: Path) -> TomlSource:
         raise BoardError(f"{path}:{line}: not UTF-8 text, as TOML must be") from error
     text = text.replace("\r\n", "\n")
     try:
-        data = tomllib.loads(text)
-    except RecursionError as error:
-        raise BoardError(f"{path}:1: not a board file: values are nested too deeply") from error
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except TomlError as error:
         raise BoardError(_syntax_error(path, text, str(error))) from error
+    except ValueError as error:
+        raise BoardError(f"{path}:1: not a board file: {error}") from error
     return TomlSource(path, data, key_lines(text))
 
 

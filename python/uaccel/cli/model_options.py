@@ -64,7 +64,7 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for word in words or []:
         name, _, extents = word.rpartition(":")
-        if not name or not re.fullmatch(r"[0-9]+(,[0-9]+)*", extents):
+        if not name or not re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18})*", extents):
             raise typer.BadParameter(f"{word!r}: wanted NAME:D0,D1,... as in x:1,3,224,224")
         if name in shapes:
             raise typer.BadParameter(f"{word!r}: input {name!r} has a shape already")

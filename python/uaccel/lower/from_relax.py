@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from uaccel.accelerator.region import plain_macs
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value
 from uaccel.lower.state import Storing
+from uaccel.lower.tir_c_value import C_TYPES
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
@@ -97,6 +98,10 @@ class _Lowering:
         )
 
     def _value(self, name: str, info: TensorInfo) -> Value:
+        if info.dtype not in C_TYPES:
+            raise ModelError(
+                f'tensor "{name}" ({info}) cannot be in C: C99 has no type {info.dtype}; convert the model to float32'
+            )
         unique = self.value_names.take(c_identifier(name))
         spec = self.model.tensors.get(name)
         quantisation = spec.quantisation if spec else None

@@ -16,20 +16,15 @@ A file of wishes::
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.documents import parse_toml
 from uaccel.errors import AcceleratorError
 from uaccel.suggest import did_you_mean
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 CPU: Final = "cpu"
 CHOICES: Final = ("preference", "cost")
@@ -73,11 +68,10 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 def read_wishes(path: Path) -> Wishes:
     """From a file, checked key by key."""
     try:
-        with path.open("rb") as stream:
-            table = tomllib.load(stream)
+        table = parse_toml(path.read_bytes().decode())
     except OSError as error:
         raise AcceleratorError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise AcceleratorError(f"{path} is no TOML file: {error}") from error
     known = ("choose", "pin", "forbid", "subgraph")
     for key in table:

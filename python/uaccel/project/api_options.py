@@ -86,7 +86,8 @@ def _converted(kind: str, text: str) -> OptionValue:
         return text.lower() in TRUE if text.lower() in TRUE + FALSE else None
     if kind == "int":
         try:
-            return int(text, 0)
+            value = int(text, 0)
         except ValueError:
             return None
+        return value if -(1 << 63) <= value < 1 << 63 else None
     return text

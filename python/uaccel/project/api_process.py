@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.project.api_errors import ProjectApiError
 
@@ -150,8 +151,8 @@ class ServerProcess:
     def _checked(self, line: bytes, number: int, method: str) -> dict[str, Any]:
         excerpt = line[:80].decode("utf-8", "replace")
         try:
-            reply = json.loads(line)
-        except (ValueError, RecursionError):
+            reply = parse_json(line)
+        except ValueError:
             raise ProjectApiError(f"{self.where}: {method}: the reply is not JSON: {excerpt!r}") from None
         if not isinstance(reply, dict) or reply.get("jsonrpc") != "2.0" or not ("result" in reply or "error" in reply):
             raise ProjectApiError(f"{self.where}: {method}: the reply is not one of JSON-RPC 2.0: {excerpt!r}")

@@ -7,12 +7,12 @@ that is its metadata, and the model to hold firmware against.
 from __future__ import annotations
 
 import hashlib
-import json
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
 
@@ -115,8 +115,8 @@ def _find(archive: Path, tar: tarfile.TarFile, name: str, longest: int) -> bytes
 
 def _parse(archive: Path, text: bytes) -> Metadata:
     try:
-        data = json.loads(text.decode())
-    except (ValueError, RecursionError) as error:
+        data = parse_json(text)
+    except ValueError as error:
         raise UaccelError(f"archive {archive}: {METADATA} is not JSON: {error}") from error
     version = data.get("version") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):

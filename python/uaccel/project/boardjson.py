@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.board import Board, QemuRun, Run, SerialRun, UartConsole
+from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.project.flash_steps import ELF, Step, flash_steps
 
@@ -31,7 +32,7 @@ class ProjectBoard:
 def read_board_json(project: Path) -> ProjectBoard:
     file = project / FILE
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = parse_json(file.read_text(encoding="utf-8"))
         return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"])
     except OSError as error:
         raise UaccelError(f"cannot read {file}: {error.strerror}; make the project anew") from error

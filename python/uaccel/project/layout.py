@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uaccel.board import Board, Memory
+from uaccel.documents import parse_json
 from uaccel.errors import BoardError, UaccelError
 from uaccel.project.devices import runs_models
 
@@ -62,7 +62,7 @@ class Layout:
 def needs_of(files: Mapping[str, bytes]) -> Needs:
     """From an archive's metadata."""
     try:
-        document: dict[str, Any] = json.loads(files["metadata.json"])
+        document: dict[str, Any] = parse_json(files["metadata.json"])
         modules: dict[str, Any] = document["modules"]
         ((name, module),) = modules.items()
         main = module["memory"]["functions"]["main"][0]

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import Budget, read_file
+from uaccel.frontend.onnx.external import read_external
+from uaccel.frontend.onnx.structure import check_structure, dtype_name
 from uaccel.quantise.package import complaints, package
 
 OTHERS: Mapping[str, str] = {
@@ -45,7 +48,9 @@ def read(path: Path) -> FloatModel:
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror or error}") from error
     with complaints(f"{path} is not a readable ONNX model", "give a .onnx file as exporters write it"):
-        proto = onnx.load(str(path))
+        proto = onnx.ModelProto.FromString(read_file(path))
+        check_structure(onnx, proto, Budget(path), path)
+        read_external(onnx, proto, path)
         onnx.checker.check_model(proto)
     _check_float(path, proto)
     return FloatModel(path, _renewed(onnx, path, proto), size, _inputs(onnx, path, proto))
@@ -97,7 +102,7 @@ def _input(onnx: Any, path: Path, value: Any) -> ModelInput:
     if not value.type.HasField("tensor_type"):
         raise ModelError(f'{path}: input "{value.name}" is a {value.type.WhichOneof("value")}, wanted tensors only')
     kind = value.type.tensor_type
-    dtype = str(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    dtype = dtype_name(onnx, kind.elem_type)
     if not kind.HasField("shape"):
         return ModelInput(value.name, dtype, None)
     extents = (dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in kind.shape.dim)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import InputError
+from uaccel.npz import read_npz
 from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
@@ -60,33 +58,11 @@ def samples_of(
 def read_arrays(path: Path) -> dict[str, Array]:
     """All of an .npz file."""
     try:
-        content = np.load(path, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            raise InputError(f"{path} is a single array (.npy); wanted an .npz with one array per input")
-        with content as archive:
-            return {name: _array(path, name, archive[name]) for name in archive.files}
-    except InputError:
-        raise
+        return read_npz(path)
     except OSError as error:
         raise InputError(f"cannot read inputs {path}: {error.strerror or error}") from error
-    except UNREADABLE as error:
-        reason = str(error) or type(error).__name__
-        raise InputError(f"{path} is not a readable .npz file: {reason}") from error
-
-
-UNREADABLE = (
-    *(ValueError, KeyError, EOFError, struct.error, zlib.error, zipfile.BadZipFile),
-    *(NotImplementedError, RuntimeError),  # ways to compress and encrypt that Python does not know
-    *(MemoryError, OverflowError, TypeError, SyntaxError),  # headers that claim the impossible
-)
-"""What numpy and zipfile raise where a file's bytes make no sense."""
-
-
-def _array(path: Path, name: str, content: Any) -> Array:
-    """The entry in this computer's byte order."""
-    if not isinstance(content, np.ndarray):
-        raise InputError(f'{path}: input "{name}" is no array; write the file with numpy.savez')
-    return content.astype(content.dtype.newbyteorder("="), copy=False)
+    except ValueError as error:
+        raise InputError(f"{path} is not a readable .npz file: {error}") from error
 
 
 def _samples(what: str, tensor: TensorType, array: Array) -> list[Array]:

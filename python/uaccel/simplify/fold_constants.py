@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from uaccel.ops.base import constant
+from uaccel.errors import ModelError
+from uaccel.ops.base import constant, info_of
 from uaccel.reference import Executor
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, main_bindings, rebuild_main, relax
+
+MOST_BYTES: Final = 1 << 28
+MOST_STEPS: Final = 1 << 42
+"""Elements of a result by those of its largest operand, which no operator goes through more often."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +26,10 @@ class FoldConstants:
     name: str = "fold_constants"
 
     def __call__(self, module: Any) -> Any:
-        foldable = [var for var, expr in main_bindings(module)[1] if _is_foldable(var, expr)]
+        foldable = {var: expr for var, expr in main_bindings(module)[1] if _is_foldable(var, expr)}
         if not foldable:
             return module
+        _check_effort(foldable)
         folded: dict[Any, Any] = {}
 
         def fold(var: Any, expr: Any) -> Any:
@@ -33,11 +41,33 @@ class FoldConstants:
         return self(rebuild_main(module, fold))
 
 
+def _check_effort(calls: Mapping[Any, Any]) -> None:
+    """A file of few bytes may ask for much: memory for the results, and steps to get there."""
+    made = 0
+    for var, expr in calls.items():
+        info = info_of(var)
+        made += info.size
+        widest = max((_elements(arg) for arg in _arguments(expr)), default=1)
+        if made > MOST_BYTES or info.elements * widest > MOST_STEPS:
+            raise ModelError(
+                f"{var.name} computes {info} from constants alone, which is too much to do while compiling; "
+                "compute it before you export the model"
+            )
+
+
+def _elements(arg: Any) -> int:
+    return int(math.prod(arg.value.shape)) if is_constant(arg) else 1
+
+
+def _arguments(expr: Any) -> list[Any]:
+    return [entry for arg in expr.args for entry in (arg.fields if is_tuple(arg) else [arg])]
+
+
 def _is_foldable(var: Any, expr: Any) -> bool:
     """A call on tensors that are all known, with one tensor as its result."""
     if not is_call(expr) or hasattr(var.ty, "fields"):
         return False
-    arguments = [entry for arg in expr.args for entry in (arg.fields if is_tuple(arg) else [arg])]
+    arguments = _arguments(expr)
     return any(is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.files import write_atomically
 from uaccel.variants.choice import Option, Selector, Work
@@ -80,10 +81,10 @@ def read_records(path: Path, cpu: str) -> Records:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UaccelError(f"{path}: {error.strerror or error}; 'uaccel tune' makes such files") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:
         raise UaccelError(f"{path}: no JSON ({error}); 'uaccel tune' writes such files") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or not _is_records(content):
         raise UaccelError(

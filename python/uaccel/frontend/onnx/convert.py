@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import InternalError, ModelError
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.onnx.graph import Array, Graph, Node
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.model import Quantisation, TensorInfo
@@ -45,6 +46,7 @@ class Context:
 
     graph: Graph
     block: Any
+    budget: Budget
     constants: dict[str, Array] = field(default_factory=dict)
     exprs: dict[str, Expr] = field(default_factory=dict)
     stored: dict[str, StoredReal] = field(default_factory=dict)
@@ -78,6 +80,13 @@ class Context:
         if value is None:
             raise ModelError(f'{role} "{name}" is computed at run time; only constant {role} can be compiled')
         return value
+
+    def need_number(self, name: str, role: str) -> int | float:
+        """The one number that a constant tensor holds."""
+        value = self.need_known(name, role)
+        need(value.size == 1, f'{role} "{name}" has {value.size} elements, wanted 1')
+        number: int | float = value.reshape(())[()].item()
+        return number
 
     def compute(self, op: str, inputs: Sequence[Expr | None], **attributes: Any) -> list[Expr]:
         """What another operator gives for these inputs: the converter that a node of it would have."""

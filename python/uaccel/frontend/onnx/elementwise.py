@@ -37,7 +37,7 @@ def _bound(context: Context, name: str) -> float | int | None:
     known = context.known(name)
     if known is None:
         return None
-    value = known.reshape(-1)[0].item()
+    value = context.need_number(name, "bound")
     return float("inf") if isinstance(value, float) and np.isnan(value) else value
 
 
@@ -78,6 +78,7 @@ def dropout(context: Context, node: Node) -> list[Expr]:
     name = node.required_input(0)
     outputs = [context.expr(name)]
     if len(node.outputs) > 1:
+        context.budget.array(context.info(name).shape, 1)
         outputs.append(constant(np.ones(context.info(name).shape, np.bool_)))
     return outputs
 
@@ -94,6 +95,7 @@ def is_infinite(context: Context, node: Node) -> Expr:
     if positive and negative:
         return relax.op.isinf(data)
     if not positive and not negative:
+        context.budget.array(context.info(node.required_input(0)).shape, 1)
         return constant(np.zeros(context.info(node.required_input(0)).shape, np.bool_))
     return relax.op.equal(data, real(np.inf if positive else -np.inf, context, data))
 

@@ -5,23 +5,29 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.frontend.onnx.convert import Context, need
+from uaccel.frontend.onnx.effort import spend
 from uaccel.frontend.onnx.graph import DTYPES, Array, Node
 from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.structure import dtype_name
+from uaccel.model import TensorInfo
 
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 KEPT = ("DequantizeLinear",)
 """Stay although their inputs are constant: the integers must remain visible to later stages."""
 
 
-def folded(context: Context, node: Node) -> list[Array] | None:
-    """The values of the node's outputs where they are known; None where they are computed at run time."""
+def folded(context: Context, node: Node, types: Mapping[str, TensorInfo]) -> list[Array] | None:
+    """The values of the node's outputs where they are known; None where they are computed at run time.
+
+    ``types`` of the outputs are what ONNX's rules say.
+    """
     if node.domain:
         return None
     if node.op == "Shape":
@@ -36,7 +42,9 @@ def folded(context: Context, node: Node) -> list[Array] | None:
     names = [name for name in node.inputs if name]
     if not all(name in context.constants for name in names):
         return None
-    return evaluated(context, node, {name: context.constants[name] for name in names})
+    values = {name: context.constants[name] for name in names}
+    spend(context, node, values, types)
+    return evaluated(context, node, values)
 
 
 def _has_subgraph(node: Node) -> bool:
@@ -54,8 +62,10 @@ def _eye(context: Context, node: Node) -> Array:
     info = context.info(node.required_input(0))
     need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
     kind = node.attributes.get("dtype")
-    dtype = onnx_package().helper.tensor_dtype_to_np_dtype(kind) if kind else np.dtype(info.dtype)
+    dtype = dtype_name(onnx_package(), kind) if kind else info.dtype
+    need(dtype in DTYPES, f"its result has type {dtype}, which cannot be compiled")
     rows, columns = info.shape
+    context.budget.array(info.shape, 8)
     return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
 
 

@@ -14,6 +14,7 @@ from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.reader import node_of
+from uaccel.frontend.onnx.rules import checked_types
 
 
 def expand(context: Context, node: Node) -> list[Expr] | None:
@@ -55,6 +56,7 @@ def _prefix(context: Context) -> str:
 def _run_all(
     context: Context, node: Node, inner: Any, outputs: Sequence[str], names: dict[str, str], given: dict[str, Any]
 ) -> list[Expr]:
+    context.budget.nodes(len(inner))
     prefix = _prefix(context)
     read = {name for proto in inner for name in proto.input}
     for proto in inner:
@@ -143,7 +145,7 @@ def _rename_outer(graph: Any, names: dict[str, str]) -> None:
 def _run(context: Context, node: Node, last: set[str]) -> None:
     """What the node computes is known by its outputs' names; ``last`` are those that the outer node will name."""
     try:
-        values = folded(context, node)
+        values = folded(context, node, checked_types(context, node))
         results = [] if values is not None else expressions(context, node)
     except ModelError as error:
         raise ModelError(f"inside of it, {node.op}: {error}") from error

@@ -30,6 +30,7 @@ DTYPES = (
     "bool",
 )
 """The element types that can be compiled."""
+LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
 
 
 @dataclass(frozen=True, eq=False)

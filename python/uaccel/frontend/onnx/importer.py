@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.onnx import (
     convolution,
     elementwise,
@@ -21,8 +22,9 @@ from uaccel.frontend.onnx import (
 )
 from uaccel.frontend.onnx.convert import Context, Expr, expressions, need, static_info
 from uaccel.frontend.onnx.folding import folded
-from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
+from uaccel.frontend.onnx.graph import DTYPES, LARGEST_TENSOR, Graph, Node
 from uaccel.frontend.onnx.reader import read
+from uaccel.frontend.onnx.rules import checked_types
 from uaccel.model import (
     ImportedModel,
     ModelFile,
@@ -34,7 +36,16 @@ from uaccel.model import (
     c_identifier,
     unique_names,
 )
-from uaccel.tvm_api import ModuleBuilder, is_constant, is_operator_call, is_shape_value, is_var, main_bindings, relax
+from uaccel.tvm_api import (
+    TYPE_ERRORS,
+    ModuleBuilder,
+    is_constant,
+    is_operator_call,
+    is_shape_value,
+    is_var,
+    main_bindings,
+    relax,
+)
 
 CONVERTER_MODULES = (
     convolution,
@@ -65,7 +76,6 @@ SAME_VALUES = (
 )
 """Operators whose results are elements of their first input, so that integers keep their meaning."""
 FOREIGN = ("relax.call_tir", "relax.call_dps_packed", "relax.call_pure_packed")
-LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
 
 
 @dataclass
@@ -79,9 +89,10 @@ class _State:
 
 def import_onnx(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
     """Read, check and convert; every node that cannot be converted is named in one error."""
-    graph, file = read(path, input_shapes)
+    budget = Budget(path)
+    graph, file = read(path, input_shapes, budget)
     state = _State()
-    module, context = _convert(graph, state)
+    module, context = _convert(graph, state, budget)
     if state.problems:
         listing = "; ".join(state.problems)
         raise ModelError(f"cannot import {path}: {len(state.problems)} unsupported: {listing}")
@@ -107,7 +118,7 @@ def _signature(graph: Graph, context: Context) -> Signature:
     return Signature(inputs, outputs)
 
 
-def _convert(graph: Graph, state: _State) -> tuple[Any, Context]:
+def _convert(graph: Graph, state: _State, budget: Budget) -> tuple[Any, Context]:
     builder = ModuleBuilder()
     names = unique_names(c_identifier(spec.name) for spec in graph.inputs)
     exprs = {
@@ -116,8 +127,9 @@ def _convert(graph: Graph, state: _State) -> tuple[Any, Context]:
     }
     with builder.function(list(exprs.values())) as block:
         state.bound |= set(exprs.values())
-        context = Context(graph, block, dict(graph.constants), dict(exprs))
+        context = Context(graph, block, budget, dict(graph.constants), dict(exprs))
         for node in graph.nodes:
+            budget.time()
             _node(node, context, state)
         if state.problems:
             block.finish(relax.Tuple([]))
@@ -154,7 +166,7 @@ def _refuse_foreign(module: Any, state: _State) -> None:
 def _node(node: Node, context: Context, state: _State) -> None:
     """Convert one node and bind its outputs; a failure is noted and the walk goes on."""
     try:
-        values = folded(context, node)
+        values = folded(context, node, checked_types(context, node))
         if values is not None:
             context.constants |= dict(zip([name for name in node.outputs if name], values, strict=True))
             return
@@ -166,7 +178,7 @@ def _node(node: Node, context: Context, state: _State) -> None:
         for number, (name, expr) in enumerate(wanted):
             variable = f"{node.layer_name}_{number}" if len(wanted) > 1 else node.layer_name
             _bind(node, name, expr, variable, context, state)
-    except (ModelError, TypeError, ValueError) as error:  # TVM's type rules raise the latter two
+    except (ModelError, *TYPE_ERRORS) as error:
         _note_problem(node, str(error), context, state)
 
 

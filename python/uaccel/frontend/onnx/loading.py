@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import Budget, read_file
+from uaccel.frontend.onnx.external import read_external
 from uaccel.frontend.onnx.graph import MICROSOFT, STANDARD
-from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.package import onnx_package, refusals
+from uaccel.frontend.onnx.schema import AGAIN
+from uaccel.frontend.onnx.structure import check_structure
 
 OLDEST_OPSET = 13
 LARGEST_CHECKED = 1 << 12
@@ -28,24 +31,37 @@ class LoadedFile:
     opset: int
 
 
-def load(path: Path) -> LoadedFile:
+def load(path: Path, budget: Budget) -> LoadedFile:
     """The model, with external data read in and functions of the file's own inlined."""
     onnx = onnx_package()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
+    data = read_file(path)
     model = _parsed(onnx, data, path)
     opset = _checked_versions(onnx, model, path)
-    if _has_external_data(onnx, model):
-        data = _with_external_data(onnx, model, path)
+    check_structure(onnx, model, budget, path)
+    if read_external(onnx, model, path):
+        data = _as_one_file(model, path)
     if model.functions:
-        from onnx.inliner import inline_local_functions
-
-        model = inline_local_functions(model)
+        model = _inlined(model, path)
+        check_structure(onnx, model, Budget(path), path)
     _check_graph(model.graph, path)
     _run_checker(onnx, model, path)
     return LoadedFile(model, data, hashlib.sha256(data).hexdigest(), opset)
+
+
+def _as_one_file(model: Any, path: Path) -> bytes:
+    try:
+        return bytes(model.SerializeToString(deterministic=True))
+    except Exception as error:  # protobuf's limit of 2 GiB
+        raise ModelError(f"{path} and its weights are too large: {_first_line(error)}") from error
+
+
+def _inlined(model: Any, path: Path) -> Any:
+    from onnx.inliner import inline_local_functions
+
+    try:
+        return inline_local_functions(model)
+    except refusals() as error:
+        raise ModelError(f"{path}: its functions cannot be looked into: {_first_line(error)}; {AGAIN}") from error
 
 
 def _parsed(onnx: Any, data: bytes, path: Path) -> Any:
@@ -73,9 +89,11 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
     upgrade = f"onnx {onnx.__version__} knows up to {{}}: pip install -U onnx, or export the model for an older one"
     if model.ir_version > newest_ir:
         raise ModelError(f"{path} has IR version {model.ir_version}; {upgrade.format(newest_ir)}")
-    opsets = {entry.domain: entry.version for entry in model.opset_import}
-    opset = max((version for domain, version in opsets.items() if domain in STANDARD), default=0)
-    if opset == 0:
+    versions = {entry.version for entry in model.opset_import if entry.domain in STANDARD}
+    if len(versions) > 1:
+        raise ModelError(f"{path} says of several opsets of ai.onnx that its operators are of it; {AGAIN}")
+    opset = max(versions, default=0)
+    if opset < 1:
         raise ModelError(f"{path} does not say which opset of ai.onnx its operators are of; export the model again")
     if opset > newest:
         raise ModelError(f"{path} uses opset {opset}; {upgrade.format(newest)}")
@@ -87,42 +105,8 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
     return opset
 
 
-def _tensors(graph: Any) -> Iterable[Any]:
-    """Every tensor that a file may keep outside of itself."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-
-
-def _has_external_data(onnx: Any, model: Any) -> bool:
-    external = onnx.TensorProto.EXTERNAL
-    return any(tensor.data_location == external for tensor in _tensors(model.graph))
-
-
-def _with_external_data(onnx: Any, model: Any, path: Path) -> bytes:
-    """Read it into the model, and give the model as one file."""
-    from onnx.external_data_helper import load_external_data_for_model
-
-    try:
-        load_external_data_for_model(model, str(path.parent))
-    except Exception as error:  # the checks of the package raise a type of its own, missing files OSError
-        raise ModelError(
-            f"cannot read the weights that {path} keeps in files of their own: {_first_line(error)}; "
-            f"put these files into {path.parent}"
-        ) from error
-    try:
-        return bytes(model.SerializeToString(deterministic=True))
-    except Exception as error:  # protobuf's limit of 2 GiB
-        raise ModelError(f"{path} and its weights are too large: {_first_line(error)}") from error
-
-
 def _check_graph(graph: Any, path: Path) -> None:
     """Names: what each node reads is made before, and nothing is made twice."""
-    if graph.sparse_initializer:
-        names = ", ".join(tensor.values.name for tensor in graph.sparse_initializer)
-        raise ModelError(f"{path} has sparse initialisers ({names}), which cannot be compiled; store them dense")
     _refuse_repeated(path, "initialiser", [tensor.name for tensor in graph.initializer])
     _refuse_repeated(path, "input", [value.name for value in graph.input])
     known = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
@@ -153,7 +137,7 @@ def without_weights(onnx: Any, model: Any) -> Any:
     light = onnx.ModelProto()
     light.ir_version = model.ir_version
     light.opset_import.extend(model.opset_import)
-    light.graph.name = model.graph.name or "graph"
+    light.graph.name = "graph"  # any but none; the file's own need not be text
     light.graph.node.extend(model.graph.node)
     light.graph.input.extend(model.graph.input)
     light.graph.output.extend(model.graph.output)
@@ -179,7 +163,7 @@ def _run_checker(onnx: Any, model: Any, path: Path) -> None:
             value.type.tensor_type.shape.SetInParent()  # which runtimes do without
     try:
         onnx.checker.check_model(light)
-    except (onnx.checker.ValidationError, ValueError) as error:
+    except refusals() as error:
         raise ModelError(f"{path} is no valid ONNX model: {_first_line(error)}; export it again") from error
 
 

@@ -17,3 +17,9 @@ def onnx_package(name: str = "onnx") -> Any:
             f"reading ONNX models takes the onnx package, and importing it fails ({error}); "
             "install it: pip install 'uaccel[onnx]'"
         ) from error
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What ONNX's native code raises where a model is wrong."""
+    checker, inference = onnx_package("onnx.checker"), onnx_package("onnx.shape_inference")
+    return (checker.ValidationError, inference.InferenceError, RuntimeError, ValueError, TypeError)

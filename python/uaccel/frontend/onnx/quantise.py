@@ -7,6 +7,8 @@ import numpy as np
 from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts, need, need_axis
 from uaccel.frontend.onnx.folding import evaluated
 from uaccel.frontend.onnx.graph import Array, Node
+from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.structure import dtype_name
 from uaccel.model import Quantisation
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
@@ -65,9 +67,6 @@ def _target(context: Context, node: Node) -> str:
 
 
 def _named_type(node: Node) -> str:
-    from uaccel.frontend.onnx.package import onnx_package
-    from uaccel.frontend.onnx.reader import dtype_name
-
     kind = node.attributes.get("output_dtype", 0)
     return dtype_name(onnx_package(), kind) if kind else "uint8"
 

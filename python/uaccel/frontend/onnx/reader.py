@@ -10,20 +10,22 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.frontend.onnx.graph import DTYPES, Array, Graph, Node
+from uaccel.frontend.budget import Budget
+from uaccel.frontend.onnx.graph import DTYPES, LARGEST_TENSOR, Graph, Node
 from uaccel.frontend.onnx.loading import LoadedFile, load, without_weights
-from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.package import onnx_package, refusals
+from uaccel.frontend.onnx.structure import dtype_name
 from uaccel.model import Shape, TensorInfo, TensorSpec
 
 InputShapes = Mapping[str, Shape]
 
 
-def read(path: Path, input_shapes: InputShapes) -> tuple[Graph, LoadedFile]:
+def read(path: Path, input_shapes: InputShapes, budget: Budget) -> tuple[Graph, LoadedFile]:
     """The graph, with the shapes of inputs that the user gave."""
-    file = load(path)
+    file = load(path, budget)
     onnx = onnx_package()
     graph = file.model.graph
-    constants = {tensor.name: _array(onnx, tensor, path) for tensor in graph.initializer}
+    constants = {tensor.name: np.asarray(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
     values = [value for value in graph.input if value.name not in constants]
     inputs = _inputs(onnx, values, input_shapes, path)
     _fix_inputs(onnx, values, inputs)
@@ -34,19 +36,6 @@ def read(path: Path, input_shapes: InputShapes) -> tuple[Graph, LoadedFile]:
     outputs = tuple(value.name for value in graph.output)
     inferred = _inferred(onnx, file.model)
     return Graph(nodes, constants, inputs, outputs, inferred, file.opset), file
-
-
-def _array(onnx: Any, tensor: Any, path: Path) -> Array:
-    try:
-        return np.asarray(onnx.numpy_helper.to_array(tensor))
-    except (ValueError, TypeError) as error:
-        raise ModelError(f'{path}: initialiser "{tensor.name}" is damaged: {error}; export the model again') from error
-
-
-def dtype_name(onnx: Any, kind: int) -> str:
-    """numpy's name of an element type; ONNX's own where numpy has none."""
-    name = str(onnx.TensorProto.DataType.Name(kind)).lower() if kind in onnx.TensorProto.DataType.values() else ""
-    return {"float": "float32", "double": "float64"}.get(name, name or f"type {kind}")
 
 
 def _inputs(onnx: Any, values: list[Any], input_shapes: InputShapes, path: Path) -> tuple[TensorSpec, ...]:
@@ -72,8 +61,12 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
     elif declared is not None:
         _check_given(path, name, declared, shape)
     info = TensorInfo(shape, dtype)
+    if any(extent < 0 for extent in shape):
+        raise ModelError(f'{path}: input "{name}" ({info}) has an extent below 0; export the model again')
     if info.elements == 0:
         raise ModelError(f'{path}: input "{name}" ({info}) holds no elements; nothing to compute')
+    if info.size >= LARGEST_TENSOR:
+        raise ModelError(f'{path}: input "{name}" ({info}) has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled')
     return TensorSpec(name, info)
 
 
@@ -156,7 +149,7 @@ def _inferred(onnx: Any, model: Any) -> dict[str, TensorInfo]:
     light = without_weights(onnx, model)
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+    except refusals():
         return {}  # the importer meets what is wrong, and says where
     found = {}
     for value in (*inferred.graph.value_info, *inferred.graph.output):

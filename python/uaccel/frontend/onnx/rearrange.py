@@ -31,8 +31,8 @@ def pad(context: Context, node: Node) -> Expr:
     width = [max(0, amount) for pair in zip(before, after, strict=True) for amount in pair]
     if not any(width):
         return data
-    value = context.need_known(node.inputs[2], "padding value") if node.optional_input(2) else np.zeros(1)
-    return relax.op.nn.pad(data, width, PAD_MODES[mode], value.reshape(-1)[0].item())
+    value = context.need_number(node.inputs[2], "padding value") if node.optional_input(2) else 0.0
+    return relax.op.nn.pad(data, width, PAD_MODES[mode], value)
 
 
 def _amounts(context: Context, node: Node, rank: int) -> tuple[list[int], list[int]]:
@@ -58,7 +58,7 @@ def tile(context: Context, node: Node) -> Expr:
 def cumulative_sum(context: Context, node: Node) -> Expr:
     name = node.required_input(0)
     info, data = context.info(name), context.expr(name)
-    axis = need_axis(int(context.need_known(node.required_input(1), "axis").reshape(-1)[0]), len(info.shape))
+    axis = need_axis(int(context.need_number(node.required_input(1), "axis")), len(info.shape))
     backwards = bool(node.attributes.get("reverse", 0))
     data = relax.op.flip(data, axis) if backwards else data
     total = relax.op.cumsum(data, axis, info.dtype, bool(node.attributes.get("exclusive", 0)))
@@ -101,8 +101,7 @@ def gather_elements(context: Context, node: Node) -> Expr:
 @converts("GatherND")
 def gather_points(context: Context, node: Node) -> Expr:
     name, given = node.required_input(0), node.required_input(1)
-    batch = node.attributes.get("batch_dims", 0)
-    depth = context.info(given).shape[-1]
+    batch, depth = node.attributes.get("batch_dims", 0), _depth(context, given)
     extents = np.asarray(context.info(name).shape[batch : batch + depth])
     return relax.op.gather_nd(context.expr(name), _counted(context, given, extents), batch)
 
@@ -120,9 +119,16 @@ def scatter_elements(context: Context, node: Node) -> Expr:
 @converts("ScatterND")
 def scatter_points(context: Context, node: Node) -> Expr:
     name, given = node.required_input(0), node.required_input(1)
-    extents = np.asarray(context.info(name).shape[: context.info(given).shape[-1]])
+    extents = np.asarray(context.info(name).shape[: _depth(context, given)])
     updates = context.expr(node.required_input(2))
     return relax.op.scatter_nd(context.expr(name), _counted(context, given, extents), updates, _reduction(node))
+
+
+def _depth(context: Context, indices: str) -> int:
+    """How many axes each of the points counts along."""
+    shape = context.info(indices).shape
+    need(len(shape) > 0, f'the indices "{indices}" are a scalar, wanted points')
+    return shape[-1]
 
 
 def _reduction(node: Node) -> str:
@@ -173,8 +179,10 @@ def one_hot(context: Context, node: Node) -> Expr:
     """An index outside of the depth, counted from the end where it is negative, is nowhere hot."""
     name, values = node.required_input(0), context.expr(node.required_input(2))
     info = context.info(name)
-    depth = int(context.need_known(node.required_input(1), "depth").reshape(-1)[0])
+    depth = int(context.need_number(node.required_input(1), "depth"))
     axis = need_axis(node.attributes.get("axis", -1), len(info.shape) + 1)
+    need(depth > 0, f"depth is {depth}, wanted a positive number")
+    context.budget.array((depth,), 8)
     places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(len(info.shape) + 1)])
     indices = relax.op.expand_dims(relax.op.astype(context.expr(name), "int64"), axis)
     behind = relax.op.equal(indices, constant(places.astype(np.int64) - depth))

@@ -75,6 +75,7 @@ def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
     else:
         need(len(sizes) == len(numbers), f"{len(sizes)} sizes for {len(numbers)} axes")
         found = _by_sizes(node, shape, numbers, [int(size) for size in sizes])
+    context.budget.bytes(64 * sum(max(0, axis.size) for axis in found))
     need(all(axis.size > 0 for axis in found), "an axis would have no elements; nothing to compute")
     return found
 

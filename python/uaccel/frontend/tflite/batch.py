@@ -9,19 +9,22 @@ from typing import Any
 import tflite
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.reader import Graph, Tensor, parse
 from uaccel.model import Shape
 
 WRITE_SHAPES_ANEW = "set the shape before converting the model to TFLite"
 
 
-def with_input_shapes(graph: Graph, data: bytes, where: str, shapes: Mapping[str, Shape]) -> tuple[Graph, bytes]:
+def with_input_shapes(
+    graph: Graph, data: bytes, where: str, shapes: Mapping[str, Shape], budget: Budget
+) -> tuple[Graph, bytes]:
     """The model with these shapes of its inputs, as a graph and as the bytes of a file."""
     batch = _batch(graph, where, shapes)
     if batch is None:
         return graph, data
     changed = _patched(data, batch)
-    return parse(changed, where), changed
+    return parse(changed, where, budget), changed
 
 
 def _batch(graph: Graph, where: str, shapes: Mapping[str, Shape]) -> int | None:

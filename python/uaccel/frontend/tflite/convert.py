@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
 from uaccel.fixedpoint import quantize_multipliers
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import TensorSpec
 from uaccel.ops.base import constant, same_padding
@@ -45,6 +46,7 @@ class Update:
 class Context:
     """The Relax expression of every tensor met so far, and of every variable as it is at this point."""
 
+    budget: Budget
     exprs: dict[int, Expr] = field(default_factory=dict)
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
     handles: dict[int, VariableKey] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite import (
     activation,
     arg_extreme,
@@ -39,6 +40,7 @@ from uaccel.frontend.tflite import (
 )
 from uaccel.frontend.tflite.batch import with_input_shapes
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Update, need
+from uaccel.frontend.tflite.folding import known
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS, find_variables
 from uaccel.model import (
@@ -88,7 +90,7 @@ FLOAT_NOTE = "its quantised form has no exact integer operator here and is compu
 
 @dataclass
 class _State:
-    context: Context = field(default_factory=Context)
+    context: Context
     tensors: dict[str, TensorSpec] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -97,12 +99,13 @@ class _State:
 
 def import_tflite(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
     """Read, check and convert; every layer that cannot be converted is named in one error."""
-    graph, data = read(path)
+    budget = Budget(path)
+    graph, data = read(path, budget)
     digest = hashlib.sha256(data).hexdigest()
     if input_shapes:
-        graph, data = with_input_shapes(graph, data, str(path), input_shapes)
+        graph, data = with_input_shapes(graph, data, str(path), input_shapes, budget)
     _check_tensors(graph, path)
-    state = _State()
+    state = _State(Context(budget))
     module = _convert(graph, state)
     if state.problems:
         listing = "; ".join(state.problems)
@@ -167,6 +170,7 @@ def _convert(graph: Graph, state: _State) -> Any:
     builder = ModuleBuilder()
     with builder.function(_parameters(graph, state)) as block:
         for operator in graph.operators:
+            state.context.budget.time()
             _operator(graph, operator, state, block)
         if state.problems:
             block.finish(relax.Tuple([]))
@@ -181,7 +185,7 @@ def _convert(graph: Graph, state: _State) -> Any:
 def _parameters(graph: Graph, state: _State) -> list[Any]:
     """The inputs, and behind them what lasts from one inference to the next."""
     context = state.context
-    context.variables = find_variables(graph)
+    context.variables = find_variables(graph, context.budget)
     specs = [tensor.spec for tensor in graph.inputs]
     specs += [variable.spec for variable in context.variables.values()]
     parameters = []
@@ -216,6 +220,8 @@ def _operator(graph: Graph, operator: Operator, state: _State, block: Any) -> No
             VARIABLE_OPERATORS[operator.name](state.context, graph, operator)
             return
         _check_operator(operator)
+        if all(tensor is None or known(state.context, tensor) is not None for tensor in operator.inputs):
+            state.context.budget.bytes(sum(tensor.info.size for tensor in operator.outputs))
         exprs = _expressions(graph, operator, state, block)
         if isinstance(exprs, Update):
             _update(operator, exprs, state, block)

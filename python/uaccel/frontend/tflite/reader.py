@@ -13,6 +13,7 @@ import tflite
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import MOST_RANK, Budget, read_file
 from uaccel.model import Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
 DTYPES = {
@@ -54,6 +55,10 @@ DAMAGE = (
     AssertionError,
 )
 """What the flatbuffer reader raises where the bytes make no sense."""
+
+
+NUMBER = 64
+"""Bytes that Python takes for one, about."""
 
 
 class Options:
@@ -147,29 +152,28 @@ class Graph:
     other: Callable[[int], Graph]
 
 
-def read(path: Path) -> tuple[Graph, bytes]:
+def read(path: Path, budget: Budget) -> tuple[Graph, bytes]:
     """The graph and the file's bytes."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
-    return parse(data, str(path)), data
+    data = read_file(path)
+    return parse(data, str(path), budget), data
 
 
-def parse(data: bytes, where: str) -> Graph:
+def parse(data: bytes, where: str, budget: Budget) -> Graph:
     """Check and read the bytes of a file; ``where`` names it in errors."""
     if len(data) < 8 or data[4:8] != b"TFL3":
         raise ModelError(
             f"{where} is not a TFLite file: bytes 4 to 8 are {data[4:8]!r}, wanted b'TFL3'; "
             "give a .tflite file as the TFLite converter writes it"
         )
-    return _Reader(data, where).main()
+    budget.spare(len(data))
+    return _Reader(data, where, budget).main()
 
 
 class _Reader:
-    def __init__(self, data: bytes, where: str) -> None:
+    def __init__(self, data: bytes, where: str, budget: Budget) -> None:
         self.data = data
         self.where = where
+        self.budget = budget
 
     def main(self) -> Graph:
         graph = self.graph(0)
@@ -194,17 +198,20 @@ class _Reader:
             raise ModelError(f"{self.where} holds no subgraph; convert the model again")
         subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), number)
         indices = range(self._length(subgraph.TensorsLength()))
+        self.budget.nodes(len(indices) // 8)  # an operator has a handful
         names = unique_names(self._name(subgraph, i) for i in indices)
         tensors = tuple(self._tensor(subgraph, i, name) for i, name in zip(indices, names, strict=True))
-        operators = tuple(self._operator(subgraph, tensors, i) for i in range(self._length(subgraph.OperatorsLength())))
-        inputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Inputs, subgraph.InputsLength()))
-        outputs = tuple(self._pick(tensors, i) for i in _indices(subgraph.Outputs, subgraph.OutputsLength()))
+        self.budget.nodes(self._length(subgraph.OperatorsLength()))
+        operators = tuple(self._operator(subgraph, tensors, i) for i in range(subgraph.OperatorsLength()))
+        inputs = tuple(self._pick(tensors, i) for i in self._indices(subgraph.Inputs, subgraph.InputsLength()))
+        outputs = tuple(self._pick(tensors, i) for i in self._indices(subgraph.Outputs, subgraph.OutputsLength()))
         return Graph(self.model, subgraph, tensors, operators, inputs, outputs, self.graph)
 
     def _length(self, count: int) -> int:
-        """A vector cannot have more entries than the file has bytes."""
+        """A vector cannot have more entries than the file has bytes; many tables may point to the same one."""
         if not 0 <= count <= len(self.data):
             raise ValueError(f"a vector claims {count} entries")
+        self.budget.bytes(count)
         return count
 
     def _entry(self, getter: Callable[[int], Any], count: int, index: int) -> Any:
@@ -219,13 +226,17 @@ class _Reader:
 
     def _name(self, subgraph: Any, index: int) -> str:
         """Files may call several tensors alike, or not at all; a reader of our reports needs to tell them apart."""
-        return (subgraph.Tensors(index).Name() or b"").decode() or f"tensor_{index}"
+        name = subgraph.Tensors(index).Name() or b""
+        self._length(len(name))
+        return name.decode() or f"tensor_{index}"
 
     def _tensor(self, subgraph: Any, index: int, name: str) -> Tensor:
         table = subgraph.Tensors(index)
         kind = table.Type()
-        shape = _indices(table.Shape, self._length(table.ShapeLength()))
-        signature = _indices(table.ShapeSignature, table.ShapeSignatureLength()) or shape
+        shape = self._indices(table.Shape, table.ShapeLength())
+        if len(shape) > MOST_RANK:
+            raise ValueError(f'tensor "{name[:80]}" has {len(shape)} dimensions, and at most {MOST_RANK} are read')
+        signature = self._indices(table.ShapeSignature, table.ShapeSignatureLength()) or shape
         info = TensorInfo(shape, DTYPES.get(kind, TYPE_NAMES.get(kind, f"type {kind}")))
         data = self._constant(table, info, name)
         return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()))
@@ -249,8 +260,8 @@ class _Reader:
         parameters = table.Quantization()
         if parameters is None or parameters.ScaleLength() == 0:
             return None
-        self._length(parameters.ScaleLength())
-        self._length(parameters.ZeroPointLength())
+        for count in (parameters.ScaleLength(), parameters.ZeroPointLength()):
+            self.budget.bytes(NUMBER * self._length(count))
         scales = tuple(parameters.ScaleAsNumpy().tolist())
         given = parameters.ZeroPointLength() > 0
         points = tuple(parameters.ZeroPointAsNumpy().tolist()) if given else (0,) * len(scales)
@@ -265,13 +276,14 @@ class _Reader:
         name = OPERATOR_NAMES.get(number, f"operator {number}")
         if name == "CUSTOM":
             name = f"CUSTOM:{(code.CustomCode() or b'').decode()}"
-        inputs = tuple(None if i < 0 else self._pick(tensors, i) for i in _indices(table.Inputs, table.InputsLength()))
-        outputs = tuple(self._pick(tensors, i) for i in _indices(table.Outputs, table.OutputsLength()))
-        return Operator(index, name, inputs, outputs, _options(table), table)
+        inputs = self._indices(table.Inputs, table.InputsLength())
+        operands = tuple(None if i < 0 else self._pick(tensors, i) for i in inputs)
+        outputs = tuple(self._pick(tensors, i) for i in self._indices(table.Outputs, table.OutputsLength()))
+        return Operator(index, name, operands, outputs, _options(table), table)
 
-
-def _indices(getter: Callable[[int], int], count: int) -> tuple[int, ...]:
-    return tuple(int(getter(i)) for i in range(count))
+    def _indices(self, getter: Callable[[int], int], count: int) -> tuple[int, ...]:
+        self.budget.bytes(NUMBER * self._length(count))
+        return tuple(int(getter(i)) for i in range(count))
 
 
 def _options(table: Any) -> Options | None:

@@ -65,9 +65,10 @@ def fill(context: Context, operator: Operator) -> Expr:
 
 
 @converts("ZEROS_LIKE", when=always)
-def zeros_like(_context: Context, operator: Operator) -> Expr:
+def zeros_like(context: Context, operator: Operator) -> Expr:
     """The stored zero, as the reference writes it, whatever the zero point."""
     data, output = operator.required_input(0), operator.outputs[0]
     need_same_dtype(data, output)
     need_shape(output, data.info.shape)
+    context.budget.bytes(output.info.size)
     return constant(np.zeros(output.info.shape, output.info.dtype))

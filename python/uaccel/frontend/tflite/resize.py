@@ -40,6 +40,7 @@ def resize_nearest(context: Context, operator: Operator) -> Expr:
     largest = max(data.info.shape[1:3])
     need(largest <= LARGEST_EXTENT, f"input {data.info} is larger than {LARGEST_EXTENT} pixels")
     attrs = ResizeNearestAttrs(bool(options.AlignCorners()), bool(options.HalfPixelCenters()))
+    context.budget.bytes(8 * sum(size))
     tables = [nearest(extent, out, attrs) for extent, out in zip(data.info.shape[1:3], size, strict=True)]
     return get(ResizeNearest)(context.expr(data), *map(constant, tables), attrs=attrs)
 

@@ -13,38 +13,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
+from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.convert import Context, Variable, VariableKey, need
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
 
 
-def find_variables(graph: Graph) -> dict[VariableKey, Variable]:
+def find_variables(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     """All of the graph, as they are before the first inference; what cannot be told is left to the walk to refuse."""
-    return {**_variable_tensors(graph), **_resources(graph)}
+    return {**_variable_tensors(graph, budget), **_resources(graph, budget)}
 
 
-def _variable_tensors(graph: Graph) -> dict[VariableKey, Variable]:
+def _variable_tensors(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     read = {tensor.index for operator in graph.operators for tensor in operator.inputs if tensor is not None}
     given = {tensor.index for tensor in graph.inputs}
     given |= {tensor.index for operator in graph.operators for tensor in operator.outputs}
     return {
-        tensor.index: Variable(tensor.spec, _first_value(tensor))
+        tensor.index: Variable(tensor.spec, _first_value(tensor, budget))
         for tensor in graph.tensors
         if tensor.is_variable and tensor.index in read - given and tensor.info.dtype in DTYPES.values()
     }
 
 
-def _first_value(tensor: Tensor) -> NDArray[np.generic]:
+def _first_value(tensor: Tensor, budget: Budget) -> NDArray[np.generic]:
     """Zero; for int8 the stored value that means zero."""
     quantised = tensor.info.dtype == "int8" and tensor.quantisation is not None
-    return _filled(tensor, tensor.zero_point if quantised else 0)
+    return _filled(tensor, tensor.zero_point if quantised else 0, budget)
 
 
-def _filled(tensor: Tensor, number: int) -> NDArray[np.generic]:
+def _filled(tensor: Tensor, number: int, budget: Budget) -> NDArray[np.generic]:
     """Each byte the lowest of the number."""
+    budget.bytes(tensor.info.size)
     return np.full(tensor.info.size, number & 0xFF, np.uint8).view(tensor.info.dtype).reshape(tensor.info.shape)
 
 
-def _resources(graph: Graph) -> dict[VariableKey, Variable]:
+def _resources(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     """Those that something assigns. What nothing assigns first begins as the reference has it: each byte the zero
     point of the first value that the graph assigns."""
     found: dict[VariableKey, Variable] = {}
@@ -53,7 +55,7 @@ def _resources(graph: Graph) -> dict[VariableKey, Variable]:
         for key, value in _assignments(part):
             if key not in found and value.info.dtype in DTYPES.values():
                 spec = replace(value.spec, name=_name(key) or value.name)
-                found[key] = Variable(spec, _filled(value, value.zero_point if value.quantisation else 0))
+                found[key] = Variable(spec, _filled(value, value.zero_point if value.quantisation else 0, budget))
     for part in starts:
         for key, value in _assignments(part):
             if key in found and value.data is not None and value.info == found[key].spec.info:
