@@ -71,7 +71,7 @@ def tensor_memory(specs: Iterable[TensorSpec]) -> int:
 def _memory(specs: Iterable[TensorSpec]) -> str:
     return (
         "/* Inputs and outputs, one after the other; UACCEL_IO may place them in a memory of your choice. */\n"
-        f"static UACCEL_IO uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}] UACCEL_ALIGNED({ALIGNMENT});\n"
+        f"static UACCEL_IO UACCEL_ALIGNED({ALIGNMENT}) uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}];\n"
     )
 
 
@@ -80,7 +80,7 @@ def _io(program: Program, placement: Placement, names: Names, options: EmitOptio
     signature = program.signature
     specs = (*signature.inputs, *signature.outputs)
     if options.workspace_io:
-        array = "(uint8_t *)workspace" if options.workspace_pool else names.workspace
+        array = "workspace" if options.workspace_pool else names.workspace
         at = [placement.places[value.name].offset for value in (*program.inputs, *program.outputs)]
         memory = []
     else:
@@ -149,7 +149,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.workspace_pool or not placement.arena:
         return ""
-    return f"static UACCEL_WORKSPACE uint64_t workspace[({names.macro}_WORKSPACE_SIZE + 7) / 8];\n"
+    return f"static UACCEL_WORKSPACE UACCEL_ALIGNED({ALIGNMENT}) uint8_t workspace[{names.macro}_WORKSPACE_SIZE];\n"
 
 
 def _run(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
