@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -64,13 +65,13 @@ def new_accelerator(name: AcceleratorArgument, folder: FolderArgument = None, as
 
     target = folder or Path(name)
     files = [str(target / path) for path in write_starter(name, target)]
-    where = target if target.is_absolute() else f"./{target}"
+    where = str(target) if target.is_absolute() else f"./{target}"
+    test, use = shlex.join(["pytest", str(target)]), shlex.join(["--accelerator", where])
     emit(
         {"accelerator": name, "folder": str(target), "files": files},
         as_json,
         lambda console: console.print(
-            "\n".join(f"  Wrote {file}" for file in files)
-            + f"\n  Test it with: pytest {target}\n  Use it with --accelerator {where}",
+            "\n".join(f"  Wrote {file}" for file in files) + f"\n  Test it with: {test}\n  Use it with {use}",
             soft_wrap=True,
         ),
     )

@@ -11,6 +11,7 @@ from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
+from uaccel.sinks import c_character, c_string
 from uaccel.version import __version__
 
 ALIGNMENT = 16
@@ -46,17 +47,6 @@ def _includes(program: Program, names: Names) -> str:
     more = ("uaccel_accelerator.h", "uaccel_hal.h") if program.engines else ()
     headers = (names.header, *more, "uaccel_kernel.h", "uaccel_model.h")
     return "".join(f'#include "{header}"\n' for header in headers)
-
-
-def c_string(text: str) -> str:
-    """A C string literal; octal escapes end by themselves, and no question mark can begin a trigraph."""
-    return '"' + "".join(map(_c_character, text.encode())) + '"'
-
-
-def _c_character(byte: int) -> str:
-    short = {ord('"'): '\\"', ord("\\"): "\\\\", ord("\n"): "\\n"}
-    plain = 32 <= byte < 127 and byte != ord("?")
-    return short.get(byte) or (chr(byte) if plain else f"\\{byte:03o}")
 
 
 def _rounded(size: int) -> int:
@@ -124,7 +114,7 @@ def _description(program: Program) -> str:
 def _wrapped_string(text: str) -> str:
     """One literal a line, which the compiler joins."""
     lines, line = [], ""
-    for character in map(_c_character, text.encode()):
+    for character in map(c_character, text.encode()):
         if len(line) + len(character) > LITERAL:
             lines.append(line)
             line = ""
