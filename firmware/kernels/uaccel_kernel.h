@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Raised whenever a kernel's interface changes; generated code refuses another number. */
-#define UACCEL_KERNEL_ABI 1
+#define UACCEL_KERNEL_ABI 2
 
 #if defined(__GNUC__)
 #define UACCEL_KERNEL static inline __attribute__((always_inline, unused))
@@ -30,24 +30,35 @@
 #define UACCEL_LAYER static UACCEL_OPAQUE
 /* A function whose body is assembly: it finds its parameters where the calling convention has them. */
 #define UACCEL_ASSEMBLY static UACCEL_OPAQUE __attribute__((naked, unused))
-#define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
 #define UACCEL_SHARED static __attribute__((noinline, unused))
 #else
 #define UACCEL_SHARED static inline /* or an unused one would be a warning */
 #define UACCEL_KERNEL static inline
 #define UACCEL_LAYER static
-#define UACCEL_ALIGNED(bytes)
+#endif
+
+/* Begins the declaration of every array that another file declares too, or whose elements are read by words: both say
+ * the same alignment. Of an array without one a compiler may assume more than it has: of those of 16 bytes and more the
+ * x86-64 ABI has it assume 16, and clang -O3 then reads with instructions that trap on less. */
+#ifndef UACCEL_ALIGNED
+#if defined(__GNUC__)
+#define UACCEL_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define UACCEL_ALIGNED(bytes) _Alignas(bytes)
+#else
+#error "define UACCEL_ALIGNED(bytes) as what aligns an array with this compiler, or compile as C11"
+#endif
 #endif
 
 /* Where constants lie; define it to place them, for example __attribute__((section(".qspi"))). */
 #ifndef UACCEL_CONSTANT
-#define UACCEL_CONSTANT UACCEL_ALIGNED(4)
+#define UACCEL_CONSTANT
 #endif
 
 /* Where constants lie that an accelerator reads by itself; define it to place them in memory that it reaches. */
 #ifndef UACCEL_DEVICE_CONSTANT
-#define UACCEL_DEVICE_CONSTANT UACCEL_ALIGNED(16)
+#define UACCEL_DEVICE_CONSTANT
 #endif
 
 /* Where the workspace lies; define it to place it, for example __attribute__((section(".dtcm"))). */

@@ -23,7 +23,7 @@ if(BOARD_TOOLCHAIN STREQUAL "native")
   # What devices reach (firmware/ports/hal_host/hal.c).
   target_compile_definitions(
     model
-    PUBLIC "UACCEL_DEVICE_CONSTANT=__attribute__((section(\"uaccel_device_constants\"), aligned(16)))"
+    PUBLIC "UACCEL_DEVICE_CONSTANT=__attribute__((section(\"uaccel_device_constants\")))"
            "UACCEL_WORKSPACE=__attribute__((section(\"uaccel_arena\")))"
            "UACCEL_IO=__attribute__((section(\"uaccel_io\")))")
 else()

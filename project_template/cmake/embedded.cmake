@@ -23,8 +23,8 @@ endif()
 # What board/memory.ld puts in a memory of its own.
 target_compile_definitions(
   model
-  PUBLIC "UACCEL_CONSTANT=__attribute__((section(\".rodata.uaccel_weights\"), aligned(4)))"
-         "UACCEL_DEVICE_CONSTANT=__attribute__((section(\".rodata.uaccel_device\"), aligned(16)))"
+  PUBLIC "UACCEL_CONSTANT=__attribute__((section(\".rodata.uaccel_weights\")))"
+         "UACCEL_DEVICE_CONSTANT=__attribute__((section(\".rodata.uaccel_device\")))"
          "UACCEL_WORKSPACE=__attribute__((section(\".bss.uaccel_arena\")))"
          "UACCEL_IO=__attribute__((section(\".bss.uaccel_io\")))")
 

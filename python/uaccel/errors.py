@@ -6,11 +6,16 @@ A message is one line: what was seen, where, what was wanted, what to do next.
 
 from __future__ import annotations
 
+from uaccel.sinks import one_line
+
 
 class UaccelError(Exception):
     """The user's input or environment is at fault; the message says what to do."""
 
     exit_status = 1
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class ModelError(UaccelError):

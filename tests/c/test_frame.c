@@ -149,6 +149,19 @@ static void test_damage_is_seen(void)
     }
 }
 
+/* Its last run promises a byte more than comes, and all that came is sound. */
+static void test_a_frame_that_ends_inside_of_a_run(void)
+{
+    line_bytes = 0;
+    send(0x82, 0x0101, 0x01010101u, "xxxx", 4);
+    CHECK(memchr(line, 0, line_bytes) == line + line_bytes - 1); /* one run: */
+    CHECK_EQ(line[0], line_bytes - 1);
+    line[0]++;
+    receive(line, line_bytes);
+    CHECK_EQ(whole, 0);
+    CHECK_EQ(damaged, 1);
+}
+
 static void test_what_is_no_frame(void)
 {
     static uint8_t noise[3 * UACCEL_PACKET_ROOM];
@@ -204,6 +217,7 @@ int main(void)
     test_every_length_comes_back();
     test_a_body_in_pieces_is_the_same_frame();
     test_damage_is_seen();
+    test_a_frame_that_ends_inside_of_a_run();
     test_what_is_no_frame();
     test_lost_bytes();
     test_a_frame_that_was_given_up();

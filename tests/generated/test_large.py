@@ -14,7 +14,8 @@ from support.generated import cc
 from uaccel.emit.bytes_text import COMPACT_FROM, SHORTEST
 from uaccel.emit.ctext import array_body, wrap
 from uaccel.emit.options import Names
-from uaccel.emit.weights import Array, weights_source
+from uaccel.emit.weights import Array, weights_header, weights_source
+from uaccel.resources import data_dir
 
 LARGE = np.arange(COMPACT_FROM, dtype=np.uint32).astype(np.uint8).view(np.int8)
 SMALL = np.arange(-5, 5, dtype=np.int8)
@@ -22,12 +23,10 @@ NAMES = Names("large", (), (), (), ())
 
 
 def source(folder: Path, *arrays: NDArray[Any]) -> Path:
-    declared = [f"extern const int8_t a{number}[];" for number in range(len(arrays))]
-    places = ["#define UACCEL_CONSTANT", "#define UACCEL_DEVICE_CONSTANT"]
-    header = folder / f"{NAMES.prefix}_weights.h"
-    header.write_text("\n".join(["#include <stdint.h>", *places, *declared, ""]))
+    made = [Array(f"a{i}", data) for i, data in enumerate(arrays)]
+    (folder / f"{NAMES.prefix}_weights.h").write_text(weights_header(NAMES, made, "/* made */\n"))
     path = folder / "weights.c"
-    path.write_text(weights_source(NAMES, [Array(f"a{i}", data) for i, data in enumerate(arrays)], "/* made */\n"))
+    path.write_text(weights_source(NAMES, made, "/* made */\n"))
     return path
 
 
@@ -35,7 +34,7 @@ def source(folder: Path, *arrays: NDArray[Any]) -> Path:
 def test_the_bytes_are_the_same(compiler: str, tmp_path: Path) -> None:
     path, library = source(tmp_path, LARGE, SMALL), tmp_path / "weights.so"
     assert max(map(len, path.read_text().splitlines())) <= 120
-    cc(path, "-shared", "-fPIC", "-o", library, include=[tmp_path], compiler=compiler)
+    cc(path, "-shared", "-fPIC", "-o", library, include=[tmp_path, data_dir("firmware") / "kernels"], compiler=compiler)
     loaded = ctypes.CDLL(str(library))
     for name, data in (("a0", LARGE), ("a1", SMALL)):
         got = (ctypes.c_int8 * data.size).in_dll(loaded, name)

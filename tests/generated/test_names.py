@@ -14,9 +14,10 @@ from support.generated import Unpacked, archive, cc
 from support.oracle import Tflm, random_inputs
 from support.sanitized import compile_pooled, run_sanitized
 from support.tflite_writer import ModelBuilder
-from uaccel.emit.ctext import block_comment, comment_safe, quoted
+from uaccel.emit.ctext import block_comment, quoted
 from uaccel.emit.options import c_name
 from uaccel.resources import data_dir
+from uaccel.sinks import comment_safe
 
 
 def model(inputs: list[str], outputs: list[str]) -> bytes:
@@ -50,6 +51,9 @@ WEIRD = {
     "alike after sanitising": ["a:0", "a/0", "a_0", "A_0", "a 0"],
     "digits first": ["1", "0x", "9lives", "1"],
     "names of ours": ["inputs", "outputs", "workspace", "workspace_pools", "run", "WORKSPACE", "arena_WORKSPACE_POOL"],
+    "macros of ours": ["TVMGEN_MODEL_OK", "TVMGEN_MODEL_NULL_POINTER", "TVMGEN_MODEL_H", "TVMGEN_MODEL_WORKSPACE_SIZE"],
+    "macros of ours, by name": ["x", "TVMGEN_MODEL_X_SIZE", "TVMGEN_MODEL_X_SIZE_", "TVMGEN_MODEL_WEIGHTS_H"],
+    "macros of headers": ["UACCEL_LAYER", "UACCEL_CONSTANT", "UACCEL_KERNEL_ABI", "FP_NAN", "M_PI", "HUGE_VAL", "PPC"],
     "more of ours": ["uint8_t", "int32_t", "layer", "AT", "parameters", "input0", "output0", "tvmgen_model_run"],
     "underscores": ["_", "__", "_a", "__a", "_A", "a_", "a__b"],
 }

@@ -40,12 +40,25 @@ CONV = {
     "saturates": Window(output_scale=0.0001),
     "all zero": Window(output_scale=1000.0),
     "multiplier above one": Window(output_scale=0.00002, weight_range=3, bias_range=10),
+    "multiplier that rounds up to one": Window(
+        (1, 6, 5, 1), kernel=(1, 1), input_scale=1 + 2**-20, weight_scales=(1 - 2**-20,), output_scale=1, weight_range=1
+    ),
     "huge bias": Window(bias_range=2**30),
     "int16, int64 bias": Window(dtype="int16", bias="int64", output_scale=10.0),
     "int16, no bias": Window(dtype="int16", bias=None, output_scale=10.0),
     "int16, int32 bias": Window((1, 9, 9, 16), 16, dtype="int16", bias="int32", output_scale=1.0),
     "int16, int32 bias, overflows": Window((1, 6, 6, 64), 16, dtype="int16", bias="int32", output_scale=3.0),
     "int16, dilated, per channel": Window(dtype="int16", bias="int64", dilation=(2, 2), weight_scales=spread_scales(6)),
+    "int16, multiplier just below one": Window(
+        (1, 6, 5, 1),
+        kernel=(1, 1),
+        dtype="int16",
+        bias="int64",
+        input_scale=1 - 2**-18,
+        weight_scales=(1.0,),
+        output_scale=1,
+        weight_range=1,
+    ),
     "int16, groups": Window(dtype="int16", bias="int64", groups=2, output_scale=10.0),
 }
 

@@ -172,14 +172,17 @@ def test_a_file_that_was_mended_is_read_again(tmp_path: Path) -> None:
     assert load_accelerator(str(folder)).description == "mended, and longer than before"
 
 
-NAME = "wanted lower-case letters, digits and underscores, a letter first, and not 'cpu'"
+NAME = "wanted lower-case letters, digits and underscores, a letter first, no word of C and not 'cpu'"
 LOWER = 'Operation("t", "relax.tanh"'
 FIELDS = [
     ("name", "'NucFpga'", f"the accelerator's name 'NucFpga' cannot be used; {NAME}"),
     ("name", "'cpu'", f"the accelerator's name 'cpu' cannot be used; {NAME}"),
+    ("name", "'int'", f"the accelerator's name 'int' cannot be used; {NAME}"),
+    ("name", r"'a\n'", rf"the accelerator's name 'a\n' cannot be used; {NAME}"),
     ("name", "5", f"the accelerator's name 5 cannot be used; {NAME}"),
     ("description", "''", "description is ''; wanted a line that says what it is"),
     ("description", r"'a\nb'", r"description is 'a\nb'; wanted a line that says what it is"),
+    ("description", r"'a\x1b[2J'", r"description is 'a\x1b[2J'; wanted a line that says what it is"),
     ("description", "None", "description is None; wanted a line that says what it is"),
     ("operations", "[]", "it has no operations; list at least one, or nothing can be offloaded"),
     ("operations", f"{LOWER}, run)", "operations is Operation("),
@@ -200,7 +203,8 @@ FIELDS = [
     ("operations", '[Operation("a b", "relax.tanh", run)]', "an operation is called 'a b'; wanted letters, digits"),
     ("headers", "'tiny.h'", "headers is 'tiny.h'; wanted a list of names of files"),
     ("headers", "[]", "headers is empty; name the driver's headers that declare what 'lower' calls"),
-    ("headers", "[5]", "headers holds 5; wanted names of files"),
+    ("headers", "[5]", "headers holds 5; wanted names of files, of letters, "),
+    ("headers", r"['a\"\n#error']", r"""headers holds 'a"\n#error'; wanted names of files, of letters, """),
     ("headers", "['big.h']", "its header big.h is missing in "),
     ("stream", "5", "stream is 5; wanted a function that takes a Region and returns Lowered"),
     ("tolerance", "-1", "tolerance is -1; wanted a number from 0, which claims exactness"),

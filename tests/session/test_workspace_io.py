@@ -104,6 +104,19 @@ def test_the_device_refuses_to_compute_with_spent_inputs(
     np.testing.assert_array_equal(session.run(INPUTS)["sums"], known_outputs(INPUTS)["sums"])
 
 
+@pytest.mark.parametrize("message", [RUN_ONCE, LAYERS], ids=["run", "layers"])
+def test_what_is_written_behind_a_gap_does_not_make_inputs_whole(
+    session: Session, spending: Device, message: Message
+) -> None:
+    session.run(INPUTS)
+    before = spending.runs
+    gap = Write(8, bytes(BYTES - 8))
+    assert refusal(session, gap, message).error.detail == 0
+    assert refusal(session, Write(0, bytes(7)), gap, message).error.detail == 7
+    assert spending.runs == before
+    np.testing.assert_array_equal(session.run(INPUTS)["sums"], known_outputs(INPUTS)["sums"])
+
+
 def test_the_device_refuses_to_run_twice_on_inputs_sent_once(session: Session, spending: Device) -> None:
     before = spending.runs
     error = refusal(session, Write(0, bytes(BYTES)), RUN_TWICE)

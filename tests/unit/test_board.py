@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,28 @@ def test_a_port_of_ones_own_lies_beside_the_board_file(tmp_path: Path) -> None:
             'description = "Mine"\narch = ["armv7em"]\n[settings.pin]\ntype = "text"\nhelp = "it"\n',
             "my_port/port.toml:4: 'type' in [settings.pin] is 'text'; wanted one of integer, string, boolean",
         ),
+        (
+            'description = "Mine"\narch = ["armv7em"]\nshared = ["../ports"]\n',
+            f"my_port/port.toml:3: 'shared' in the file has '../ports'; there is no such folder in {PORTS}",
+        ),
+        (
+            'description = "Mine"\narch = ["armv7em"]\nsettings = 5\n',
+            "my_port/port.toml:3: 'settings' in the file is 5 (an integer); wanted a table [settings]",
+        ),
+        (
+            'description = "Mine"\narch = ["armv7em"]\n[settings."A 1\\n#error"]\ntype = "string"\nhelp = "it"\n',
+            r"my_port/port.toml:3: a setting is called 'A 1\n#error'; "
+            "wanted lower-case letters, digits and underscores",
+        ),
+        (
+            'description = "Mine"\narch = ["armv7em"]\n[settings.pin]\ntype = "string"\nhelp = "it"\npattern = "P("\n',
+            "my_port/port.toml:6: 'pattern' in [settings.pin] is no regular expression: "
+            "missing ), unterminated subpattern at position 1",
+        ),
+        (
+            'description = "Mine"\narch = ["armv7em"]\n[settings.pin]\ntype = "integer"\nhelp = "it"\npattern = "P"\n',
+            "my_port/port.toml:6: 'pattern' in [settings.pin] is for settings of type string; leave it out",
+        ),
     ],
 )
 def test_a_wrong_port_is_named_with_its_line(tmp_path: Path, manifest: str | None, message: str) -> None:
@@ -110,6 +133,15 @@ def test_a_wrong_port_is_named_with_its_line(tmp_path: Path, manifest: str | Non
     if manifest is not None:
         (folder / "port.toml").write_text(manifest)
     assert complaint(tmp_path, changed(EMULATED, 'port = "mps"', 'port = "./my_port"')) == message
+
+
+def test_a_ports_folder_has_a_name_that_cmake_takes(tmp_path: Path) -> None:
+    folder = tmp_path / "my;port"
+    folder.mkdir()
+    (folder / "port.toml").write_text('description = "Mine"\narch = ["armv7em"]\n')
+    assert complaint(tmp_path, changed(EMULATED, 'port = "mps"', 'port = "./my;port"')) == (
+        "my;port/port.toml:1: the port's folder is called 'my;port'; wanted letters, digits, '.', '_' and '-'"
+    )
 
 
 def test_a_timer_in_memory_has_an_address(tmp_path: Path) -> None:
@@ -148,9 +180,14 @@ def test_where_names_file_and_line_for_later_stages(tmp_path: Path) -> None:
 
 def test_the_name_of_the_file_must_be_fit_for_a_board(tmp_path: Path) -> None:
     assert complaint(tmp_path, HOST, name="My-Board") == (
-        "board file My-Board.toml: its name is the board's and 'My-Board' cannot be one; "
-        "wanted lower-case letters, digits and underscores"
+        "board file My-Board.toml: its name is the board's and 'My-Board.toml' cannot be one; "
+        "wanted lower-case letters, digits and underscores, and .toml behind them"
     )
+    shown = r"a.toml\nexecute_process(COMMAND touch pwned)"
+    file = tmp_path / "a.toml\nexecute_process(COMMAND touch pwned)"
+    file.write_text(HOST)
+    with pytest.raises(BoardError, match=re.escape(f"'{shown}' cannot be one")):
+        load_board(file)
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

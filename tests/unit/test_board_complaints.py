@@ -8,6 +8,8 @@ import pytest
 
 from support.board_files import EMULATED, HOST, REAL, changed, complaint
 
+FLAGS = "wanted flags that start with '-', one to a string, of letters, digits and _ . , : = + / @ % ^ ~ -"
+
 # Each row: what a line becomes, and the whole complaint.
 WRONG_EMULATED = [
     (
@@ -77,7 +79,45 @@ WRONG_EMULATED = [
     (
         '"-mthumb"',
         '"-mthumb -O3"',
-        "bench.toml:8: 'flags' in [cpu] has '-mthumb -O3'; wanted flags that start with '-', one to a string",
+        f"bench.toml:8: 'flags' in [cpu] has '-mthumb -O3'; {FLAGS}",
+    ),
+    (
+        '"-mthumb"',
+        '"-DX=$(touch${IFS}pwned)"',
+        f"bench.toml:8: 'flags' in [cpu] has '-DX=$(touch${{IFS}}pwned)'; {FLAGS}",
+    ),
+    (
+        '"-mthumb"',
+        '"-Wl,-a;-b"',
+        f"bench.toml:8: 'flags' in [cpu] has '-Wl,-a;-b'; {FLAGS}",
+    ),
+    (
+        'toolchain = "arm-none-eabi"',
+        r'toolchain = "arm-none-eabi\")\nexecute_process(COMMAND touch pwned)\nset(X \""',
+        "bench.toml:7: 'toolchain' in [cpu] has "
+        """'arm-none-eabi")\\nexecute_process(COMMAND touch pwned)\\nset(X "'; """
+        "wanted one line without control characters",
+    ),
+    (
+        'toolchain = "arm-none-eabi"',
+        'toolchain = "arm;${X}"',
+        "bench.toml:7: 'toolchain' in [cpu] is 'arm;${X}'; wanted what stands before '-gcc' in the compiler's name",
+    ),
+    (
+        'name = "cortex-m4"',
+        r'name = "\u001b[2J"',
+        r"bench.toml:5: 'name' in [cpu] has '\x1b[2J'; wanted one line without control characters",
+    ),
+    (
+        'args = ["-semihosting"]',
+        r'args = ["-d\n"]',
+        r"bench.toml:45: 'args' in [run.qemu] has '-d\n'; wanted one line without control characters",
+    ),
+    (
+        'name = "psram"',
+        'name = "psram } >"',
+        "bench.toml:24: 'name' in [[memory]] number 3 is 'psram } >'; "
+        "wanted lower-case letters, digits and underscores",
     ),
     (
         "baud = 115200",
@@ -258,7 +298,15 @@ WRONG_REAL = [
     (
         'tx = "PD8"',
         "",
-        "bench.toml:5: port 'stm32' wants 'tx' in [settings]: the pin that sends, such as \"PD8\"",
+        "bench.toml:5: port 'stm32' wants 'tx' in [settings]: the pin that sends, PA0 to PK15, such as \"PD8\"",
+    ),
+    *(
+        (
+            'tx = "PD8"',
+            f'tx = "{pin}"',
+            f"bench.toml:8: 'tx' in [settings] is '{pin}'; wanted the pin that sends, PA0 to PK15, such as \"PD8\"",
+        )
+        for pin in ("PZ99", "PA16", "PA", "pa1", "PA01", "PD8 ")
     ),
     (
         'tx = "PD8"',

@@ -22,7 +22,7 @@ stack = "4K"
 name = "cortex-m4"
 arch = "armv7em"
 toolchain = "arm-none-eabi"
-flags = ["-mcpu=cortex-m4", '-DQUOTED="a$b"']
+flags = ["-mcpu=cortex-m4", "-Wa,-mimplicit-it=thumb"]
 link_flags = ["--specs=nano.specs"]
 features = ["dsp"]
 
@@ -211,7 +211,7 @@ def test_what_cmake_and_c_are_told(tmp_path: Path) -> None:
     assert set(files) == {"board/board.cmake", "board/small.toml", "board/uaccel_board.h", "board/memory.ld"}
     cmake = files["board/board.cmake"].splitlines()
     assert 'set(BOARD_TOOLCHAIN "arm-none-eabi")' in cmake
-    assert 'set(BOARD_FLAGS "-mcpu=cortex-m4" "-DQUOTED=\\"a\\$b\\"")' in cmake
+    assert 'set(BOARD_FLAGS "-mcpu=cortex-m4" "-Wa,-mimplicit-it=thumb")' in cmake
     assert 'set(BOARD_LINK_FLAGS "--specs=nano.specs")' in cmake
     assert 'set(BOARD_PORTS "mps" "cortex_m" "common")' in cmake
     header = files["board/uaccel_board.h"]

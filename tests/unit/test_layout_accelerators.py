@@ -11,7 +11,7 @@ import pytest
 from support.board_files import REAL, changed, load
 from support.board_files import complaint as load_complaint
 from uaccel.board import Board, load_board
-from uaccel.errors import BoardError
+from uaccel.errors import BoardError, UaccelError
 from uaccel.project.boardfiles import board_files
 from uaccel.project.devices import hal_folders
 from uaccel.project.layout import WINDOW, Layout, Needs, lay_out, needs_of
@@ -160,3 +160,27 @@ def test_what_the_archive_says_of_accelerators() -> None:
     document = {"modules": {"m": {"memory": {"functions": {"main": [main]}}}}}
     own = {"uaccel": {"accelerators": [{"name": "fast"}, {"name": "slow"}]}}
     assert needs_of({"metadata.json": json.dumps(document | own).encode()}) == Needs("m", 1, 2, 26, ("fast", "slow"), 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "words"),
+    [
+        ("m */ INPUT(/etc/passwd) /*", "fast", "the model 'm */ INPUT(/etc/passwd) /*'"),
+        ("m\n", "fast", r"the model 'm\n'"),
+        ("", "fast", "the model ''"),
+        ("m", 'fast"}, {"', """an accelerator 'fast"}, {"'"""),
+        ("m", "../../fast", "an accelerator '../../fast'"),
+    ],
+)
+def test_an_archive_cannot_write_what_it_likes_into_c_or_the_linker_script(
+    model: str, accelerator: str, words: str
+) -> None:
+    main = {"workspace_size_bytes": 1, "io_size_bytes": 2, "constants_size_bytes": 3}
+    document = {"modules": {model: {"memory": {"functions": {"main": [main]}}}}}
+    own = {"uaccel": {"accelerators": [{"name": accelerator}]}}
+    with pytest.raises(UaccelError) as caught:
+        needs_of({"metadata.json": json.dumps(document | own).encode()})
+    assert str(caught.value) == (
+        f"metadata.json of the archive calls {words}; wanted letters, digits and underscores: "
+        "make the archive anew with 'uaccel compile'"
+    )

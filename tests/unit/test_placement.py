@@ -156,6 +156,15 @@ def test_the_output_of_an_elementwise_model_takes_the_inputs_bytes(inplace: bool
     assert (placement.arena, placement.plan.lower_bound) == (arena, arena)
 
 
+@pytest.mark.parametrize(("size", "arena"), [(100, 100), (60, 100), (101, 201)], ids=["same", "smaller", "larger"])
+def test_a_larger_output_does_not_take_its_inputs_place(size: int, arena: int) -> None:
+    """Element by element it would run ahead of what is still to be read."""
+    writer = Writer()
+    x = writer.value(100)
+    y = writer.layer((x,), size, inplace=True)
+    assert place(writer.program((x,), (y,)), workspace_io=True).arena == arena
+
+
 def test_an_output_that_is_read_on_is_not_overwritten() -> None:
     writer = Writer()
     x = writer.value(8)

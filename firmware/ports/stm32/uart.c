@@ -35,6 +35,12 @@ enum { CONTROL_ON = 1 << 0 };
 #error "this port knows families 4 (STM32F4) and 7 (STM32F7)"
 #endif
 
+#define IS(address) (UACCEL_BOARD_CONSOLE_BASE == address)
+#if !(IS(0x40004400u) || IS(0x40004800u) || IS(0x40004C00u) || IS(0x40005000u) || IS(0x40007800u) || IS(0x40007C00u) || \
+      IS(0x40011000u) || IS(0x40011400u))
+#error "[console] base: this port knows USART1, 2, 3 and 6 and UART4, 5, 7 and 8"
+#endif
+
 enum {
     STATUS_OVERRUN = 1 << 3,
     STATUS_RECEIVED = 1 << 5,
@@ -70,7 +76,7 @@ void uaccel_uart_put(uint8_t byte)
     TRANSMIT(usart) = byte;
 }
 
-/* "PC6" to alternate function `function`. */
+/* "PC6" to alternate function `function`; that it is a pin, port.toml sees to. */
 static void set_up_pin(const char *name, uint32_t function)
 {
     const uint32_t port = (uint32_t)name[1] - (uint32_t)'A';

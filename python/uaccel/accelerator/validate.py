@@ -11,6 +11,7 @@ from typing import Any, Final
 from uaccel.accelerator.description import Accelerator, Operation
 from uaccel.errors import AcceleratorError
 from uaccel.ops.rounding import ROUNDINGS
+from uaccel.sinks import is_reserved
 
 Wrong = Callable[[str], AcceleratorError]
 HOOKS: Final = ("before_partition", "on_region", "after_lowering")
@@ -34,12 +35,12 @@ def validate(accelerator: Accelerator, file: Path) -> None:
 
 def _validate_words(accelerator: Any, wrong: Wrong) -> None:
     name, description = accelerator.name, accelerator.description
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "cpu":
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "cpu" or is_reserved(name):
         raise wrong(
             f"the accelerator's name {name!r} cannot be used; "
-            "wanted lower-case letters, digits and underscores, a letter first, and not 'cpu'"
+            "wanted lower-case letters, digits and underscores, a letter first, no word of C and not 'cpu'"
         )
-    if not isinstance(description, str) or not description.strip() or len(description.splitlines()) != 1:
+    if not isinstance(description, str) or not description.strip() or not description.isprintable():
         raise wrong(f"description is {description!r}; wanted a line that says what it is")
     if not isinstance(accelerator.folder, Path):
         raise wrong(f"folder is {accelerator.folder!r}; wanted a pathlib.Path, or nothing: the file's own folder")
@@ -111,8 +112,8 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     if not headers:
         raise wrong("headers is empty; name the driver's headers that declare what 'lower' calls")
     for header in headers:
-        if not isinstance(header, str):
-            raise wrong(f"headers holds {header!r}; wanted names of files")
+        if not isinstance(header, str) or not re.fullmatch(r"[\w.+/-]+", header, re.ASCII):
+            raise wrong(f"headers holds {header!r}; wanted names of files, of letters, digits, '.', '_', '+' and '-'")
         if f"driver/{header}" not in accelerator.files:
             raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ SettingType = Literal["integer", "string", "boolean"]
 SettingValue = int | str | bool
 
 _KINDS: Final[dict[SettingType, type[SettingValue]]] = {"integer": int, "string": str, "boolean": bool}
+_FOLDER: Final = re.compile(r"\w[\w.-]*", re.ASCII)
+_SETTING: Final = re.compile(r"[a-z][a-z0-9_]*")
 _WANTED: Final[dict[SettingType, str]] = {"integer": "an integer", "string": "a string", "boolean": "true or false"}
 
 
@@ -28,6 +31,8 @@ class Setting:
     type: SettingType
     help: str
     default: SettingValue | None = None
+    pattern: str = ".*"
+    """The whole of a string matches it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ def read_port(folder: Path) -> Port:
     """The port in a folder; its ``port.toml`` is checked like a board file."""
     source = read_toml(folder / MANIFEST)
     table = Table(source, (), source.data, ("description", "arch", "shared", "settings"))
+    if not _FOLDER.fullmatch(folder.name):
+        raise table.error(f"the port's folder is called {folder.name!r}; wanted letters, digits, '.', '_' and '-'")
     settings = table.table("settings", _names(source)) if "settings" in table else None
     port = Port(
         name=folder.name,
@@ -72,7 +79,7 @@ def read_port(folder: Path) -> Port:
         settings=() if settings is None else tuple(_setting(settings, name) for name in settings.keys()),  # noqa: SIM118
     )
     for name in port.shared:
-        if not (ports_folder() / name).is_dir():
+        if not _FOLDER.fullmatch(name) or not (ports_folder() / name).is_dir():
             raise table.error(
                 f"'shared' in {table} has '{name}'; there is no such folder in {ports_folder()}", "shared"
             )
@@ -86,10 +93,23 @@ def _names(source: TomlSource) -> tuple[str, ...]:
 
 
 def _setting(parent: Table, name: str) -> Setting:
-    table = parent.table(name, ("type", "help", "default"))
+    if not _SETTING.fullmatch(name):
+        raise parent.error(f"a setting is called {name!r}; wanted lower-case letters, digits and underscores", name)
+    table = parent.table(name, ("type", "help", "default", "pattern"))
     kind: SettingType = table.choice("type", tuple(_KINDS))
     default = table.value("default", _KINDS[kind], _WANTED[kind]) if "default" in table else None
-    return Setting(name, kind, table.string("help"), default)
+    return Setting(name, kind, table.string("help"), default, _pattern(table, kind) if "pattern" in table else ".*")
+
+
+def _pattern(table: Table, kind: SettingType) -> str:
+    pattern = table.string("pattern")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise table.error(f"'pattern' in {table} is no regular expression: {error}", "pattern") from error
+    if kind != "string":
+        raise table.error(f"'pattern' in {table} is for settings of type string; leave it out", "pattern")
+    return pattern
 
 
 def settings_of(file: Table, port: Port) -> Mapping[str, SettingValue]:
@@ -98,15 +118,20 @@ def settings_of(file: Table, port: Port) -> Mapping[str, SettingValue]:
     values: dict[str, SettingValue] = {}
     for setting in port.settings:
         if table is not None and setting.name in table:
-            values[setting.name] = table.value(
-                setting.name, _KINDS[setting.type], f"{_WANTED[setting.type]}: {setting.help}"
-            )
+            values[setting.name] = _value(table, setting)
         elif setting.default is not None:
             values[setting.name] = setting.default
         else:
             where = table or file
             raise where.error(f"port '{port.name}' wants '{setting.name}' in [settings]: {setting.help}")
     return values
+
+
+def _value(table: Table, setting: Setting) -> SettingValue:
+    value: SettingValue = table.value(setting.name, _KINDS[setting.type], f"{_WANTED[setting.type]}: {setting.help}")
+    if isinstance(value, str) and not re.fullmatch(setting.pattern, value):
+        raise table.error(f"'{setting.name}' in {table} is {value!r}; wanted {setting.help}", setting.name)
+    return value
 
 
 def unknown_port(name: str) -> str:

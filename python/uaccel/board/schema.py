@@ -82,10 +82,10 @@ _RULES: Final[dict[Arch, _ArchRules]] = {
 def board_from_source(source: TomlSource) -> Board:
     """Check a board file and give what it says; the first thing wrong is a :class:`BoardError`."""
     name = source.path.stem
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or source.path.suffix != ".toml":
         raise BoardError(
-            f"board file {source.path}: its name is the board's and {name!r} cannot be one; "
-            "wanted lower-case letters, digits and underscores"
+            f"board file {source.path}: its name is the board's and {source.path.name!r} cannot be one; "
+            "wanted lower-case letters, digits and underscores, and .toml behind them"
         )
     file = Table(source, (), source.data, _SECTIONS)
     cpu = _cpu(file.table("cpu", _keys(Cpu)))
@@ -148,7 +148,7 @@ def _cpu(table: Table) -> Cpu:
     cpu = Cpu(
         name=table.string("name"),
         arch=table.choice("arch", get_args(Arch)),
-        toolchain=table.string("toolchain"),
+        toolchain=_toolchain(table),
         flags=_compiler_flags(table, "flags"),
         link_flags=_compiler_flags(table, "link_flags"),
         features=table.choices("features", get_args(Feature)),
@@ -166,12 +166,24 @@ def _cpu(table: Table) -> Cpu:
     return cpu
 
 
+def _toolchain(table: Table) -> str:
+    value = table.string("toolchain")
+    if not re.fullmatch(r"[\w/.][\w/.+-]*", value, re.ASCII):
+        raise table.error(
+            f"'toolchain' in {table} is {value!r}; wanted what stands before '-gcc' in the compiler's name", "toolchain"
+        )
+    return value
+
+
 def _compiler_flags(table: Table, key: str) -> tuple[str, ...]:
+    """They go through CMake and a shell, which both give other characters a meaning."""
     flags = table.strings(key)
     for flag in flags:
-        if not re.fullmatch(r"-\S+", flag):
+        if not re.fullmatch(r"-[\w.,:=+/@%^~-]+", flag, re.ASCII):
             raise table.error(
-                f"'{key}' in {table} has {flag!r}; wanted flags that start with '-', one to a string", key
+                f"'{key}' in {table} has {flag!r}; wanted flags that start with '-', one to a string, "
+                "of letters, digits and _ . , : = + / @ % ^ ~ -",
+                key,
             )
     return flags
 

@@ -63,7 +63,7 @@ class Table:
         value = self.value(key, str, "a string")
         if not value:
             raise self.error(f"'{key}' in {self} is empty; wanted a string", key)
-        return str(value)
+        return self._line(key, value)
 
     def choice(self, key: str, options: Sequence[_Choice]) -> _Choice:
         """One of a few words."""
@@ -85,7 +85,12 @@ class Table:
         for value in values:
             if not isinstance(value, str):
                 raise self.error(f"'{key}' in {self} holds {_seen(value)}; wanted an array of strings", key)
-        return tuple(values)
+        return tuple(self._line(key, value) for value in values)
+
+    def _line(self, key: str, value: str) -> str:
+        if not value.isprintable():
+            raise self.error(f"'{key}' in {self} has {value!r}; wanted one line without control characters", key)
+        return value
 
     def boolean(self, key: str) -> bool:
         """True or false; false where the key is left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,4 +59,4 @@ def create_command(
 def _show(console: Console, report: dict[str, Any]) -> None:
     project = report["project"]
     console.print(f"  Project   {project}, model {report['model']} for board {report['board']}", soft_wrap=True)
-    console.print(f"  Next      uaccel build {project}", soft_wrap=True)
+    console.print(f"  Next      uaccel build {shlex.quote(str(project))}", soft_wrap=True)

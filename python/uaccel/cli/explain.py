@@ -22,6 +22,7 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, RecordsOption, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.sinks import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,12 +83,12 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     for row in layers:
         cycles = row["cycles"] if row["engine"] != "cpu" else None
         costs = map(_count, (row["macs"], row["bytes"], cycles, row["cpu_cycles"]))
-        table.add_row(row["name"], row["engine"], *costs, *((why(row),) if beside else ()))
+        table.add_row(row["name"], row["engine"], *costs, *((shown(why(row)),) if beside else ()))
     console.print(table)
     if not beside:
         reasons = _table("Why", costs=())
         for row in layers:
-            reasons.add_row(row["name"], row["engine"], why(row))
+            reasons.add_row(row["name"], row["engine"], shown(why(row)))
         console.print(reasons)
     show_lines(console, list(_summary(report)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -65,14 +66,15 @@ def new_accelerator(name: AcceleratorArgument, folder: FolderArgument = None, as
 
     target = folder or Path(name)
     files = [str(target / path) for path in write_starter(name, target)]
-    where = target if target.is_absolute() else f"./{target}"
+    where = str(target) if target.is_absolute() else f"./{target}"
     get_pytest = "" if find_spec("pytest") else "pip install pytest; "  # no part of uaccel
+    test, use = shlex.join(["pytest", str(target)]), shlex.join(["--accelerator", where])
     emit(
         {"accelerator": name, "folder": str(target), "files": files},
         as_json,
         lambda console: console.print(
             "\n".join(f"  Wrote {file}" for file in files)
-            + f"\n  Test it with: {get_pytest}pytest {target}\n  Use it with --accelerator {where}",
+            + f"\n  Test it with: {get_pytest}{test}\n  Use it with {use}",
             soft_wrap=True,
         ),
     )

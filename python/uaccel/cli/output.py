@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.errors import UaccelError
+from uaccel.sinks import one_line, shown, shown_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +56,7 @@ def emit(data: Mapping[str, Any], as_json: bool, show: Callable[[Console], None]
 
 def write_json(data: Mapping[str, Any]) -> None:
     """One object on one line of stdout; an error that follows it goes to stderr only."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+    text = shown_json(json.dumps(data, ensure_ascii=False, allow_nan=False)) + "\n"
     _stdout.emitted = True
     if _stdout.reserved is None:
         sys.stdout.write(text)
@@ -71,21 +72,25 @@ def has_emitted() -> bool:
 
 
 def console(stream: IO[str]) -> Console:
-    """A Rich console that takes text as it stands: square brackets and colons mean nothing."""
-    from rich.console import Console
+    """A Rich console that takes text as it stands: square brackets, colons and control characters mean nothing."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class Screen(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            """Whatever it is, and whoever made it of which names."""
+            for segment in super().render(renderable, options):
+                safe = segment.control or segment.text.isprintable()
+                yield segment if safe else Segment("\n".join(map(shown, segment.text.split("\n"))), segment.style)
 
     width = None if stream.isatty() else _WIDTH_OF_A_FILE
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=width)
+    return Screen(file=stream, markup=False, emoji=False, highlight=False, width=width)
 
 
 def say(line: str) -> None:
     """One line for a person, on stderr; what a terminal would not print is escaped."""
     if sys.stderr is not None:  # print would take stdout for it
-        print(f"uaccel: {_printable(line)}", file=sys.stderr, flush=True)
-
-
-def _printable(line: str) -> str:
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(line.splitlines()))
+        print(f"uaccel: {one_line(line)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -159,7 +164,7 @@ class _ShownSteps(Steps):
             self._live.update(self._live.task_ids[0], completed=done, total=total)
 
     def log(self, line: LogLine) -> None:
-        self._screen.print(f"  {_printable(_log_words(line))}", style="yellow", soft_wrap=True)
+        self._screen.print(f"  {one_line(_log_words(line))}", style="yellow", soft_wrap=True)
 
     def stop(self) -> None:
         """Take away what moves."""

@@ -11,6 +11,7 @@ import typer
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import UaccelError
 from uaccel.files import require_writable
+from uaccel.sinks import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,7 +137,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
         lines.append(f"  Top-1     {before} -> {after} of {report['samples']} labels")
     lines.append(f"  Model     {report['output']}")
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(shown(line), soft_wrap=True)
 
 
 def _quality(output: dict[str, Any], samples: int) -> str:

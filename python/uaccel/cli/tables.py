@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uaccel.sinks import shown
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -44,7 +46,7 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
             overflow="fold" if column.fold else "ellipsis",
         )
     for layer in layers:
-        table.add_row(*(column.cell(layer) for column in columns))
+        table.add_row(*(shown(column.cell(layer)) for column in columns))
     console.print(table)
     macs = sum(layer["macs"] for layer in layers)
     where = f" on {engines[0]}" if len(engines) == 1 else ""
@@ -147,5 +149,5 @@ def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = 
     grid.add_column(width=10, no_wrap=True)
     grid.add_column(overflow="fold")
     for word, text in lines:
-        grid.add_row(f"  {word}", text)
+        grid.add_row(f"  {word}", shown(text))
     console.print(grid, style=style)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.emit.bytes_text import as_numbers, is_bytes
 from uaccel.ops.kernel import ParameterValue
+from uaccel.sinks import comment_safe
 
 C_TYPES = {
     "int8": "int8_t",
@@ -33,12 +33,6 @@ LONGEST_NAME = 90
 
 def c_type(dtype: str) -> str:
     return C_TYPES[dtype]
-
-
-def comment_safe(text: str) -> str:
-    """Text from a model file inside a C comment: it must not end it, start one or continue a line."""
-    printable = "".join(c if c.isprintable() else "?" for c in text).replace("\\", "|")
-    return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", r"\g<0> ", printable)
 
 
 def quoted(name: str) -> str:

@@ -11,6 +11,7 @@ from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
+from uaccel.sinks import c_character, c_string
 from uaccel.version import __version__
 
 ALIGNMENT = 16
@@ -48,17 +49,6 @@ def _includes(program: Program, names: Names) -> str:
     return "".join(f'#include "{header}"\n' for header in headers)
 
 
-def c_string(text: str) -> str:
-    """A C string literal; octal escapes end by themselves, and no question mark can begin a trigraph."""
-    return '"' + "".join(map(_c_character, text.encode())) + '"'
-
-
-def _c_character(byte: int) -> str:
-    short = {ord('"'): '\\"', ord("\\"): "\\\\", ord("\n"): "\\n"}
-    plain = 32 <= byte < 127 and byte != ord("?")
-    return short.get(byte) or (chr(byte) if plain else f"\\{byte:03o}")
-
-
 def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -71,7 +61,7 @@ def tensor_memory(specs: Iterable[TensorSpec]) -> int:
 def _memory(specs: Iterable[TensorSpec]) -> str:
     return (
         "/* Inputs and outputs, one after the other; UACCEL_IO may place them in a memory of your choice. */\n"
-        f"static UACCEL_IO uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}] UACCEL_ALIGNED({ALIGNMENT});\n"
+        f"static UACCEL_IO UACCEL_ALIGNED({ALIGNMENT}) uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}];\n"
     )
 
 
@@ -80,7 +70,7 @@ def _io(program: Program, placement: Placement, names: Names, options: EmitOptio
     signature = program.signature
     specs = (*signature.inputs, *signature.outputs)
     if options.workspace_io:
-        array = "(uint8_t *)workspace" if options.workspace_pool else names.workspace
+        array = "workspace" if options.workspace_pool else names.workspace
         at = [placement.places[value.name].offset for value in (*program.inputs, *program.outputs)]
         memory = []
     else:
@@ -124,7 +114,7 @@ def _description(program: Program) -> str:
 def _wrapped_string(text: str) -> str:
     """One literal a line, which the compiler joins."""
     lines, line = [], ""
-    for character in map(_c_character, text.encode()):
+    for character in map(c_character, text.encode()):
         if len(line) + len(character) > LITERAL:
             lines.append(line)
             line = ""
@@ -149,7 +139,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.workspace_pool or not placement.arena:
         return ""
-    return f"static UACCEL_WORKSPACE uint64_t workspace[({names.macro}_WORKSPACE_SIZE + 7) / 8];\n"
+    return f"static UACCEL_WORKSPACE UACCEL_ALIGNED({ALIGNMENT}) uint8_t workspace[{names.macro}_WORKSPACE_SIZE];\n"
 
 
 def _run(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from uaccel.lower.program import Program
 from uaccel.model import unique_names
+from uaccel.sinks import is_reserved
 
 
 @dataclass(frozen=True)
@@ -57,35 +58,26 @@ def names_of(program: Program, options: EmitOptions) -> Names:
     taken += ["STATE"] if program.state else []
     words = unique_names([*taken, *(name.upper() for name in (*inputs, *outputs))])[len(taken) :]
     macros = tuple(f"TVMGEN_{program.name}_{word}_SIZE".upper() for word in words)
-    return Names(program.name, _members(inputs), _members(outputs), macros[: len(inputs)], macros[len(inputs) :])
+    taken_by_drivers = _macros_of_drivers(program)
+    members = _members(inputs, taken_by_drivers), _members(outputs, taken_by_drivers)
+    return Names(program.name, *members, macros[: len(inputs)], macros[len(inputs) :])
 
 
 def c_name(text: str) -> str:
     """microTVM's rule: each byte that is no letter and no digit becomes an underscore."""
-    return "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else "_" for byte in text.encode())
+    return "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else "_" for byte in text.encode("utf-8", "replace"))
 
 
-# Of C99 to C23 and of C++, since the header is for both; and macros that are defined nearly everywhere.
-RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
-    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
-    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast
-    struct switch template this thread_local throw true try typedef typeid typename typeof typeof_unqual union
-    unsigned using virtual void volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _BitInt _Bool
-    _Complex _Generic _Imaginary _Noreturn _Pragma _Static_assert _Thread_local EOF INFINITY NAN NULL errno
-    linux stderr stdin stdout unix""".split()  # noqa: SIM905 - a page of quotes reads worse
-)
-_LIMITS = re.compile(r"U?INT\w*_(C|MAX|MIN)|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN)")
 _NO_START = re.compile(r"\d|__|$")  # two underscores: the compiler's own macros, as __LINE__
 
 
-def is_reserved(name: str) -> bool:
-    """Whether C, C++ or their headers give the name a meaning of their own."""
-    return name in RESERVED or _LIMITS.fullmatch(name) is not None
+def _macros_of_drivers(program: Program) -> set[str]:
+    """Their headers come between the structures of the tensors and the code that uses these."""
+    headers = (path for engine in program.engines for _, path in engine.files if path.suffix == ".h")
+    define = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+    return {name for path in headers for name in define.findall(path.read_text(encoding="utf-8", errors="replace"))}
 
 
-def _members(names: Iterable[str]) -> tuple[str, ...]:
-    safe = (f"{name}_" if is_reserved(name) else name for name in names)
+def _members(names: Iterable[str], macros: Collection[str]) -> tuple[str, ...]:
+    safe = (f"{name}_" if is_reserved(name) or name in macros else name for name in names)
     return tuple(unique_names(f"tensor{name}" if _NO_START.match(name) else name for name in safe))

@@ -69,12 +69,13 @@ class RunFunction:
         engines = self.program.engines
         lines = self._workspace()
         lines += [
-            f"    int32_t {engine.name} = {hook(engine, 'Activate')}(devices->{engine.name});" for engine in engines
+            f"    int32_t {_status(engine.name)} = {hook(engine, 'Activate')}(devices->{engine.name});"
+            for engine in engines
         ]
         lines += self._layers()
         for engine in engines:
             lines += [
-                f"    if ({engine.name} == 0) {{",
+                f"    if ({_status(engine.name)} == 0) {{",
                 f"        (void){hook(engine, 'Deactivate')}(devices->{engine.name});",
                 "    }",
             ]
@@ -135,11 +136,12 @@ class RunFunction:
                 f"        return uaccel_layer_failed({layer.index}, status);",
                 "    }",
             ]
+        status = _status(layer.engine)
         return [
             account,
-            f"    if ({layer.engine} != 0 || {call} != 0) {{",
+            f"    if ({status} != 0 || {call} != 0) {{",
             f"        UACCEL_ACCOUNT_FALLBACK({layer.index});",
-            f"        {layer.engine} = {layer.engine}_found_again({layer.engine}, devices->{layer.engine});",
+            f"        {status} = {layer.engine}_found_again({status}, devices->{layer.engine});",
             f"        {self._call(layer.twin)};",
             "    }",
         ]
@@ -151,6 +153,11 @@ class RunFunction:
         if place.kind == "output":
             return f"outputs->{self.names.outputs[place.index]}"
         return f"STATE({place.offset})" if place.kind == "state" else _at(place.offset)
+
+
+def _status(engine: str) -> str:
+    """The run function's variable: of a name that no parameter has."""
+    return f"{engine}_status"
 
 
 def _at(offset: int) -> str:

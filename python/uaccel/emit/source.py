@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.header import size_macros
 from uaccel.emit.maps import maps
@@ -24,13 +26,15 @@ def source(
     pool: ConstantPool,
     provenance: str,
 ) -> str:
+    layers = LayerFunctions(program, pool).render()
     parts = [
         provenance,
         _includes(program, names),
+        _float_guard(layers, names),
         _assertions(program, placement, names),
         _workspace(placement, names, options),
         state_memory(program, placement, names, pool),
-        LayerFunctions(program, pool).render(),
+        layers,
         maps(program, placement, names, options),
         RunFunction(program, placement, names, options).render(),
     ]
@@ -55,6 +59,17 @@ def _includes(program: Program, names: Names) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _float_guard(layers: str, names: Names) -> str:
+    """Integers are the same at any level; of floats -Ofast makes others, and forgets NaN and infinity."""
+    if not re.search(r"\b(float|double)\b", re.sub(r"/\*.*?\*/", "", layers, flags=re.DOTALL)):
+        return ""
+    return (
+        "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)\n"
+        f'#error "{names.prefix}: some layers compute floats, which -ffast-math changes; add -fno-fast-math"\n'
+        "#endif\n"
+    )
 
 
 def _assertions(program: Program, placement: Placement, names: Names) -> str:
@@ -83,5 +98,5 @@ def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     static = "" if options.workspace_io else "static "
     return (
         f"/* {what} and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
-        f"{static}UACCEL_WORKSPACE uint8_t {array}[{names.macro}_WORKSPACE_SIZE] UACCEL_ALIGNED(16);\n{macro}"
+        f"{static}UACCEL_WORKSPACE UACCEL_ALIGNED(16) uint8_t {array}[{names.macro}_WORKSPACE_SIZE];\n{macro}"
     )

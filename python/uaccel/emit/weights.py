@@ -14,6 +14,10 @@ from uaccel.emit.options import Names
 from uaccel.lower.program import Layer, Program, StateValue
 from uaccel.ops.kernel import Constant
 
+ALIGNMENT = 4
+"""Of bytes too: kernels for some CPUs load them by words."""
+DEVICE_ALIGNMENT = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Array:
@@ -25,8 +29,15 @@ class Array:
     users: list[str] = field(default_factory=list)
 
     @property
+    def alignment(self) -> int:
+        """Said wherever the array is declared: of one that has none, compilers assume more than another compiler or
+        option gave it (16 bytes on x86-64)."""
+        return DEVICE_ALIGNMENT if self.for_device else max(ALIGNMENT, self.data.itemsize)
+
+    @property
     def declaration(self) -> str:
-        return f"const {c_type(str(self.data.dtype))} {self.symbol}[{max(1, self.data.size)}]"
+        kind = c_type(str(self.data.dtype))
+        return f"UACCEL_ALIGNED({self.alignment}) const {kind} {self.symbol}[{max(1, self.data.size)}]"
 
 
 class ConstantPool:

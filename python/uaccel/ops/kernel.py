@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-KERNEL_ABI = 1  # raised when a kernel's C interface changes; also in uaccel_kernel.h
+KERNEL_ABI = 2  # raised when a kernel's C interface changes; also in uaccel_kernel.h
 
 ParameterValue = int | float | tuple[int, ...]
 

@@ -6,6 +6,7 @@ from uaccel.board import Board, UartConsole
 from uaccel.project.devices import devices_source, hal_folders
 from uaccel.project.layout import Needs, lay_out
 from uaccel.project.linker import linker_script
+from uaccel.sinks import c_string, cmake_list, cmake_string
 
 
 def board_files(board: Board, needs: Needs) -> dict[str, str]:
@@ -25,21 +26,16 @@ def board_files(board: Board, needs: Needs) -> dict[str, str]:
 def _cmake(board: Board, needs: Needs) -> str:
     lines = [
         f"# Board {board.name}: made from {board.file.name}; make a new project instead of editing it.",
-        f'set(BOARD_NAME "{board.name}")',
-        f'set(BOARD_ARCH "{board.cpu.arch}")',
-        f'set(BOARD_TOOLCHAIN "{board.cpu.toolchain}")',
-        f"set(BOARD_FLAGS {_list(board.cpu.flags)})",
-        f"set(BOARD_LINK_FLAGS {_list(board.cpu.link_flags)})",
-        f"set(BOARD_PORTS {_list(tuple(folder.name for folder in board.port.sources))})",
+        f"set(BOARD_NAME {cmake_string(board.name)})",
+        f"set(BOARD_ARCH {cmake_string(board.cpu.arch)})",
+        f"set(BOARD_TOOLCHAIN {cmake_string(board.cpu.toolchain)})",
+        f"set(BOARD_FLAGS {cmake_list(board.cpu.flags)})",
+        f"set(BOARD_LINK_FLAGS {cmake_list(board.cpu.link_flags)})",
+        f"set(BOARD_PORTS {cmake_list(folder.name for folder in board.port.sources)})",
     ]
     if needs.accelerators:
-        lines.append(f"set(BOARD_HAL {_list(tuple(folder.name for folder in hal_folders(board)))})")
+        lines.append(f"set(BOARD_HAL {cmake_list(folder.name for folder in hal_folders(board))})")
     return "\n".join(lines) + "\n"
-
-
-def _list(words: tuple[str, ...]) -> str:
-    quoted = (word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") for word in words)
-    return " ".join(f'"{word}"' for word in quoted)
 
 
 def _header(board: Board) -> str:
@@ -74,5 +70,4 @@ def _c_value(value: int | str | bool) -> str:
         return str(int(value))
     if isinstance(value, int):
         return f"{value}u" if value < 1 << 16 else f"{value:#x}u"
-    text = "".join(char if 32 <= ord(char) < 127 and char not in '"\\' else f"\\{ord(char):03o}" for char in value)
-    return f'"{text}"'
+    return c_string(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,6 +15,7 @@ from uaccel.project.devices import runs_models
 INTERRUPT_STACK: Final = 1536
 GUARD: Final = 128
 """Bytes below the stack that nobody may touch: a region that the MPU of a Cortex-M and the PMP of RISC-V can have."""
+_IN_C: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 STATIC_RESERVE: Final = 6 << 10
 """For variables beside the model's own: the session server's, the console's ring, the C library's."""
 CODE_RESERVE: Final = 12 << 10
@@ -69,12 +71,19 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
         device = main.get("device_constants_size_bytes", 0)
         accelerators = tuple(str(entry["name"]) for entry in document.get("uaccel", {}).get("accelerators", []))
-        return Needs(str(name), int(arena), int(io), int(weights) - int(device), accelerators, int(device))
+        needs = Needs(str(name), int(arena), int(io), int(weights) - int(device), accelerators, int(device))
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise UaccelError(
             f"metadata.json of the archive does not say what memory the model takes ({error!r}); "
             "make the archive anew with 'uaccel compile'"
         ) from error
+    for what, word in (("the model", needs.model), *(("an accelerator", name) for name in accelerators)):
+        if not _IN_C.fullmatch(word):
+            raise UaccelError(
+                f"metadata.json of the archive calls {what} {word!r}; wanted letters, digits and underscores: "
+                "make the archive anew with 'uaccel compile'"
+            )
+    return needs
 
 
 class _Room:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uaccel.board import Board
 from uaccel.errors import UaccelError
+from uaccel.sinks import shown
 from uaccel.testing.choose import over_line
 from uaccel.testing.workshop import Product, Workshop
 
@@ -136,7 +137,7 @@ class BoardUnderTest:
     def _show_log(self, line: LogLine) -> None:
         """Pytest shows it where the test fails."""
         lost = f" ({line.lost} lines before it were lost)" if line.lost else ""
-        print(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}")
+        print(shown(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}"))
 
     def _path(self, model: str | Path) -> Path:
         """Relative to the test's own folder, else to where pytest was started."""

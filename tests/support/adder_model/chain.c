@@ -9,8 +9,8 @@
 #include "uaccel_kernel.h"
 #include "uaccel_observe.h"
 
-static const int8_t table[CHAIN_KNOWN] UACCEL_DEVICE_CONSTANT = {10, 20, 30, [CHAIN_KNOWN - 1] = -128};
-static UACCEL_WORKSPACE int8_t workspace[CHAIN_WAVE] UACCEL_ALIGNED(16);
+static UACCEL_ALIGNED(16) const int8_t table[CHAIN_KNOWN] UACCEL_DEVICE_CONSTANT = {10, 20, 30, [CHAIN_KNOWN - 1] = -128};
+static UACCEL_WORKSPACE UACCEL_ALIGNED(16) int8_t workspace[CHAIN_WAVE];
 
 static int32_t layer(uint32_t number, const int8_t *from, int8_t *to, uint32_t count, int8_t value)
 {

@@ -11,9 +11,9 @@
 #define TEXT(number) TEXT_(number)
 #define LAYER(name, size) "{\"name\":\"" name "\",\"op\":\"add\",\"engine\":\"adder\",\"outputs\":[{\"dtype\":\"int8\",\"shape\":[" TEXT(size) "]}]}"
 
-static UACCEL_IO int8_t wave[CHAIN_WAVE] UACCEL_ALIGNED(16);
-static UACCEL_IO int8_t sum[CHAIN_WAVE] UACCEL_ALIGNED(16);
-static UACCEL_IO int8_t known[CHAIN_KNOWN] UACCEL_ALIGNED(16);
+static UACCEL_IO UACCEL_ALIGNED(16) int8_t wave[CHAIN_WAVE];
+static UACCEL_IO UACCEL_ALIGNED(16) int8_t sum[CHAIN_WAVE];
+static UACCEL_IO UACCEL_ALIGNED(16) int8_t known[CHAIN_KNOWN];
 
 static const struct uaccel_tensor inputs[] = {{"wave", CHAIN_WAVE, wave}};
 static const struct uaccel_tensor outputs[] = {{"sum", CHAIN_WAVE, sum}, {"known", CHAIN_KNOWN, known}};
