@@ -179,11 +179,19 @@ class Link:
                 "build and flash its firmware with this uaccel"
             )
 
-    def submit(self, message: Message, label: str, *, limit: float = 0.0, on_data: OnData | None = None) -> Request:
+    def submit(
+        self,
+        message: Message,
+        label: str,
+        *,
+        limit: float = 0.0,
+        on_data: OnData | None = None,
+        unattended: bool = False,
+    ) -> Request:
         """Put a request into the line; it is sent as soon as there is room for it at the other end."""
         if self._failure is not None:
             raise self._failure
-        request = Request(message, label, limit, on_data)
+        request = Request(message, label, limit, on_data, unattended)
         request.sequence = self._next
         self._next = (self._next + 1) % SEQUENCES
         request.frame = encode(Packet(message.TYPE, request.sequence, self._token, message.pack()))
@@ -198,8 +206,7 @@ class Link:
             while not request.done:
                 self._wait_and_act()
         if request.error is not None:
-            words = f"{self.name} refused to {request.label}: {_refusal(request.error)}"
-            raise RefusedError(words, request.error)
+            raise self._refusal(request, request.error)
         assert request.reply is not None
         return request.reply
 
@@ -420,8 +427,13 @@ class Link:
             if error.detail == 0:
                 raise DeviceResetError(f"{self.name} was reset while the session was going on: start again")
             raise DeviceError(f"another client took {self.name} over: one session at a time")
+        if request.unattended:
+            raise self._refusal(request, error)
         request.error = error
         self._finish(request)
+
+    def _refusal(self, request: Request, error: Error) -> RefusedError:
+        return RefusedError(f"{self.name} refused to {request.label}: {_refusal(error)}", error)
 
     def _finish(self, request: Request) -> None:
         head = self._under_way[0]

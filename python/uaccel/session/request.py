@@ -19,12 +19,16 @@ MOST_GAPS: Final = 1024
 
 @dataclass
 class Request:
-    """``label`` is what messages call it; ``limit`` how many seconds it may run the model."""
+    """``label`` is what messages call it; ``limit`` how many seconds it may run the model.
+
+    ``unattended``: nobody waits for its answer, and a refusal ends the session.
+    """
 
     message: Message
     label: str
     limit: float = 0.0
     on_data: OnData | None = None
+    unattended: bool = False
     sequence: int = 0
     frame: bytes = b""
     ends: float | None = None

@@ -65,6 +65,7 @@ CLOCK_READINGS: Final = 5
 CLOCK_PAUSE: Final = 0.005
 """Seconds that such a clock goes on by itself before a measurement: its ticks then begin with it."""
 ACCOUNTS_LABEL: Final = "read what accelerators did"
+WRITE_LABEL: Final = "write the inputs"
 WRITE_HEAD: Final = Write.LAYOUT.size
 
 Inputs = Mapping[str, Array]
@@ -377,7 +378,7 @@ class Session:
         self._inputs = inputs
         room = self._link.body_bytes - WRITE_HEAD
         for offset in range(0, len(inputs), room):
-            self._link.submit(Write(offset, inputs[offset : offset + room]), "write the inputs")
+            self._link.submit(Write(offset, inputs[offset : offset + room]), WRITE_LABEL, unattended=True)
 
     def _write_or_keep(self, inputs: Inputs | None) -> None:
         """Those of the last run serve where none are given, and the ramp where nothing has run."""
