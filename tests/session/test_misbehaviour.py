@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.device import Device as CDevice
+from support.device import VirtualLine, known_inputs, known_outputs
 from support.misbehaviour import CASES, RIGHT, Case
 from support.scripted import INPUT, OUTPUT, Device, Played, on_a_real_line
 from uaccel.errors import DeviceError
@@ -91,9 +93,25 @@ def test_a_line_that_floods_and_takes_nothing(kind: str) -> None:
     begun = time.monotonic()
     with on_a_real_line(kind, Device(), lambda packet: True, case.misbehave) as line, bounded_memory():
         line.write(encode(Packet(Type.RESET, 0, 1)))
-        with pytest.raises(
-            DeviceError, match=r"^the device took \d+ of 8388608 bytes within 0\.5 s: is its line"
-        ):
+        with pytest.raises(DeviceError, match=r"^the device took \d+ of 8388608 bytes within 0\.5 s: is its line"):
             line.write(bytes(1 << 23), 0.5)
         assert len(line.read(1.0)) <= CHUNK
     assert time.monotonic() - begun < 10
+
+
+@pytest.fixture(scope="module")
+def large() -> CDevice:
+    return CDevice("WAVE=6000")
+
+
+@pytest.mark.parametrize("baud", [1200, 9600, None])
+def test_a_slow_board_is_no_bad_one(baud: int | None, large: CDevice) -> None:
+    """Minutes for the inputs, for each inference and for the outputs: what takes its time has it."""
+    inputs = known_inputs(1, 6000)
+    line = VirtualLine(large, baud=baud, compute_seconds=50.0)
+    with Session(line, timeouts=Timeouts(run=60)) as session:
+        for result in session.stream([inputs] * 3):
+            np.testing.assert_array_equal(result.outputs["mask"], known_outputs(inputs)["mask"])
+        assert session.time(3).runs == 3
+        np.testing.assert_array_equal(session.layer("dot")[0], known_outputs(inputs)["sums"])
+    assert line.now >= 6 * 50

@@ -250,3 +250,28 @@ def on_a_real_line(kind: str, device: Device, when: When, misbehave: Misbehave) 
 
 def refused(packet: Packet, code: ErrorCode | int, detail: int = 0, text: bytes = b"") -> Packet:
     return reply(packet, Type.ERROR, ErrorMessage(int(code), detail, text))
+
+
+@contextmanager
+def behind_tcp(device: Device, when: When, misbehave: Misbehave) -> Iterator[str]:
+    """For whoever connects, one after the other: the port."""
+    server, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def serve() -> None:
+        with suppress(OSError):
+            while not stop.is_set():
+                connection, _ = server.accept()
+                with connection:
+                    connection.setblocking(False)
+                    heard, ends = Heard(), (connection.fileno(), connection.fileno())
+                    act(play(device, heard, when, misbehave), heard, *ends, stop)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"socket://127.0.0.1:{server.getsockname()[1]}"
+    finally:
+        stop.set()
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        server.close()
