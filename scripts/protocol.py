@@ -96,6 +96,7 @@ class Table:
 class Protocol:
     version: int
     from_device: int
+    most_runs: int
     packet: Message
     messages: tuple[Message, ...]
     tables: tuple[Table, ...]
@@ -110,7 +111,8 @@ def load(text: str) -> Protocol:
     for what, ids in [("message", [m.id for m in messages]), *((t.name, [v.id for v in t.values]) for t in tables)]:
         if len(set(ids)) != len(ids):
             raise SystemExit(f"{SOURCE}: two entries of {what} have the same id")
-    return Protocol(document["version"], document["from_device"], packet, messages, tables)
+    numbers = [document[name] for name in ("version", "from_device", "most_runs")]
+    return Protocol(*numbers, packet, messages, tables)
 
 
 def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:
@@ -137,6 +139,7 @@ def c_header(protocol: Protocol) -> str:
         "",
         f"#define UACCEL_PROTOCOL_VERSION {protocol.version}u",
         f"#define UACCEL_FROM_DEVICE 0x{protocol.from_device:02X}u",
+        f"#define UACCEL_MOST_RUNS {protocol.most_runs}u",
         "",
         "/* A packet: header, body, CRC-32. */",
         *_c_layout(protocol.packet, "PACKET"),
@@ -171,6 +174,7 @@ def python_module(protocol: Protocol) -> str:
         "from uaccel.session.message import Message\n\n"
         f"VERSION: Final = {protocol.version}\n"
         f"FROM_DEVICE: Final = 0x{protocol.from_device:02X}\n"
+        f"MOST_RUNS: Final = {protocol.most_runs}\n"
         f'HEADER: Final = Struct("{_format(protocol.packet)}")\n'
         '"""' + ", ".join(field.name for field in protocol.packet.fields) + '"""\n',
         _enum("Type", "What a packet is.", [Named(m.name, m.id, m.about) for m in protocol.messages], hexadecimal=True),

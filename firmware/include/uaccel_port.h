@@ -5,6 +5,7 @@
 #ifndef UACCEL_PORT_H
 #define UACCEL_PORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What uaccel_port_read returns when there will be no more bytes: the line is closed (a process whose stdin ended). */
@@ -33,6 +34,9 @@ void uaccel_port_init(void);
  * interrupt, before 0 is returned. Under an emulator this decides the speed of the console: who polls without sleeping
  * takes the emulator's time away from the line. */
 int32_t uaccel_port_read(uint8_t *to, uint32_t room);
+
+/* Whether uaccel_port_read has something to tell at once: bytes, a loss, the end. Never waits. */
+bool uaccel_port_has_arrived(void);
 
 /* Send `count` bytes; returns when the last one is on its way. */
 void uaccel_port_write(const uint8_t *from, uint32_t count);

@@ -6,6 +6,7 @@
 
 #define UACCEL_PROTOCOL_VERSION 1u
 #define UACCEL_FROM_DEVICE 0x80u
+#define UACCEL_MOST_RUNS 65535u
 
 /* A packet: header, body, CRC-32. */
 #define UACCEL_PACKET_TYPE_AT 0u
@@ -147,6 +148,7 @@
 #define UACCEL_ERROR_MODEL 9u
 #define UACCEL_ERROR_FORGOTTEN 10u
 #define UACCEL_ERROR_SPENT 11u
+#define UACCEL_ERROR_COUNT 12u
 
 /* Log levels. */
 #define UACCEL_LOG_DEBUG 0u

@@ -4,14 +4,14 @@
 
 #include "uaccel_account.h"
 #include "uaccel_frame.h"
+#include "uaccel_infer.h"
+#include "uaccel_line.h"
 #include "uaccel_log.h"
 #include "uaccel_model.h"
 #include "uaccel_port.h"
 #include "uaccel_stream.h"
+#include "uaccel_tensors.h"
 #include "uaccel_watch.h"
-
-/* How many bytes are taken from the port at a time. */
-#define CHUNK_BYTES 64
 
 /* Sequences beyond the one that is expected, in half of their circle, are to come; those before it have been. */
 #define SEQUENCE_PAST 0x8000u
@@ -45,6 +45,7 @@ static struct {
     uint32_t run;         /* whose outputs are there; 0: nobody's */
     uint16_t expected;    /* the sequence of the next request */
     bool told;            /* that something is missing before it */
+    bool passed_over;     /* requests that came while a run was going on */
     uint8_t verbosity;
     uint16_t log_lines;
     uint32_t written;     /* of the inputs, from the first byte on, since a run used them up */
@@ -52,8 +53,6 @@ static struct {
     uint16_t run_sequence;
     struct answer run_answer;
 } session;
-
-static struct uaccel_frame_reader reader;
 
 static uint32_t cut(const char *text, uint32_t room)
 {
@@ -127,24 +126,6 @@ static void answer_run_again(const struct request *request)
     }
 }
 
-static uint32_t bytes_of(const struct uaccel_tensor *tensors, uint32_t count)
-{
-    uint32_t bytes = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        bytes += tensors[i].bytes;
-    }
-    return bytes;
-}
-
-static uint32_t crc_of(const struct uaccel_tensor *tensors, uint32_t count)
-{
-    uint32_t crc = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        crc = uaccel_crc32(crc, tensors[i].data, tensors[i].bytes);
-    }
-    return crc;
-}
-
 static uint32_t description_bytes(void)
 {
     uint32_t bytes = 0;
@@ -166,8 +147,8 @@ static void describe_model(uint8_t *to)
     uaccel_put16(to + UACCEL_HELLO_REPLY_INPUTS_AT, model->input_count);
     uaccel_put16(to + UACCEL_HELLO_REPLY_OUTPUTS_AT, model->output_count);
     uaccel_put16(to + UACCEL_HELLO_REPLY_LAYERS_AT, model->layer_count);
-    uaccel_put32(to + UACCEL_HELLO_REPLY_INPUT_BYTES_AT, bytes_of(model->inputs, model->input_count));
-    uaccel_put32(to + UACCEL_HELLO_REPLY_OUTPUT_BYTES_AT, bytes_of(model->outputs, model->output_count));
+    uaccel_put32(to + UACCEL_HELLO_REPLY_INPUT_BYTES_AT, uaccel_tensors_bytes(model->inputs, model->input_count));
+    uaccel_put32(to + UACCEL_HELLO_REPLY_OUTPUT_BYTES_AT, uaccel_tensors_bytes(model->outputs, model->output_count));
     uaccel_put32(to + UACCEL_HELLO_REPLY_DESCRIPTION_BYTES_AT, description_bytes());
     uaccel_put32(to + UACCEL_HELLO_REPLY_TICKS_PER_SECOND_AT, uaccel_port_ticks_per_second());
     memcpy(to + UACCEL_HELLO_REPLY_MODEL_HASH_AT, model->hash, sizeof model->hash);
@@ -194,24 +175,6 @@ static void hello(const struct request *request)
     uaccel_frame_end();
 }
 
-/* Into the inputs as if they lay one after the other. */
-static void copy_to_inputs(uint32_t offset, const uint8_t *from, uint32_t bytes)
-{
-    uint32_t base = 0;
-    for (uint32_t i = 0; i < uaccel_model.input_count && bytes > 0; ++i) {
-        const struct uaccel_tensor *const tensor = &uaccel_model.inputs[i];
-        if (offset < base + tensor->bytes) {
-            const uint32_t room = base + tensor->bytes - offset;
-            const uint32_t part = bytes < room ? bytes : room;
-            memcpy((uint8_t *)tensor->data + (offset - base), from, part);
-            offset += part;
-            from += part;
-            bytes -= part;
-        }
-        base += tensor->bytes;
-    }
-}
-
 /* Inputs in the workspace: they take the place of the last outputs, and the next run will use them up. */
 static void note_written(uint32_t offset, uint32_t bytes)
 {
@@ -226,7 +189,7 @@ static void note_written(uint32_t offset, uint32_t bytes)
 /* Whether so many runs would compute with inputs that a run has used up. */
 static bool are_inputs_spent(uint32_t count)
 {
-    const uint32_t bytes = bytes_of(uaccel_model.inputs, uaccel_model.input_count);
+    const uint32_t bytes = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
     return uaccel_model.workspace_io && (session.written < bytes || (bytes != 0 && count > 1));
 }
 
@@ -234,56 +197,17 @@ static void write_inputs(const struct request *request)
 {
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
     const uint32_t bytes = request->bytes - UACCEL_WRITE_BYTES;
-    const uint32_t room = bytes_of(uaccel_model.inputs, uaccel_model.input_count);
+    const uint32_t room = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
     if (offset > room || bytes > room - offset) {
         refuse(request, UACCEL_ERROR_RANGE, room);
         return;
     }
     if (!request->again) {
-        copy_to_inputs(offset, request->body + UACCEL_WRITE_BYTES, bytes);
+        uaccel_tensors_write(uaccel_model.inputs, uaccel_model.input_count, offset,
+                             request->body + UACCEL_WRITE_BYTES, bytes);
         note_written(offset, bytes);
     }
     acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
-}
-
-/* Whether the run goes on from the state that the last inference left. */
-static bool does_continue(const struct request *request)
-{
-    return request->bytes > UACCEL_RUN_CONTINUES_AT && request->body[UACCEL_RUN_CONTINUES_AT] != 0;
-}
-
-/* `count` inferences, at least one; stops at one that fails. */
-static int32_t infer(uint32_t count, bool continues, uint8_t *reply)
-{
-    const struct uaccel_account idle = uaccel_account_total();
-    uint64_t ticks = 0, least = UINT64_MAX, instructions = 0;
-    int32_t status = 0;
-    uint32_t done = 0;
-    session.written = 0;
-    uaccel_port_stack_paint();
-    do {
-        if (uaccel_model.reset != NULL && !continues) {
-            uaccel_model.reset();
-        }
-        uaccel_account_begin();
-        const uint64_t ticks_before = uaccel_port_ticks();
-        const uint64_t before = uaccel_port_instructions();
-        status = uaccel_model.run();
-        const uint64_t after = uaccel_port_instructions();
-        const uint64_t taken = uaccel_port_ticks() - ticks_before;
-        ticks += taken;
-        least = taken < least ? taken : least;
-        instructions = after == UACCEL_PORT_NO_COUNT ? UACCEL_PORT_NO_COUNT : instructions + (after - before);
-        ++done;
-    } while (status == 0 && done < count);
-    uaccel_put32(reply + UACCEL_RUN_REPLY_STACK_BYTES_AT, uaccel_port_stack_used());
-    uaccel_put32(reply + UACCEL_RUN_REPLY_STATUS_AT, (uint32_t)status);
-    uaccel_put64(reply + UACCEL_RUN_REPLY_TICKS_AT, ticks);
-    uaccel_put64(reply + UACCEL_RUN_REPLY_LEAST_TICKS_AT, least);
-    uaccel_put64(reply + UACCEL_RUN_REPLY_INSTRUCTIONS_AT, instructions);
-    uaccel_put32(reply + UACCEL_RUN_REPLY_CALLS_AT, uaccel_account_total().calls - idle.calls);
-    uaccel_put64(reply + UACCEL_RUN_REPLY_CYCLES_AT, uaccel_account_total().cycles - idle.cycles);
-    return status;
 }
 
 static void stream_tensors(struct uaccel_stream *stream, const struct uaccel_tensor *tensors, uint32_t count)
@@ -293,17 +217,65 @@ static void stream_tensors(struct uaccel_stream *stream, const struct uaccel_ten
     }
 }
 
-/* After a run that went well. */
-static void deliver(const struct request *request, uint8_t *reply)
+/* Ask for what is missing. */
+static void expect(void)
 {
-    const struct uaccel_model *const model = &uaccel_model;
-    struct uaccel_stream stream = {request->token, request->sequence, 0, UINT32_MAX, 0};
-    session.run = uaccel_get32(request->body + UACCEL_RUN_RUN_AT);
-    uaccel_put32(reply + UACCEL_RUN_REPLY_OUTPUT_CRC_AT, crc_of(model->outputs, model->output_count));
-    if (request->body[UACCEL_RUN_OUTPUTS_AT] != 0) {
-        stream_tensors(&stream, model->outputs, model->output_count);
+    if (session.token != 0) {
+        send_packet(UACCEL_TYPE_EXPECT, session.expected, session.token, NULL, 0);
+        session.told = true;
+        session.passed_over = false;
     }
 }
+
+/* A run that is served. Its request's body is gone once the line has been looked at. */
+struct job {
+    uint32_t run;
+    uint32_t count;
+    uint32_t input_crc;
+    bool with_outputs;
+    bool continues;
+};
+
+static struct job job_of(const struct request *request)
+{
+    return (struct job){
+        uaccel_get32(request->body + UACCEL_RUN_RUN_AT),
+        uaccel_get32(request->body + UACCEL_RUN_COUNT_AT),
+        uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT),
+        request->body[UACCEL_RUN_OUTPUTS_AT] != 0,
+        request->bytes > UACCEL_RUN_CONTINUES_AT && request->body[UACCEL_RUN_CONTINUES_AT] != 0,
+    };
+}
+
+/* Whether it can be done; else `result` says why not. */
+static bool is_possible(const struct job *job, struct answer *result)
+{
+    const uint32_t input_crc = uaccel_tensors_crc(uaccel_model.inputs, uaccel_model.input_count);
+    if (job->count > UACCEL_MOST_RUNS) {
+        *result = error_answer(UACCEL_ERROR_COUNT, UACCEL_MOST_RUNS);
+    } else if (are_inputs_spent(job->count)) {
+        *result = error_answer(UACCEL_ERROR_SPENT, session.written);
+    } else if (input_crc != job->input_crc) {
+        *result = error_answer(UACCEL_ERROR_INPUT, input_crc);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* After a run that went well. */
+static void deliver(const struct request *request, const struct job *job, uint8_t *reply)
+{
+    struct uaccel_stream stream = {request->token, request->sequence, 0, UINT32_MAX, 0};
+    const uint32_t crc = uaccel_tensors_crc(uaccel_model.outputs, uaccel_model.output_count);
+    session.run = job->run;
+    uaccel_put32(reply + UACCEL_RUN_REPLY_OUTPUT_CRC_AT, crc);
+    if (job->with_outputs) {
+        stream_tensors(&stream, uaccel_model.outputs, uaccel_model.output_count);
+    }
+}
+
+static bool is_called_off(void);
 
 static void run(const struct request *request)
 {
@@ -314,18 +286,22 @@ static void run(const struct request *request)
     }
     tell_started(request);
     session.run = 0;
-    const uint32_t count = uaccel_get32(request->body + UACCEL_RUN_COUNT_AT);
-    const uint32_t input_crc = crc_of(uaccel_model.inputs, uaccel_model.input_count);
-    if (are_inputs_spent(count)) {
-        result = error_answer(UACCEL_ERROR_SPENT, session.written);
-    } else if (input_crc != uaccel_get32(request->body + UACCEL_RUN_INPUT_CRC_AT)) {
-        result = error_answer(UACCEL_ERROR_INPUT, input_crc);
-    } else if (infer(count, does_continue(request), result.body) == 0) {
-        deliver(request, result.body);
-    } else {
-        add_failure(&result);
+    const struct job job = job_of(request);
+    if (is_possible(&job, &result)) {
+        session.written = 0;
+        if (!uaccel_infer(job.count, job.continues, is_called_off, result.body)) {
+            return; /* nobody waits for it any more */
+        }
+        if (uaccel_get32(result.body + UACCEL_RUN_REPLY_STATUS_AT) == 0) {
+            deliver(request, &job, result.body);
+        } else {
+            add_failure(&result);
+        }
     }
     answer_run(request, &result);
+    if (session.passed_over) {
+        expect();
+    }
 }
 
 static struct answer read_answer(const struct uaccel_stream *stream)
@@ -482,15 +458,6 @@ static void serve(const struct request *request)
     refuse(request, UACCEL_ERROR_TYPE, request->type);
 }
 
-/* Ask for what is missing. */
-static void expect(void)
-{
-    if (session.token != 0) {
-        send_packet(UACCEL_TYPE_EXPECT, session.expected, session.token, NULL, 0);
-        session.told = true;
-    }
-}
-
 /* Requests are served in their order, each once: what is too early is dropped, what comes again is only answered. */
 static void take_in_order(struct request *request)
 {
@@ -509,33 +476,79 @@ static void take_in_order(struct request *request)
     serve(request);
 }
 
-static void take(const uint8_t *packet, uint32_t bytes)
+/* What has arrived. */
+static struct request request_read(void)
 {
-    struct request request = {
+    const struct uaccel_frame_reader *const reader = uaccel_line_reader();
+    const uint8_t *const packet = reader->packet;
+    return (struct request){
         packet[UACCEL_PACKET_TYPE_AT],
         uaccel_get16(packet + UACCEL_PACKET_SEQUENCE_AT),
         uaccel_get32(packet + UACCEL_PACKET_TOKEN_AT),
         packet + UACCEL_PACKET_BYTES,
-        bytes - UACCEL_PACKET_BYTES,
+        reader->used - UACCEL_PACKET_BYTES,
         false,
     };
-    if (request.type >= UACCEL_FROM_DEVICE || request.token == 0) {
+}
+
+static void take(struct request *request)
+{
+    if (request->type >= UACCEL_FROM_DEVICE || request->token == 0) {
         return; /* our own words on a line that sends them back, or nobody's */
     }
-    if (request.type == UACCEL_TYPE_HELLO) {
-        hello(&request);
-    } else if (request.token != session.token) {
-        refuse(&request, UACCEL_ERROR_STALE, session.token);
+    if (request->type == UACCEL_TYPE_HELLO) {
+        hello(request);
+    } else if (request->token != session.token) {
+        refuse(request, UACCEL_ERROR_STALE, session.token);
     } else {
-        take_in_order(&request);
+        take_in_order(request);
     }
+}
+
+/* While a run goes on: who greets or resets is served. What else this session asks for is passed over, there is no
+ * room to keep it; it is asked for when the run has been answered. */
+static void take_meanwhile(struct request *request)
+{
+    const bool ours = request->token == session.token && request->type < UACCEL_FROM_DEVICE;
+    if (!ours || request->type == UACCEL_TYPE_HELLO) {
+        take(request);
+    } else if (request->type == UACCEL_TYPE_RESET) {
+        reset(request);
+    } else {
+        session.passed_over = true;
+    }
+}
+
+/* Whether the session is another one after the rest of the chunk, or none. */
+static bool is_left_meanwhile(void)
+{
+    const uint32_t token = session.token;
+    enum uaccel_frame_state state;
+    while (session.token == token && (state = uaccel_line_next()) != UACCEL_FRAME_OPEN) {
+        if (state == UACCEL_FRAME_WHOLE) {
+            struct request request = request_read();
+            take_meanwhile(&request);
+        } else {
+            session.passed_over = true;
+        }
+    }
+    return session.token != token;
+}
+
+/* Between two inferences of a run. At most one more chunk each time: a flood must not keep the run from going on. */
+static bool is_called_off(void)
+{
+    if (is_left_meanwhile()) {
+        return true;
+    }
+    return uaccel_port_has_arrived() && (uaccel_line_take() != 0 || is_left_meanwhile());
 }
 
 void uaccel_server_start(void)
 {
     uint8_t body[UACCEL_BOOT_BYTES];
     memset(&session, 0, sizeof session);
-    memset(&reader, 0, sizeof reader);
+    uaccel_line_start();
     session.verbosity = UACCEL_LOG_WARNING;
     uaccel_put16(body + UACCEL_BOOT_VERSION_AT, UACCEL_PROTOCOL_VERSION);
     uaccel_frame_begin(UACCEL_TYPE_BOOT, 0, 0, true);
@@ -545,26 +558,17 @@ void uaccel_server_start(void)
 
 int32_t uaccel_server_poll(void)
 {
-    uint8_t bytes[CHUNK_BYTES];
-    const int32_t got = uaccel_port_read(bytes, sizeof bytes);
-    if (got == UACCEL_PORT_OVERRUN) {
-        uaccel_frame_lost(&reader);
-        return 0;
-    }
-    for (int32_t i = 0; i < got; ++i) {
-        switch (uaccel_frame_take(&reader, bytes[i])) {
-        case UACCEL_FRAME_WHOLE:
-            take(reader.packet, reader.used);
-            break;
-        case UACCEL_FRAME_DAMAGED:
+    const int32_t status = uaccel_line_take();
+    enum uaccel_frame_state state;
+    while ((state = uaccel_line_next()) != UACCEL_FRAME_OPEN) {
+        if (state == UACCEL_FRAME_WHOLE) {
+            struct request request = request_read();
+            take(&request);
+        } else {
             expect();
-            break;
-        case UACCEL_FRAME_OPEN:
-        default:
-            break;
         }
     }
-    return got < 0 ? got : 0;
+    return status;
 }
 
 void uaccel_serve(void)

@@ -13,6 +13,9 @@ from .errors import IoTimeoutError, ServerError, TransportClosedError
 from .programs import end
 
 PATIENCE = 2.0
+MOST_ARRIVED = 1 << 24
+"""Bytes that are taken in while the other end takes none."""
+LOOKED_AT = 1 << 16
 
 
 class Line:
@@ -48,9 +51,9 @@ class Line:
         deadline = Deadline(timeout)
         rest = memoryview(data)
         while rest:
-            reading = [] if self._ended else [self._reading]
+            reading = [] if self._ended or len(self._arrived) >= MOST_ARRIVED else [self._reading]
             ready = self._connection.wait(reading, [self._writing], deadline)
-            if not ready.reading and not ready.writing:
+            if not ready.writing and (not ready.reading or deadline.left() == 0):
                 sent = len(data) - len(rest)
                 raise IoTimeoutError(f"{self.name} took {sent} of {len(data)} bytes within {timeout:g} s")
             if ready.reading:
@@ -127,7 +130,7 @@ class ProcessLine(Line):
         if not self._wait(PATIENCE):
             return super().last_words(reason)
         self._words.seek(0)
-        said = self._words.read().decode("utf-8", "replace").strip().splitlines()
+        said = self._words.read(LOOKED_AT).decode("utf-8", "replace").strip().splitlines()
         status = self._process.returncode
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{self.name} ended with {how}: {said[0] if said else 'it said nothing'}"

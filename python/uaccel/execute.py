@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from uaccel.board import Board
 from uaccel.diagnosis import differing
 from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
+from uaccel.lower.program import Value
 from uaccel.model import ImportedModel, TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of
@@ -23,7 +24,7 @@ from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
 from uaccel.report import json_number
 from uaccel.session.batch import BatchRun, run_batch
-from uaccel.session.description import Identity
+from uaccel.session.description import Identity, Kinds
 from uaccel.session.link import Timeouts
 from uaccel.session.profile import layer_times, require_layers
 from uaccel.session.qemu import QemuTransport
@@ -74,7 +75,14 @@ def tensor_types(specs: Sequence[TensorSpec]) -> list[TensorType]:
 
 def identity(compiled: Compiled) -> Identity:
     """What firmware that was built from this says it is."""
-    return Identity(bytes.fromhex(compiled.model.digest), compiled.generated.build)
+    signature = compiled.model.signature
+    layers = tuple(_kinds(layer.outputs) for layer in compiled.program.layers)
+    tensors = (_kinds(signature.inputs), _kinds(signature.outputs), layers)
+    return Identity(bytes.fromhex(compiled.model.digest), compiled.generated.build, tensors)
+
+
+def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
+    return tuple((value.info.shape, value.info.dtype) for value in values)
 
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from uaccel.project.build import firmware_of, require_tools
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
 from uaccel.session.batch import BatchRun, run_batch
-from uaccel.session.description import Identity, ModelInfo
+from uaccel.session.description import Identity, Kinds, ModelInfo
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import BITS_PER_BYTE
@@ -202,5 +202,14 @@ def _archive(server: ProjectServer) -> Path:
 
 def _identity(metadata: Metadata) -> Identity:
     """What firmware that was built from the archive says it is."""
-    model = metadata.at("uaccel", "model", "sha256")
-    return Identity(bytes.fromhex(model), bytes.fromhex(metadata.at("uaccel", "build")))
+    model, build = metadata.at("uaccel", "model", "sha256"), metadata.at("uaccel", "build")
+    try:
+        inputs, outputs = (_kinds(metadata.at("uaccel", side).values()) for side in ("inputs", "outputs"))
+        layers = tuple(_kinds(layer["outputs"]) for layer in metadata.at("uaccel", "layers"))
+        return Identity(bytes.fromhex(model), bytes.fromhex(build), (inputs, outputs, layers))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UaccelError(f"metadata.json of the archive describes its tensors as none can be: {error!r}") from error
+
+
+def _kinds(rows: Iterable[dict[str, Any]]) -> Kinds:
+    return tuple((tuple(row["shape"]), row["dtype"]) for row in rows)

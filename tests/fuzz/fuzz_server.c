@@ -1,6 +1,8 @@
 /* Fuzzing the server. The input is a script: an operation byte, then what it takes.
  *
- *   0..3    raw bytes on the line: a length byte, and so many bytes
+ *   0..2    raw bytes on the line: a length byte, and so many bytes
+ *   3       a number: what so many operations after it bring is there before any of it is taken, so that packets come
+ *           while a run goes on
  *   4       bytes were lost
  *   5       the board starts again
  *   6       the client says hello again, with another token
@@ -22,10 +24,11 @@
 #include "uaccel_log.h"
 #include "uaccel_server.h"
 
-enum { MOST_RUNS = 100, MOST_BODY = 200 };
+enum { MOST_RUNS = 100, MOST_BODY = 200, MOST_HELD = 8 };
 
 static uint32_t token, sequence; /* of the next packet, if all goes well */
 static uint32_t runs, started;
+static uint32_t held; /* operations whose bytes are not taken before more have come */
 
 static void must(int holds)
 {
@@ -45,7 +48,7 @@ void device_computes(void)
     ticks += 3;
     uaccel_log(UACCEL_LOG_INFO, "the model runs");
     if (runs > MOST_RUNS) {
-        memset(device_wave, POISON, 2); /* it may be asked for four thousand million runs: it fails */
+        memset(device_wave, POISON, 2); /* it may be asked for tens of thousands: it fails */
     }
 }
 
@@ -128,12 +131,19 @@ static void step(struct script *script)
 {
     const uint8_t operation = byte_of(script);
     const uint8_t *bytes = NULL;
-    arrived.used = 0;
-    taken = 0;
+    if (held > 0) {
+        held--;
+    } else {
+        arrived.used = 0;
+        taken = 0;
+    }
     runs = 0;
-    if (operation < 4) {
-        arrived.used = bytes_of(script, &bytes, 255);
-        memcpy(arrived.bytes, bytes, arrived.used);
+    if (operation == 3) {
+        held = byte_of(script) % MOST_HELD;
+    } else if (operation < 4) {
+        const uint32_t count = bytes_of(script, &bytes, 255);
+        memcpy(arrived.bytes + arrived.used, bytes, count);
+        arrived.used += count;
     } else if (operation == 4) {
         overrun = true;
     } else if (operation == 5) {
@@ -151,7 +161,7 @@ static void step(struct script *script)
         put_packet(operation % 8u, sequence + off, token + other, bytes, count);
         sequence += off == 0 && other == 0;
     }
-    while (overrun || taken < arrived.used) {
+    while (held == 0 && (overrun || taken < arrived.used)) {
         must(uaccel_server_poll() == 0);
     }
     check_sent();
@@ -167,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uaccel_server_start();
     token = 0x10000u;
     sequence = 1;
+    held = 0;
     arrived.used = 0;
     taken = 0;
     put_packet(UACCEL_TYPE_HELLO, 0, token, version, sizeof version);

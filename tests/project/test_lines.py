@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from api_server import ports
-from api_server.connection import Connection
+from api_server.connection import CHUNK, Connection
 from api_server.errors import ClientGoneError, IoTimeoutError, TransportClosedError
-from api_server.lines import Line, ProcessLine
+from api_server.lines import MOST_ARRIVED, Line, ProcessLine
 from api_server.ports import DeviceFaultError, find_port, open_port
 
 from support.raw_server import is_alive, wait_for_end
@@ -119,6 +119,18 @@ def test_a_process_that_takes_nothing(seconds: float, connection: Connection) ->
     with pytest.raises(IoTimeoutError) as full:
         line.write(bytes(1 << 20), seconds)
     assert re.fullmatch(rf"python\S* took \d+ of 1048576 bytes within {seconds:g} s", full.value.data["detail"])
+    line.close()
+
+
+@pytest.mark.parametrize(("piece", "pause"), [("bytes(1 << 20)", 0), ("b'.'", 0.01)], ids=["floods", "trickles"])
+def test_a_process_that_takes_nothing_and_talks(piece: str, pause: float, connection: Connection) -> None:
+    """What it says is taken in: not for ever, and not all of it."""
+    line = process(connection, f"import os, time\nwhile True:\n os.write(1, {piece})\n time.sleep({pause})")
+    begin = time.monotonic()
+    with pytest.raises(IoTimeoutError):
+        line.write(bytes(1 << 23), 0.5)
+    assert time.monotonic() - begin < 5
+    assert len(line._arrived) <= MOST_ARRIVED + CHUNK
     line.close()
 
 

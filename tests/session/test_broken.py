@@ -14,7 +14,7 @@ from uaccel.session.frame import Decoder, Packet, encode
 from uaccel.session.ids import VERSION, Boot, Error, ErrorCode, Fault, HelloReply, Type
 from uaccel.session.link import Link, Timeouts
 from uaccel.session.session import Session
-from uaccel.session.transport import Transport
+from uaccel.session.transport import WRITE_SECONDS, Transport
 
 INPUTS = known_inputs(2)
 OUTPUTS = known_outputs(INPUTS)
@@ -131,9 +131,9 @@ def test_a_port_that_vanishes(device: Device, doing: str) -> None:
             self._count("read")
             return super().read(timeout)
 
-        def write(self, data: bytes) -> None:
+        def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
             self._count("write")
-            super().write(data)
+            super().write(data, timeout)
 
         def _count(self, what: str) -> None:
             self.calls += what == doing
@@ -222,7 +222,7 @@ class Scripted(Transport):
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
         for packet in self._decoder.feed(data):
             assert packet is not None
             said = self._answer(packet)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.resources import data_dir
-from uaccel.session.transport import Transport
+from uaccel.session.transport import WRITE_SECONDS, Transport
 
 Array = NDArray[Any]
 HERE = Path(__file__).resolve().parent
@@ -170,7 +170,7 @@ class VirtualLine(Transport):
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
         begun = max(self.now, self._free_to_device)
         data, position = self.to_device(self.sent, data), self.sent + len(data)
         self.sent = position

@@ -43,6 +43,11 @@ int32_t uaccel_port_read(uint8_t *to, uint32_t room)
     return (int32_t)bytes;
 }
 
+bool uaccel_port_has_arrived(void)
+{
+    return overrun || closed || taken < arrived.used;
+}
+
 /* What does not fit is lost, as on any line that nobody reads. */
 void uaccel_port_write(const uint8_t *from, uint32_t count)
 {

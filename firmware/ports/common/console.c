@@ -60,6 +60,11 @@ int32_t uaccel_port_read(uint8_t *to, uint32_t room)
     return count;
 }
 
+bool uaccel_port_has_arrived(void)
+{
+    return !uaccel_ring_is_empty(&ring);
+}
+
 void uaccel_port_write(const uint8_t *from, uint32_t count)
 {
     for (uint32_t i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,6 +30,12 @@ int32_t uaccel_port_read(uint8_t *to, uint32_t room)
         got = read(STDIN_FILENO, to, room);
     } while (got < 0 && errno == EINTR);
     return got > 0 ? (int32_t)got : UACCEL_PORT_CLOSED;
+}
+
+bool uaccel_port_has_arrived(void)
+{
+    struct pollfd line = {STDIN_FILENO, POLLIN, 0};
+    return poll(&line, 1, 0) > 0;
 }
 
 void uaccel_port_write(const uint8_t *from, uint32_t count)

@@ -35,6 +35,7 @@ IMAGE: Final = "flash.elf"
 PORT: Final = "ttyDESK"
 ORDERS: Final = ("look", "flash", "reset", "plug", "unplug", "on", "off", "stop")
 ORDER_SECONDS: Final = 30.0
+LONGEST_ORDER: Final = 1 << 16
 LOOK_SECONDS: Final = 0.5
 UNREAD_SECONDS: Final = 0.5
 """Who has a port open reads it within this; what nobody reads is lost, as on any serial line."""
@@ -263,11 +264,11 @@ def give_order(folder: Path, words: Sequence[str]) -> None:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """One line."""
-    data = b""
+    """One line; whoever sends it, it does not keep the desk from its work."""
+    data, end = b"", time.monotonic() + ORDER_SECONDS
     while not data.endswith(b"\n"):
         piece = connection.recv(CHUNK)
-        if not piece:
+        if not piece or len(data) > LONGEST_ORDER or time.monotonic() > end:
             raise OSError("cut short")
         data += piece
     return data[:-1]

@@ -50,11 +50,15 @@ class Decoder:
     """Takes a stream apart, in whatever pieces it comes."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Packet | None]:
         """The packets that are complete now; None for each that is damaged."""
-        *frames, self._rest = (self._rest + data).split(b"\0")
+        end = data.rfind(b"\0") + 1
+        frames = bytes(self._rest + data[:end]).split(b"\0") if end else []
+        if end:
+            self._rest.clear()
+        self._rest += data[end:]
         if len(self._rest) > LONGEST_FRAME:
-            self._rest = self._rest[-1:]
+            del self._rest[:-1]
         return [decode(frame) for frame in frames if frame]

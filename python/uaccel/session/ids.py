@@ -14,6 +14,7 @@ from uaccel.session.message import Message
 
 VERSION: Final = 1
 FROM_DEVICE: Final = 0x80
+MOST_RUNS: Final = 65535
 HEADER: Final = Struct("<BHI")
 """type, sequence, token"""
 
@@ -75,6 +76,7 @@ class ErrorCode(IntEnum):
     MODEL = 9
     FORGOTTEN = 10
     SPENT = 11
+    COUNT = 12
 
 
 class LogLevel(IntEnum):

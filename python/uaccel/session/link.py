@@ -1,15 +1,16 @@
 """A reliable line over one that loses, doubles and damages bytes: requests in order, each served once, each answered.
 
 Several requests are under way at once, as many as the device's receive buffer holds. What is lost is sent again: when
-the device asks for it, when a later answer shows it, or when time is up. Whatever the line does, every wait ends.
+the device asks for it, when a later answer shows it, or when time is up. Whatever the line or the device does, every
+operation ends by a deadline, which moves only with what is brought forward, and in proportion to that.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +30,7 @@ from uaccel.session.ids import (
     Reset,
     Type,
 )
-from uaccel.session.message import Message
+from uaccel.session.message import Message, shown
 from uaccel.session.request import OnData, Request
 from uaccel.session.transport import Transport
 
@@ -40,6 +41,10 @@ SHOWN_BYTES: Final = 12
 LONGEST_HELLO_REPLY: Final = 512
 LEAST_BODY: Final = 16
 """The longest request that is not cut into pieces, rounded up."""
+MOST_BOOTS: Final = 8
+"""While a session begins: opening a port resets some boards, and a line may hold what an earlier one said."""
+SLOWNESS: Final = 4.0
+"""How much longer than the line needs a byte may take: repetitions, answers, and a device that has other work."""
 
 
 class DeviceResetError(DeviceError):
@@ -57,13 +62,22 @@ class RefusedError(DeviceError):
 @dataclass(frozen=True)
 class Timeouts:
     """Seconds. ``answer``: until a request is sent again, beside the time that the line takes; ``silence``: without
-    any progress, until the device counts as dead; ``run``: for one inference."""
+    any progress, until the device counts as dead; ``run``: for one inference.
+
+    ``operation``: for all that a call does, whatever arrives; on top come the inferences, and what each new byte may
+    take.
+    """
 
     answer: float = 0.25
     silence: float = 5.0
     run: float = 60.0
+    operation: float = 30.0
+    write: float = 10.0
+    """Until the line takes what is sent."""
     retries: int = 12
     """How often one request is sent again, whatever else arrives."""
+    slowest: float = 500.0
+    """Bytes in a second, of a line whose speed is not known."""
 
 
 @dataclass
@@ -91,6 +105,9 @@ class Link:
         self._transport = transport
         self._on_log = on_log
         self._new_token = new_token
+        self._begun = 0.0
+        self._deadline: float | None = None
+        self._granted = 0.0
         self._forget()
 
     def _forget(self) -> None:
@@ -99,6 +116,7 @@ class Link:
         self._token = 0
         self._next = 0
         self._greeting = False
+        self._boots = 0
         self._waiting: deque[Request] = deque()
         self._under_way: deque[Request] = deque()
         self._body_bytes = LONGEST_HELLO_REPLY
@@ -120,6 +138,20 @@ class Link:
     def body_bytes(self) -> int:
         """The longest body that the device takes."""
         return self._body_bytes
+
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        """What is done inside ends by one deadline. Inside another operation: by that one's."""
+        if self._deadline is not None:
+            yield
+            return
+        self._begun = self._transport.clock()
+        self._deadline, self._granted = self._begun + self.timeouts.operation, 0.0
+        self._grant(max((request.limit for request in self._under_way if request.ends is not None), default=0.0))
+        try:
+            yield
+        finally:
+            self._deadline = None
 
     def hello(self) -> HelloReply:
         """Begin a session, with any device that speaks this version."""
@@ -147,25 +179,34 @@ class Link:
                 "build and flash its firmware with this uaccel"
             )
 
-    def submit(self, message: Message, label: str, *, limit: float = 0.0, on_data: OnData | None = None) -> Request:
+    def submit(
+        self,
+        message: Message,
+        label: str,
+        *,
+        limit: float = 0.0,
+        on_data: OnData | None = None,
+        unattended: bool = False,
+    ) -> Request:
         """Put a request into the line; it is sent as soon as there is room for it at the other end."""
         if self._failure is not None:
             raise self._failure
-        request = Request(message, label, limit, on_data)
+        request = Request(message, label, limit, on_data, unattended)
         request.sequence = self._next
         self._next = (self._next + 1) % SEQUENCES
         request.frame = encode(Packet(message.TYPE, request.sequence, self._token, message.pack()))
         self._waiting.append(request)
-        self._send_waiting()
+        with self.operation(), self._remembering_failure():
+            self._send_waiting()
         return request
 
     def wait(self, request: Request) -> bytes:
         """The body of the answer."""
-        while not request.done:
-            self._step()
+        with self.operation(), self._remembering_failure():
+            while not request.done:
+                self._wait_and_act()
         if request.error is not None:
-            words = f"{self.name} refused to {request.label}: {_refusal(request.error)}"
-            raise RefusedError(words, request.error)
+            raise self._refusal(request, request.error)
         assert request.reply is not None
         return request.reply
 
@@ -175,16 +216,18 @@ class Link:
             self.wait(self.submit(Reset(), "reset"))
         return self.hello()
 
-    def _step(self) -> None:
+    @contextmanager
+    def _remembering_failure(self) -> Iterator[None]:
+        """An error of the line ends the session for good."""
         try:
-            self._wait_and_act()
+            yield
         except DeviceError as error:
             self._failure = error
             raise
 
     def _wait_and_act(self) -> None:
         """Wait for whatever comes first: bytes, or the time to do something about their absence."""
-        data = self._transport.read(self._next_event() - self._transport.clock())
+        data = self._transport.read(min(self._next_event() - self._transport.clock(), self._left()))
         if data:
             self.traffic.received += len(data)
             self._heard = (self._heard + data)[-1024:] if not self._understood else b""
@@ -213,7 +256,7 @@ class Link:
         """``alone``: behind a zero, which ends whatever may stand on the line."""
         frame = b"\0" + request.frame if alone else request.frame
         self.traffic.sent += len(frame)
-        self._transport.write(frame)
+        self._transport.write(frame, min(self.timeouts.write + len(frame) / self._pace, self._left()))
 
     def _send_again(self, requests: list[Request]) -> None:
         for number, request in enumerate(requests):
@@ -233,6 +276,37 @@ class Link:
             return 0.0
         return (sum(len(request.frame) for request in self._under_way) + 2 * (self._body_bytes + OVERHEAD)) / rate
 
+    @property
+    def _pace(self) -> float:
+        """Bytes in a second, as a slow device brings them forward."""
+        rate = self._transport.bytes_per_second
+        return rate / SLOWNESS if rate else self.timeouts.slowest
+
+    def _left(self) -> float:
+        """Until the operation must be over: more than nothing, or it is an error."""
+        assert self._deadline is not None
+        left = self._deadline + self._line_seconds() - self._transport.clock()
+        if left > 0:
+            return left
+        what = f'"{self._under_way[0].label}"' if self._under_way else "anything"
+        took = f"{self._transport.clock() - self._begun:.1f} s"
+        raise DeviceError(
+            f"{self.name} goes on sending and does not finish {what}, after {took}: "
+            "reset the board; is it uaccel's firmware that runs?"
+        )
+
+    def _grant(self, run: float) -> None:
+        """Inferences take their time, once in an operation."""
+        assert self._deadline is not None
+        self._deadline += max(0.0, run - self._granted)
+        self._granted = max(self._granted, run)
+
+    def _brought(self, size: int) -> None:
+        """So many bytes that were wanted are there, or at the device."""
+        assert self._deadline is not None
+        self._deadline += size / self._pace
+        self._progress()
+
     def _progress(self) -> None:
         self._tries = 0
         self._progress_at = self._transport.clock()
@@ -243,8 +317,8 @@ class Link:
 
     def _check_time(self) -> None:
         now, head = self._transport.clock(), self._under_way[0]
-        if head.started is not None:
-            if now - head.started > head.limit:
+        if head.ends is not None:
+            if now > head.ends + self._line_seconds():
                 raise DeviceError(
                     f'{self.name}: "{head.label}" did not finish within {head.limit:g} s: '
                     "allow more time, or reset the board if it hangs"
@@ -256,9 +330,9 @@ class Link:
 
     def _time_is_up(self, now: float, head: Request) -> None:
         self._tries += 1
-        longest = LONGEST_PAUSE if head.started is None else LONGEST_PAUSE_WHILE_RUNNING
+        longest = LONGEST_PAUSE if head.ends is None else LONGEST_PAUSE_WHILE_RUNNING
         self._again_at = now + min(self.timeouts.answer * 2**self._tries, longest) + self._line_seconds()
-        if head.started is not None:
+        if head.ends is not None:
             self._send_again([head])
             return
         if self._tries > self.timeouts.retries:
@@ -289,7 +363,7 @@ class Link:
             raise DeviceError(f"{self.name} sends back what uaccel sends: is the line wired in a loop, or an echo on?")
         self._understood += 1
         if packet.type == Type.FAULT:
-            raise DeviceError(f"{self.name} stopped: {_text(Fault.unpack(packet.body).text)}")
+            raise DeviceError(f"{self.name} stopped: {shown(Fault.unpack(packet.body).text)}")
         if packet.type == Type.BOOT:
             self._booted(Boot.unpack(packet.body))
         elif packet.type == Type.LOG:
@@ -305,6 +379,12 @@ class Link:
         if not self._greeting:
             raise DeviceResetError(f"{self.name} was reset while the session was going on: start again")
         self._check_version(boot.version)
+        self._boots += 1
+        if self._boots > MOST_BOOTS:
+            raise DeviceError(
+                f"{self.name} starts anew again and again, {self._boots} times since it was greeted: "
+                "does its firmware crash, is its power supply sound?"
+            )
         self._go_back()  # it cannot have seen what was sent before
 
     def _lost(self, expected: int) -> None:
@@ -322,8 +402,9 @@ class Link:
         if packet.type == Type.DATA:
             self._data(request, packet.body)
         elif packet.type == Type.STARTED:
-            if request.started is None:
-                request.started = self._transport.clock()
+            if request.ends is None and request.limit:
+                request.ends = self._transport.clock() + request.limit
+                self._grant(request.limit)
                 self._progress()
         elif packet.type == Type.ERROR:
             self._refused(request, Error.unpack(packet.body))
@@ -335,18 +416,24 @@ class Link:
 
     def _data(self, request: Request, body: bytes) -> None:
         piece = Data.unpack(body)
-        if request.on_data is not None and request.on_data(piece.offset, piece.data):
-            self._progress()
-            if request.started is not None:
-                request.started = self._progress_at
+        new = request.on_data(piece.offset, piece.data) if request.on_data is not None else 0
+        if new:
+            self._brought(new)
+            if request.ends is not None:
+                request.ends += new / self._pace
 
     def _refused(self, request: Request, error: Error) -> None:
         if error.code == ErrorCode.STALE:
             if error.detail == 0:
                 raise DeviceResetError(f"{self.name} was reset while the session was going on: start again")
             raise DeviceError(f"another client took {self.name} over: one session at a time")
+        if request.unattended:
+            raise self._refusal(request, error)
         request.error = error
         self._finish(request)
+
+    def _refusal(self, request: Request, error: Error) -> RefusedError:
+        return RefusedError(f"{self.name} refused to {request.label}: {_refusal(error)}", error)
 
     def _finish(self, request: Request) -> None:
         head = self._under_way[0]
@@ -354,11 +441,7 @@ class Link:
         if request is not head and not head.repaired:
             head.repaired = True  # it was served before this one, and its answer lost
             self._send_again([head])
-        self._progress()
-
-
-def _text(data: bytes) -> str:
-    return data.decode(errors="replace")
+        self._brought(len(request.frame) + len(request.reply or b""))
 
 
 def as_signed(word: int) -> int:
@@ -379,5 +462,6 @@ def _refusal(error: Error) -> str:
         ErrorCode.MODEL: f"the model returned {as_signed(error.detail)}",
         ErrorCode.SPENT: "an inference has used its inputs up, which lie in the workspace; write them before each run",
         ErrorCode.FORGOTTEN: "it does not remember the answer; start again",
+        ErrorCode.COUNT: f"it runs the model {error.detail} times at most for one request",
     }
     return words.get(ErrorCode(error.code), "") if error.code in set(ErrorCode) else f"error {error.code}"

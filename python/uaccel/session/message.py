@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from struct import Struct
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from uaccel.errors import DeviceError
 
 M = TypeVar("M", bound="Message")
+LONGEST_WORDS: Final = 300
 
 
 class Message:
@@ -38,3 +39,10 @@ class Message:
         values = cls.LAYOUT.unpack_from(body)
         tail = (body[cls.LAYOUT.size :],) if cls.TAIL else ()
         return cls(*values, *tail)
+
+
+def shown(words: bytes | str) -> str:
+    """What a device says of itself, for a person: one line, and no more of it than one reads."""
+    text = words.decode(errors="replace") if isinstance(words, bytes) else words
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_WORDS]).split())
+    return line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]} ..."

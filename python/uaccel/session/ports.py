@@ -11,11 +11,10 @@ import serial
 
 from uaccel.errors import DeviceError
 from uaccel.session.streams import CHUNK, StreamTransport, connect_tcp
-from uaccel.session.transport import Transport
+from uaccel.session.transport import WRITE_SECONDS, Transport
 
 BITS_PER_BYTE: Final = 10
 """One start bit, eight of data, one stop bit."""
-WRITE_SECONDS: Final = 10.0
 NO_SUCH, IN_USE, FORBIDDEN = 2, 16, 13  # errno
 
 
@@ -66,9 +65,13 @@ class SerialTransport(Transport):
         self.bytes_per_second = bytes_per_second
         self._line = line
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
+        """``timeout`` is that with which the port was opened: setting another would set up the port anew."""
         try:
             self._line.write(data)
+        except serial.SerialTimeoutException as error:
+            words = f"{self.name} did not take {len(data)} bytes within {WRITE_SECONDS:g} s: is its line held?"
+            raise DeviceError(words) from error
         except (serial.SerialException, OSError) as error:
             raise DeviceError(f"{self.name} vanished: {_reason(error)}") from error
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from typing import Final
+from typing import IO, Final
 
 from uaccel.errors import DeviceError
+from uaccel.session.message import shown
 from uaccel.session.streams import StreamTransport
 
 PATIENCE: Final = 2.0
 """Seconds that a process has to end by itself after its input has."""
+LOOKED_AT: Final = 1 << 16
+
+
+def first_words(file: IO[bytes]) -> str:
+    """The first line that a process wrote there."""
+    file.seek(0)
+    lines = file.read(LOOKED_AT).decode(errors="replace").strip().splitlines()
+    return shown(lines[0]) if lines else "it said nothing"
 
 
 class ProcessTransport(StreamTransport):
@@ -40,10 +49,8 @@ class ProcessTransport(StreamTransport):
             status = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return super().vanished(reason)
-        self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
-        return DeviceError(f"{self.name} ended with {how}: {lines[0] if lines else 'it said nothing'}")
+        return DeviceError(f"{self.name} ended with {how}: {first_words(self._words)}")
 
     def _end(self) -> None:
         process = self._process

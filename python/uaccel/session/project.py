@@ -10,12 +10,11 @@ from typing import Final
 from uaccel.errors import UaccelError
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_errors import IoTimeoutError
-from uaccel.session.transport import Transport
+from uaccel.session.transport import WRITE_SECONDS, Transport
 
 CHUNK: Final = 1 << 16
 SLICE: Final = 0.1
 """Seconds of one call. Some servers wait for all the bytes they are asked for, until time is up."""
-WRITE_SECONDS: Final = 10.0
 
 
 class ProjectTransport(Transport):
@@ -42,8 +41,8 @@ class ProjectTransport(Transport):
             on_close()
             raise
 
-    def write(self, data: bytes) -> None:
-        self._server.write_transport(data, WRITE_SECONDS)
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
+        self._server.write_transport(data, timeout)
 
     def read(self, timeout: float) -> bytes:
         end = time.monotonic() + timeout

@@ -20,7 +20,7 @@ from uaccel.project.boardjson import qemu_words
 from uaccel.project.devices import DeviceModel
 from uaccel.session.counting import plugin_for, plugin_options
 from uaccel.session.devices import DeviceOptions, Ram, device_options
-from uaccel.session.process import ProcessTransport
+from uaccel.session.process import ProcessTransport, first_words
 from uaccel.toolchain import FoundProgram, find_command
 
 Counting = Literal["auto", "plugin", "time", "off"]
@@ -162,9 +162,7 @@ class EmulatedBoard:
             status = self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             return "it does not answer"
-        self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()
-        return f"exit status {status}: {lines[0] if lines else 'it said nothing'}"
+        return f"exit status {status}: {first_words(self._words)}"
 
 
 def _start(command: Sequence[str], inherited: Sequence[int], words: Any) -> subprocess.Popen[bytes]:

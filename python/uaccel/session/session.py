@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from uaccel.errors import DeviceError, InputError, LayerError
 from uaccel.session.codes import CODES
-from uaccel.session.description import Identity, ModelInfo, read_description
+from uaccel.session.description import LARGEST_DESCRIPTION, Identity, ModelInfo, read_description
 from uaccel.session.ids import (
+    MOST_RUNS,
     ErrorCode,
     HelloReply,
     Log,
@@ -29,11 +30,22 @@ from uaccel.session.ids import (
 )
 from uaccel.session.inputs import ramp
 from uaccel.session.link import Link, RefusedError, Timeouts, Traffic, as_signed
+from uaccel.session.message import shown
 from uaccel.session.ports import open_port
 from uaccel.session.process import ProcessTransport
-from uaccel.session.records import Account, LayerTime, instructions_of, layer_outputs, layer_times
+from uaccel.session.records import (
+    ACCOUNT,
+    INFERENCES,
+    LAYER,
+    TIME,
+    Account,
+    LayerTime,
+    instructions_of,
+    layer_outputs,
+    layer_times,
+)
 from uaccel.session.records import accounts as read_accounts
-from uaccel.session.request import Pieces, Request
+from uaccel.session.request import LARGEST_OBJECT, Pieces, Request
 from uaccel.session.tensors import Array
 from uaccel.session.transport import Transport
 
@@ -44,12 +56,16 @@ CODE_BITS: Final = 15
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
 AHEAD: Final = 4
+"""How many inferences are under way at most."""
+KEPT_LOG_LINES: Final = 1000
+SLACK: Final = 10.0
+"""How much longer than the first of many runs each of the others may take."""
 CLOCK_READINGS: Final = 5
 """Of layers, where instructions are counted by a clock that now and then is off by a tick: the middle one holds."""
 CLOCK_PAUSE: Final = 0.005
 """Seconds that such a clock goes on by itself before a measurement: its ticks then begin with it."""
-"""How many inferences are under way at most."""
 ACCOUNTS_LABEL: Final = "read what accelerators did"
+WRITE_LABEL: Final = "write the inputs"
 WRITE_HEAD: Final = Write.LAYOUT.size
 
 Inputs = Mapping[str, Array]
@@ -123,16 +139,19 @@ class Session:
     ) -> None:
         """Greets the device. With ``expect`` it must run that very model, else :class:`DeviceError`."""
         self.log: list[LogLine] = []
+        """The last lines that came."""
         self._on_log = on_log
         self._log_lines = 0
         self._expect = expect
         self._transport = transport
         self._link = Link(transport, timeouts or Timeouts(), self._take_log, **link_options)
         self._runs = 0
+        self._run_seconds = 0.0  # of one
         self._given: bytes | None = None  # by the user, last
         self._inputs: bytes | None = None  # on the device
         try:
-            self.model = self._meet(self._link.hello())
+            with self._link.operation():
+                self.model = self._meet(self._link.hello())
         except BaseException:
             transport.close()
             raise
@@ -187,12 +206,13 @@ class Session:
         if not self.model.has_state:
             raise InputError(f"the model {self.model.name} keeps no state between runs; nothing continues")
         self._given = self._packed(inputs)
-        self._write(self._given)
-        sample = self._begin(continues=continues)
-        try:
-            return self._result(sample)
-        except _TooLateError:
-            raise DeviceError(f"{self._link.name} lost the outputs of a frame: run the sequence again") from None
+        with self._link.operation():
+            self._write(self._given)
+            sample = self._begin(continues=continues)
+            try:
+                return self._result(sample)
+            except _TooLateError:
+                raise DeviceError(f"{self._link.name} lost the outputs of a frame: run the sequence again") from None
 
     def stream(self, samples: Iterable[Inputs]) -> Generator[Result, None, None]:
         """One inference for each sample; each result comes as soon as it is there. A model with a state begins anew
@@ -214,7 +234,8 @@ class Session:
             yield self._collect(under_way.popleft())
 
     def time(self, runs: int = 1, inputs: Inputs | None = None) -> Timing:
-        """Run so many times in a row on the device, without a word on the line between.
+        """Run so many times in a row on the device, without a word on the line between. The first run goes alone: it
+        tells how long the others may take.
 
         Without ``inputs`` those of the last run serve, or the ramp where there was none. A model whose inputs lie in
         the workspace gets them anew before each run; the times are of the inferences alone all the same.
@@ -222,7 +243,9 @@ class Session:
         if runs < 1:
             raise InputError(f"cannot time {runs} runs; wanted at least 1")
         self._write_or_keep(inputs)
-        replies = [self._timed(count) for count in ([1] * runs if self.model.workspace_io else [runs])]
+        at_once = 1 if self.model.workspace_io else MOST_RUNS
+        counts = [1, *(min(at_once, runs - done) for done in range(1, runs, at_once))]
+        replies = [self._timed(count) for count in counts]
         instructions = [self._instructions(reply) for reply in replies]
         counted = [count for count in instructions if count is not None]
         return Timing(
@@ -234,12 +257,18 @@ class Session:
         )
 
     def _timed(self, count: int) -> RunReply:
-        self._renew()
-        return self._run_reply(self._submit_run(count))
+        begun = self._transport.clock()
+        with self._link.operation():
+            self._renew()
+            reply = self._run_reply(self._submit_run(count))
+        if count == 1:
+            self._run_seconds = self._transport.clock() - begun
+        return reply
 
     def reset(self) -> None:
         """Restart the firmware, and greet it again."""
-        self.model = self._meet(self._link.reset())
+        with self._link.operation():
+            self.model = self._meet(self._link.reset())
         self._given = self._inputs = None
 
     def set_verbosity(self, level: LogLevel) -> None:
@@ -257,9 +286,12 @@ class Session:
         return [found[key] for key in sorted(found)]
 
     def layers(self, inputs: Inputs | None = None) -> dict[tuple[int, int], Array]:
-        """Every layer's outputs by (layer, output), of one run."""
+        """Every layer's outputs by (layer, output), of one run; of a run each where they are too large together."""
         self._write_or_keep(inputs)
-        return layer_outputs(self._read_layers(ObjectKind.LAYERS, EVERY_LAYER, "read the layers"), self.model)
+        every = range(len(self.model.layers))
+        at_once = [EVERY_LAYER] if self._layer_bytes(EVERY_LAYER) <= LARGEST_OBJECT else every
+        data = [self._read_layers(ObjectKind.LAYERS, index, "read the layers") for index in at_once]
+        return layer_outputs(b"".join(data), self.model)
 
     def layer_times(self, inputs: Inputs | None = None) -> list[LayerTime]:
         """Time and instructions of each layer that was executed, of one run."""
@@ -269,6 +301,8 @@ class Session:
             layer_times(self._read_layers(ObjectKind.TIMES, EVERY_LAYER, "time the layers"), self.model, rate)
             for _ in range(CLOCK_READINGS if self._by_the_clock else 1)
         ]
+        if len({tuple(time.layer for time in times) for times in readings}) > 1:
+            raise DeviceError(f"{self._link.name} executes other layers each time: run again")
         return [
             sorted(times, key=lambda time: time.instructions or 0)[len(times) // 2]
             for times in zip(*readings, strict=True)
@@ -276,17 +310,19 @@ class Session:
 
     def accounts(self) -> dict[int, Account]:
         """What accelerators did in each layer that called one, in one inference: the mean since the session began."""
-        pieces = Pieces()
-        request = self._link.submit(Read(ObjectKind.ACCOUNTS, 0, 0, 0, TO_THE_END), ACCOUNTS_LABEL, on_data=pieces.add)
-        pieces.size = ReadReply.unpack(self._link.wait(request)).object_bytes
-        self._fill(ObjectKind.ACCOUNTS, pieces, ACCOUNTS_LABEL)
+        most = INFERENCES.size + ACCOUNT.size * len(self.model.layers)
+        pieces, read = Pieces(most=most), Read(ObjectKind.ACCOUNTS, 0, 0, 0, TO_THE_END)
+        with self._link.operation():
+            reply = self._link.wait(self._link.submit(read, ACCOUNTS_LABEL, on_data=pieces.add))
+            pieces.size = self._size_in(reply, most, ACCOUNTS_LABEL)
+            self._fill(ObjectKind.ACCOUNTS, pieces, ACCOUNTS_LABEL)
         return read_accounts(pieces.value(), self.model)
 
     # ------------------------------------------------------------------------------------------------ the parts
 
     def _meet(self, hello: HelloReply) -> ModelInfo:
         seen, wanted = Identity(hello.model_hash, hello.build), self._expect
-        name = hello.name.decode(errors="replace")
+        name = shown(hello.name)
         if wanted is not None and seen != wanted:
             what = "model" if seen.model_hash != wanted.model_hash else "build"
             ours, theirs = (wanted.model_hash, seen.model_hash) if what == "model" else (wanted.build, seen.build)
@@ -294,15 +330,34 @@ class Session:
                 f"{self._link.name} runs another {what}: {name} {theirs.hex()[:12]}, "
                 f"wanted {ours.hex()[:12]}: build and flash its firmware anew"
             )
+        self._check_size("description", hello.description_bytes, LARGEST_DESCRIPTION)
         text = self._read(ObjectKind.DESCRIPTION, hello.description_bytes, "describe the model")
-        return read_description(hello, text, self._link.name)
+        model = read_description(hello, text, self._link.name)
+        if wanted is None or wanted.tensors is None:
+            layers = [sum(tensor.size for tensor in layer.outputs) for layer in model.layers]
+            sizes = {"inputs": hello.input_bytes, "outputs": hello.output_bytes, "a layer": max(layers, default=0)}
+            for what, size in sizes.items():
+                self._check_size(what, size, LARGEST_OBJECT)
+        elif model.tensors != wanted.tensors:
+            raise DeviceError(
+                f"{self._link.name} describes {name} otherwise than it was compiled: build and flash its firmware anew"
+            )
+        return model
+
+    def _check_size(self, what: str, size: int, most: int) -> None:
+        if size > most:
+            raise DeviceError(
+                f"{self._link.name} tells of {size:,} bytes of {what}, a session takes up to {most:,}: "
+                "is it uaccel's firmware that runs?"
+            )
 
     def _take_log(self, log: Log, number: int) -> None:
         level = LogLevel(min(log.level, LogLevel.ERROR))
         lost = max(0, number - self._log_lines)
-        line = LogLine(self._link.name, level, log.text.decode(errors="replace"), lost)
+        line = LogLine(self._link.name, level, shown(log.text), lost)
         self._log_lines = number + 1
         self.log.append(line)
+        del self.log[:-KEPT_LOG_LINES]
         if self._on_log is not None:
             self._on_log(line)
 
@@ -323,7 +378,7 @@ class Session:
         self._inputs = inputs
         room = self._link.body_bytes - WRITE_HEAD
         for offset in range(0, len(inputs), room):
-            self._link.submit(Write(offset, inputs[offset : offset + room]), "write the inputs")
+            self._link.submit(Write(offset, inputs[offset : offset + room]), WRITE_LABEL, unattended=True)
 
     def _write_or_keep(self, inputs: Inputs | None) -> None:
         """Those of the last run serve where none are given, and the ramp where nothing has run."""
@@ -347,7 +402,8 @@ class Session:
         run = Run(self._runs, count, zlib.crc32(self._inputs), outputs is not None, continues)
         label = "run" if count == 1 else f"run {count} times"
         on_data = outputs.add if outputs is not None else None
-        return self._link.submit(run, label, limit=self._link.timeouts.run * count, on_data=on_data)
+        limit = self._link.timeouts.run + SLACK * self._run_seconds * (count - 1)
+        return self._link.submit(run, label, limit=limit, on_data=on_data)
 
     def _run_reply(self, request: Request) -> RunReply:
         reply = RunReply.unpack(self._link.wait(request))
@@ -360,7 +416,7 @@ class Session:
         layer, code = status >> CODE_BITS, status & ((1 << CODE_BITS) - 1)
         if status <= 0 or layer >= len(self.model.layers):
             return DeviceError(f"{self._link.name}: the model returned {status} instead of 0")
-        info, text = self.model.layers[layer], said.decode(errors="replace")
+        info, text = self.model.layers[layer], shown(said)
         meaning = text or CODES.get(code)
         words = f"{info.engine}: {meaning} (error {code})" if meaning else f"{info.engine}: error {code}"
         return LayerError(f"{self._link.name}: layer {layer} ({info.name}): {words}", layer, code, text)
@@ -373,11 +429,12 @@ class Session:
         return _Sample(self._inputs, self._runs, request, outputs)
 
     def _collect(self, sample: _Sample) -> Result:
-        for _ in range(ATTEMPTS):
-            with suppress(_TooLateError):
-                return self._result(sample)
-            self._write(sample.inputs)
-            sample = self._begin()
+        with self._link.operation():
+            for _ in range(ATTEMPTS):
+                with suppress(_TooLateError):
+                    return self._result(sample)
+                self._write(sample.inputs)
+                sample = self._begin()
         raise self._incomplete("run")
 
     def _result(self, sample: _Sample) -> Result:
@@ -441,17 +498,30 @@ class Session:
         self._pause_for_the_clock()
         if not self.model.observable:
             raise DeviceError(f"{self._link.name} cannot {label}: build its firmware with -DOBSERVE=ON")
-        pieces, part = Pieces(), (0, TO_THE_END)
-        for _ in range(ATTEMPTS):
-            self._renew()
-            read = Read(kind, index, 0, *part)
-            request = self._link.submit(read, label, limit=self._link.timeouts.run, on_data=pieces.add)
-            pieces.size = ReadReply.unpack(self._wait_for_model(request)).object_bytes
-            gaps = pieces.missing()
-            if not gaps:
-                return pieces.value()
-            part = (gaps[0][0], gaps[-1][0] + gaps[-1][1] - gaps[0][0])
+        most = self._layer_bytes(index) if kind == ObjectKind.LAYERS else TIME.size * len(self.model.layers)
+        pieces, part = Pieces(most=most), (0, TO_THE_END)
+        with self._link.operation():
+            for _ in range(ATTEMPTS):
+                self._renew()
+                read = Read(kind, index, 0, *part)
+                request = self._link.submit(read, label, limit=self._link.timeouts.run, on_data=pieces.add)
+                pieces.size = self._size_in(self._wait_for_model(request), most, label)
+                gaps = pieces.missing()
+                if not gaps:
+                    return pieces.value()
+                part = (gaps[0][0], gaps[-1][0] + gaps[-1][1] - gaps[0][0])
         raise self._incomplete(label)
+
+    def _layer_bytes(self, index: int) -> int:
+        """Of the records of what a layer computes, or all of them do."""
+        layers = self.model.layers if index == EVERY_LAYER else self.model.layers[index : index + 1]
+        return sum(LAYER.size + tensor.size for layer in layers for tensor in layer.outputs)
+
+    def _size_in(self, reply: bytes, most: int, label: str) -> int:
+        size = ReadReply.unpack(reply).object_bytes
+        if size > most:
+            raise DeviceError(f"{self._link.name} cannot {label}: it tells of {size:,} bytes, there can be {most:,}")
+        return size
 
     def _wait_for_model(self, request: Request) -> bytes:
         try:

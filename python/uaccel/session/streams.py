@@ -6,22 +6,20 @@ import math
 import os
 import select
 import socket
+import time
 from collections.abc import Callable
 from typing import Final
 
 from uaccel.errors import DeviceError
-from uaccel.session.transport import Transport
+from uaccel.session.transport import WRITE_SECONDS, Transport
 
 CHUNK: Final = 1 << 16
+MOST_ARRIVED: Final = 1 << 24
+"""Bytes that are taken in while the other end takes none."""
 
 
 class StreamTransport(Transport):
-    """Reads one descriptor and writes another, or the same; ``release`` closes them.
-
-    ``stuck_seconds``: how long the line may refuse to take a byte.
-    """
-
-    stuck_seconds = 10.0
+    """Reads one descriptor and writes another, or the same; ``release`` closes them."""
 
     def __init__(
         self,
@@ -36,29 +34,31 @@ class StreamTransport(Transport):
         self._reading = reading
         self._writing = writing
         self._release: Callable[[], None] | None = release
-        self._arrived = b""
+        self._arrived = bytearray()
         for descriptor in {reading, writing}:
             os.set_blocking(descriptor, False)
 
-    def write(self, data: bytes) -> None:
-        """Takes in meanwhile what arrives, so that no two ends wait for each other with full buffers."""
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
         self._check_open()
-        rest = memoryview(data)
+        rest, end = memoryview(data), time.monotonic() + timeout
         while rest:
-            readable, writable = self._wait(self.stuck_seconds, to_write=True)
-            if not readable and not writable:
-                raise DeviceError(f"{self.name} takes no more bytes since {self.stuck_seconds:g} s: is its line held?")
+            to_read = len(self._arrived) < MOST_ARRIVED
+            readable, writable = self._wait(end - time.monotonic(), to_read=to_read, to_write=True)
             if readable:
                 self._arrived += self._take()
             if writable:
                 rest = rest[self._give(rest) :]
+            if rest and time.monotonic() >= end:
+                sent = f"{len(data) - len(rest)} of {len(data)} bytes"
+                raise DeviceError(f"{self.name} took {sent} within {timeout:.3g} s: is its line held?")
 
     def read(self, timeout: float) -> bytes:
         self._check_open()
         if not self._arrived:
-            readable, _ = self._wait(max(0.0, timeout), to_write=False)
+            readable, _ = self._wait(timeout, to_read=True, to_write=False)
             return self._take() if readable else b""
-        data, self._arrived = self._arrived, b""
+        data = bytes(self._arrived[:CHUNK])
+        del self._arrived[:CHUNK]
         return data
 
     def close(self) -> None:
@@ -74,17 +74,17 @@ class StreamTransport(Transport):
         if self._release is None:
             raise DeviceError(f"{self.name} is closed")
 
-    def _wait(self, timeout: float, *, to_write: bool) -> tuple[bool, bool]:
+    def _wait(self, timeout: float, *, to_read: bool, to_write: bool) -> tuple[bool, bool]:
         """Until there are bytes to take in, or room for some where that is asked; by poll, which knows any number of
         open files. A line that has ended counts as both: to use it tells the reason."""
-        wanted = {self._reading: select.POLLIN}
+        wanted = {self._reading: select.POLLIN} if to_read else {}
         if to_write:
             wanted[self._writing] = wanted.get(self._writing, 0) | select.POLLOUT
         poll = select.poll()
         for descriptor, events in wanted.items():
             poll.register(descriptor, events)
-        seen = dict(poll.poll(math.ceil(timeout * 1000)))
-        readable = bool(seen.get(self._reading, 0) & ~select.POLLOUT)
+        seen = dict(poll.poll(math.ceil(max(0.0, timeout) * 1000)))
+        readable = to_read and bool(seen.get(self._reading, 0) & ~select.POLLOUT)
         return readable, to_write and bool(seen.get(self._writing, 0) & ~select.POLLIN)
 
     def _take(self) -> bytes:

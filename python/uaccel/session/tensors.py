@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ class TensorType:
     @property
     def size(self) -> int:
         """Bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def pack(self, array: Array) -> bytes:
         """An array of this type as the device holds it; :class:`InputError` for any other."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from typing import Final
+
+WRITE_SECONDS: Final = 10.0
 
 
 class Transport(ABC):
@@ -19,8 +22,9 @@ class Transport(ABC):
     instructions_per_second: float | None = None
 
     @abstractmethod
-    def write(self, data: bytes) -> None:
-        """Send all of it; may return before it has left."""
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
+        """Send all of it, within so many seconds; may return before it has left. Takes in meanwhile, in memory that is
+        bounded, what arrives, or the two ends could wait for each other."""
 
     @abstractmethod
     def read(self, timeout: float) -> bytes:
