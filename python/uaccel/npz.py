@@ -45,12 +45,16 @@ def _arrays(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
         entries = archive.infolist()
         total = sum(entry.file_size for entry in entries)
         if len(entries) > MOST_ARRAYS or total > LARGEST:
-            raise ValueError(f"it holds {len(entries)} arrays of {total} bytes; at most {MOST_ARRAYS} of {LARGEST} are read")
+            raise ValueError(
+                f"it holds {len(entries)} arrays of {total} bytes; at most {MOST_ARRAYS} of {LARGEST} are read"
+            )
         arrays = {}
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             if name == entry.filename or name in arrays:
-                raise ValueError(f'"{entry.filename}" is no array, or a second one of its name; write the file with numpy.savez')
+                raise ValueError(
+                    f'"{entry.filename}" is no array, or a second one of its name; write the file with numpy.savez'
+                )
             with archive.open(entry) as content:
                 array = np.lib.format.read_array(content, allow_pickle=False)
             arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -186,7 +186,8 @@ def test_more_than_is_read(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(claiming((1 << 30) + 1))
     assert run(path) == (
-        f"{path} is not a readable .npz file: it holds 1 arrays of 1073741825 bytes; at most 10000 of 1073741824 are read"
+        f"{path} is not a readable .npz file: it holds 1 arrays of 1073741825 bytes; at most 10000 of "
+        f"1073741824 are read"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +72,10 @@ NODES: dict[str, tuple[Any, str]] = {
         model(node("Concat", "x", "", axis=0)),
         f'{WHERE.format("Concat")} leaves out input 1 ("inputs"), which it needs; {AGAIN}',
     ),
-    "an operand": (model(node("Add", "x", "")), f'{WHERE.format("Add")} leaves out input 1 ("B"), which it needs; {AGAIN}'),
+    "an operand": (
+        model(node("Add", "x", "")),
+        f'{WHERE.format("Add")} leaves out input 1 ("B"), which it needs; {AGAIN}',
+    ),
     "too few": (model(node("Add", "x")), f"{WHERE.format('Add')} has 1 inputs, wanted 2; {AGAIN}"),
     "too many": (model(node("Relu", *"xx")), f"{WHERE.format('Relu')} has 2 inputs, wanted 1; {AGAIN}"),
     "none at all": (model(node("Max")), f"{WHERE.format('Max')} has 0 inputs, wanted 1 or more; {AGAIN}"),
@@ -123,7 +127,8 @@ NODES: dict[str, tuple[Any, str]] = {
             ),
             constants={"c": True},
         ),
-        f'{WHERE.format("If")}: then_branch: node 0 Concat ("n") leaves out input 0 ("inputs"), which it needs; {AGAIN}',
+        f'{WHERE.format("If")}: then_branch: node 0 Concat ("n") leaves out input 0 ("inputs"), which it '
+        f"needs; {AGAIN}",
     ),
     "inside a function": (
         model(call("F"), functions=[function("F", node("Concat", "a", "", output="b", axis=0))]),
@@ -139,9 +144,7 @@ def test_a_node_that_is_none_of_its_operators(name: str, tmp_path: Path) -> None
 
 
 def _input_type(kind: int) -> Any:
-    return _changed(
-        model(node("Relu", "x")), lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", kind)
-    )
+    return _changed(model(node("Relu", "x")), lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", kind))
 
 
 def _weights(change: Callable[[Any], None]) -> Any:
@@ -173,11 +176,13 @@ TYPES: dict[str, tuple[Any, str]] = {
     ),
     "of an identity": (
         model(node("EyeLike", "x", dtype=29)),
-        f"{START.format('EyeLike')}against ONNX's rules: Attribute dtype does not specify a valid type in node EyeLike (n)",
+        f"{START.format('EyeLike')}against ONNX's rules: Attribute dtype does not specify a valid type in "
+        f"node EyeLike (n)",
     ),
     "that the operator does not take": (
         model(node("Relu", "x"), node("And", "y", "y", output="z")),
-        'cannot import m.onnx: 1 unsupported: node 1 And ("n"): input 0 ("y") is float32, which the operator does not take',
+        'cannot import m.onnx: 1 unsupported: node 1 And ("n"): input 0 ("y") is float32, which the operator '
+        "does not take",
     ),
     "that differ": (
         model(node("Add", "x", "w"), constants={"w": np.zeros(3, np.int64)}),
@@ -199,10 +204,8 @@ def test_types_to_cast_to(kind: int, tmp_path: Path) -> None:
 
 SHAPES: dict[str, tuple[Any, str]] = {
     "scatter into a scalar": (
-        model(
-            node("ScatterND", "x", "i", "u"), constants={"i": np.int64(0), "u": np.float32(1)}, shape=()
-        ),
-        f"{START.format('ScatterND')}the indices \"i\" are a scalar, wanted points",
+        model(node("ScatterND", "x", "i", "u"), constants={"i": np.int64(0), "u": np.float32(1)}, shape=()),
+        f'{START.format("ScatterND")}the indices "i" are a scalar, wanted points',
     ),
     "too many axes": (
         model(node("Relu", "x"), shape=(1,) * 40),
@@ -222,7 +225,8 @@ SHAPES: dict[str, tuple[Any, str]] = {
     ),
     "weights that claim more": (
         _weights(lambda t: t.dims.append(1 << 40)),
-        'm.onnx: initialiser "w" (float32 [3,1099511627776]) has 12 bytes, wanted 13194139533312; export the model again',
+        'm.onnx: initialiser "w" (float32 [3,1099511627776]) has 12 bytes, wanted 13194139533312; export the '
+        "model again",
     ),
     "weights twice": (
         _weights(lambda t: t.float_data.extend([1, 2, 3])),
@@ -249,7 +253,7 @@ def _nested(levels: int, calls: int) -> Any:
     functions = []
     for level in range(levels):
         names = [*("a", *(f"t{number}" for number in range(1, calls))), "b"]
-        pairs = list(zip(names, names[1:], strict=False))
+        pairs = list(itertools.pairwise(names))
         if level:
             body = [call(f"F{level - 1}", source, made) for source, made in pairs]
         else:
@@ -264,7 +268,8 @@ def _circle(*names: str) -> Any:
 
 
 NODES_TOO_MANY = (
-    "m.onnx has more than 10000 nodes, those of a function counted at each call of it; cut the model, or compile its parts"
+    "m.onnx has more than 10000 nodes, those of a function counted at each call of it; "
+    "cut the model, or compile its parts"
 )
 FUNCTIONS: dict[str, tuple[Any, str]] = {
     "that multiply": (_nested(9, 10), NODES_TOO_MANY),
@@ -353,14 +358,15 @@ def test_what_is_made_for_inputs(name: str, tmp_path: Path) -> None:
 def test_a_chain_of_many_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uaccel.frontend.budget.MOST_NODES", 3)
     names = ["x", "a", "b", "c", "y"]
-    made = model(*(node("Relu", source, output=out) for source, out in zip(names, names[1:], strict=False)))
+    made = model(*(node("Relu", source, output=out) for source, out in itertools.pairwise(names)))
     assert refusal(made, tmp_path) == NODES_TOO_MANY.replace("10000", "3")
 
 
 def test_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UACCEL_IMPORT_SECONDS", "1e-9")
     assert refusal(model(node("Relu", "x")), tmp_path) == (
-        "importing m.onnx takes more than 1e-09 s; the variable UACCEL_IMPORT_SECONDS gives it more, if you trust the file"
+        "importing m.onnx takes more than 1e-09 s; the variable UACCEL_IMPORT_SECONDS gives it more, if you "
+        "trust the file"
     )
     monkeypatch.setenv("UACCEL_IMPORT_SECONDS", "soon")
     assert refusal(model(node("Relu", "x")), tmp_path) == "UACCEL_IMPORT_SECONDS is 'soon'; wanted a number of seconds"

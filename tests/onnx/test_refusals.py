@@ -139,7 +139,8 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "outside": (
         _outside,
-        r'cannot read the weights "w" that m.onnx keeps in a file of their own: weights.bin is not there; put .* into .*',
+        r'cannot read the weights "w" that m.onnx keeps in a file of their own: weights.bin is not there; put '
+        r".* into .*",
     ),
     "text": (_text_input, 'm.onnx: input "x" has type string, which cannot be compiled'),
     "no shape": (

@@ -44,7 +44,9 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def run(numbers: Iterable[int], one: Callable[[int], tuple[int, str]], seconds: float, megabytes: int) -> Iterator[Result]:
+def run(
+    numbers: Iterable[int], one: Callable[[int], tuple[int, str]], seconds: float, megabytes: int
+) -> Iterator[Result]:
     """``one`` in a worker for each number, which gives status and words; a worker that dies is replaced."""
     left = list(numbers)
     while left:

@@ -1,4 +1,4 @@
-"""ONNX models that are wrong by structure: each differs from a sound one by a few changes that only a hostile file has."""
+"""ONNX models that are wrong by structure: each differs from a sound one by a few hostile changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,33 @@ WEIGHTS: list[int] = []
 
 INTEGERS = (0, 1, -1, 2, -2, 3, 5, 7, 16, 255, 4096, 65536, 2**31 - 1, 2**31, -(2**31), 2**40, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e38, -1e38, float("inf"), float("-inf"), float("nan"))
-TEXTS = ("", "NOTSET", "SAME_UPPER", "VALID", "linear", "nearest", "constant", "wrap", "x" * 300, "a\nb\x1b[0m", "é", '"')
+TEXTS = (
+    "",
+    "NOTSET",
+    "SAME_UPPER",
+    "VALID",
+    "linear",
+    "nearest",
+    "constant",
+    "wrap",
+    "x" * 300,
+    "a\nb\x1b[0m",
+    "é",
+    '"',
+)
 BYTES = (b"\xff\xfe", b"\0", b"ij,jk->ik", b"...a,a...->", b"a,b,c,d->abcd")
-UNFIT = (NotImplementedError, ValueError, TypeError, IndexError, KeyError, OverflowError, onnx.defs.SchemaError, DecodeError)
+UNFIT = (
+    NotImplementedError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    onnx.defs.SchemaError,
+    DecodeError,
+)
 """What comes of a change that does not go with a model."""
-KINDS = (*range(0, 27), 99, -1, 2**31 - 1)
+KINDS = (*range(27), 99, -1, 2**31 - 1)
 OPERATORS = sorted({schema.name for schema in onnx.defs.get_all_schemas()})
 
 
@@ -79,7 +101,9 @@ class Mutator:
     def array(self) -> Any:
         """A tensor of few elements."""
         rng = self.rng
-        kind = rng.choice(("float32", "float16", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool"))
+        kind = rng.choice(
+            ("float32", "float16", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool")
+        )
         shape = [rng.choice((0, 1, 1, 2, 3, 4)) for _ in range(rng.choice((0, 0, 1, 1, 2, 3, 4)))]
         if kind.startswith("float"):
             values = [self.real() for _ in range(int(np.prod(shape)))]
@@ -194,7 +218,9 @@ def another_domain(m: Mutator) -> None:
     node = m.node()
     node.domain = m.rng.choice(("", "ai.onnx", "com.microsoft", "ai.onnx.ml", "mine", "ai.onnx.preview.training", "\n"))
     if m.rng.random() < 0.5:
-        node.op_type = m.rng.choice(("QGemm", "QLinearAdd", "QLinearConcat", "FusedConv", "Attention", "SkipLayerNormalization"))
+        node.op_type = m.rng.choice(
+            ("QGemm", "QLinearAdd", "QLinearConcat", "FusedConv", "Attention", "SkipLayerNormalization")
+        )
     if m.rng.random() < 0.5:
         m.model.opset_import.append(helper.make_opsetid(node.domain, m.rng.choice((1, 2, 13, 21))))
 
@@ -382,7 +408,9 @@ def _spoil_tensor(m: Mutator, tensor: Any) -> None:
         tensor.data_location = TensorProto.EXTERNAL
         for key in ("location", "offset", "length", "checksum"):
             if m.rng.random() < 0.7:
-                value = m.rng.choice(("w.bin", "../../../../etc/passwd", "/etc/passwd", "", "-1", "5", "9" * 5000, "\0"))
+                value = m.rng.choice(
+                    ("w.bin", "../../../../etc/passwd", "/etc/passwd", "", "-1", "5", "9" * 5000, "\0")
+                )
                 tensor.external_data.add(key=key, value=value)
     else:
         tensor.segment.begin = 0
@@ -578,7 +606,9 @@ def wrap_in_if(m: Mutator) -> None:
 def wrap_in_loop(m: Mutator) -> None:
     position = m.rng.randrange(len(m.graph.node))
     old = m.graph.node[position]
-    op, inputs = m.rng.choice((("Loop", [m.constant(), ""]), ("Scan", list(old.input)), ("SequenceMap", list(old.input))))
+    op, inputs = m.rng.choice(
+        (("Loop", [m.constant(), ""]), ("Scan", list(old.input)), ("SequenceMap", list(old.input)))
+    )
     wrapped = helper.make_node(op, inputs, list(old.output), body=_branch(m))
     if op == "Scan":
         wrapped.attribute.append(helper.make_attribute("num_scan_inputs", m.integer()))

@@ -13,7 +13,6 @@ import onnx
 from support.onnx_islands import CASES
 from support.onnx_models import Graph
 from support.onnx_networks import convolutional, quantised, transformer, unet
-from support.onnx_rows import Given, model_of, row
 
 
 def own() -> list[Any]:

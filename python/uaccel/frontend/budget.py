@@ -68,7 +68,8 @@ class Budget:
         self._bytes += count
         if self._bytes > MOST_BYTES:
             raise ModelError(
-                f"import of {self._path} would make more than {MOST_BYTES} bytes of constants that are not in the file; "
+                f"import of {self._path} would make more than {MOST_BYTES} bytes of constants that are not in "
+                f"the file; "
                 "firmware has no room for them"
             )
 

@@ -23,7 +23,9 @@ def read_external(onnx: Any, model: Any, path: Path) -> bool:
         size = math.prod(tensor.dims) * np.dtype(dtype_name(onnx, tensor.data_type)).itemsize
         total += size
         if total > LARGEST_FILE:
-            raise ModelError(f"{path} keeps more than {LARGEST_FILE} bytes of weights in other files; at most that is read")
+            raise ModelError(
+                f"{path} keeps more than {LARGEST_FILE} bytes of weights in other files; at most that is read"
+            )
         try:
             tensor.raw_data = _content(tensor, size, path.parent)
         except (OSError, ValueError) as error:

@@ -66,7 +66,9 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
     if info.elements == 0:
         raise ModelError(f'{path}: input "{name}" ({info}) holds no elements; nothing to compute')
     if info.size >= LARGEST_TENSOR:
-        raise ModelError(f'{path}: input "{name}" ({info}) has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled')
+        raise ModelError(
+            f'{path}: input "{name}" ({info}) has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled'
+        )
     return TensorSpec(name, info)
 
 

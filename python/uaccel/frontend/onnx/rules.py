@@ -1,4 +1,4 @@
-"""ONNX's own rules for the types of a node's operands, held against each node before anything computes or converts it."""
+"""ONNX's own rules for the types of operands, held against each node before anything computes or converts it."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, Tensor
         for name, info in infos.items()
     }
     known = {name: context.constants[name] for name in infos if name in context.constants}
-    data = {
-        name: onnx.numpy_helper.from_array(value, name) for name, value in known.items() if value.nbytes <= SEEN
-    }
+    data = {name: onnx.numpy_helper.from_array(value, name) for name, value in known.items() if value.nbytes <= SEEN}
     inference = onnx_package("onnx.shape_inference")
     opsets = [helper.make_opsetid("", context.graph.opset)]
     try:

@@ -1,4 +1,4 @@
-"""A node against the definition of its operator: what native code takes for granted is checked before it sees the node."""
+"""A node against the definition of its operator: what native code takes for granted is checked before."""
 
 from __future__ import annotations
 
@@ -87,7 +87,13 @@ def _schema(node: Any, scope: Scope) -> Any | None:
 def _check_operands(where: str, what: str, names: Sequence[str], formals: Any, fewest: int, most: int) -> None:
     """Their number, and that none is left out but what is optional."""
     if not fewest <= len(names) <= most:
-        wanted = str(fewest) if fewest == most else f"{fewest} or more" if most > LARGEST_NUMBER >> 1 else f"{fewest} to {most}"
+        wanted = (
+            str(fewest)
+            if fewest == most
+            else f"{fewest} or more"
+            if most > LARGEST_NUMBER >> 1
+            else f"{fewest} to {most}"
+        )
         raise ModelError(f"{where} has {len(names)} {what}s, wanted {wanted}; {AGAIN}")
     for position, name in enumerate(names):
         formal = formals[min(position, len(formals) - 1)]

@@ -132,7 +132,7 @@ def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
 
 
 def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
-    """Its type can be compiled, and it holds the elements that its shape wants; those outside of the file come later."""
+    """Its type can be compiled, and it holds the elements of its shape; those outside of the file come later."""
     dtype = dtype_name(onnx, tensor.data_type)
     if dtype not in DTYPES:
         raise ModelError(f"{where} has type {dtype}, which cannot be compiled")
