@@ -55,6 +55,7 @@ def tflite() -> str:
     """By the converters of ours, and TVM's."""
     import tflite as schema
 
+    from uaccel.frontend.budget import Budget
     from uaccel.frontend.tflite.convert import CONVERTERS
     from uaccel.frontend.tflite.fallback import CONTROL_FLOW, NO_CONTROL_FLOW
     from uaccel.frontend.tflite.importer import CONVERTER_MODULES  # which register themselves
@@ -63,7 +64,7 @@ def tflite() -> str:
     from uaccel.tvm_api import TfliteConverter, relax
 
     assert CONVERTER_MODULES
-    graph, _ = read(SMALL_MODEL)
+    graph, _ = read(SMALL_MODEL, Budget(SMALL_MODEL))
     known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder())
     rows = []
     for name in vars(schema.BuiltinOperator):

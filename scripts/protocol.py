@@ -111,8 +111,8 @@ def load(text: str) -> Protocol:
     for what, ids in [("message", [m.id for m in messages]), *((t.name, [v.id for v in t.values]) for t in tables)]:
         if len(set(ids)) != len(ids):
             raise SystemExit(f"{SOURCE}: two entries of {what} have the same id")
-    numbers = [document[name] for name in ("version", "from_device", "most_runs")]
-    return Protocol(*numbers, packet, messages, tables)
+    version, from_device, most_runs = (document[name] for name in ("version", "from_device", "most_runs"))
+    return Protocol(version, from_device, most_runs, packet, messages, tables)
 
 
 def _fields(rows: list[dict[str, Any]]) -> tuple[Field, ...]:

@@ -342,7 +342,7 @@ GIVEN: dict[str, tuple[Any, str]] = {
         model(
             node("Cast", "x", output="i", to=7),
             node("OneHot", "i", "d", "v"),
-            constants={"d": np.int64(1 << 33), "v": np.float32([0, 1])},
+            constants={"d": np.int64(1 << 33), "v": np.array([0, 1], np.float32)},
         ),
         "more than 2 GiB",
     ),

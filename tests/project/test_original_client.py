@@ -44,8 +44,8 @@ class OriginalTransport(Transport):
         self._client = project.client
         assert set(project.call("open_transport")) == {"timeouts"}
 
-    def write(self, data: bytes) -> None:
-        self._client.write_transport(data, 10.0)
+    def write(self, data: bytes, timeout: float = 10.0) -> None:
+        self._client.write_transport(data, timeout)
 
     def read(self, timeout: float) -> bytes:
         try:

@@ -29,7 +29,7 @@ class Deaf(Transport):
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float = 0.0) -> None:
         self.written += len(data)
         for packet in self._decoder.feed(data):
             if packet is not None and packet.type == Type.HELLO:

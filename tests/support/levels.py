@@ -82,8 +82,7 @@ class Machine:
                 pytest.skip(f"{program} is not installed")
 
     def stored(self, array: Array) -> bytes:
-        order = ">" if self.big_endian else "<"
-        return np.ascontiguousarray(array).astype(array.dtype.newbyteorder(order)).tobytes()
+        return np.ascontiguousarray(array).astype(array.dtype.newbyteorder(">" if self.big_endian else "<")).tobytes()
 
     def read(self, spec: TensorSpec, data: bytes) -> Array:
         kind = np.dtype(spec.info.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, cycle
 from typing import Any, Final
@@ -66,6 +66,7 @@ def asked(kind: Type, which: ObjectKind | None = None) -> When:
 
 
 HELLO, WRITE, RUN = asked(Type.HELLO), asked(Type.WRITE), asked(Type.RUN)
+NO_RUN = RunReply(0, 0, 0, 0, 0, 0, 0, 0)
 DESCRIBE, ACCOUNTS = asked(Type.READ, ObjectKind.DESCRIPTION), asked(Type.READ, ObjectKind.ACCOUNTS)
 LAYERS, TIMES = asked(Type.READ, ObjectKind.LAYERS), asked(Type.READ, ObjectKind.TIMES)
 OUTPUTS = asked(Type.READ, ObjectKind.OUTPUTS)
@@ -80,11 +81,11 @@ def once(make: Callable[[Device, Packet], list[Packet]]) -> Misbehave:
     return lambda device, packet: iter([b"".join(map(encode, make(device, packet)))])
 
 
-def packets(make: Callable[[Packet, int], Packet], *, every: float = 0.0, first: list[int] | None = None) -> Misbehave:
+def packets(make: Callable[[Packet, int], Packet], *, every: float = 0.0, first: Sequence[int] = ()) -> Misbehave:
     """One after the other without end, ``every`` so many seconds; before them bare answers of the types ``first``."""
 
     def misbehave(device: Device, packet: Packet) -> Script:
-        yield b"".join(encode(reply(packet, kind)) for kind in first or [])
+        yield b"".join(encode(reply(packet, kind)) for kind in first)
         for number in count():
             yield encode(make(packet, number))
             if every:
@@ -212,7 +213,12 @@ def at_the_greeting() -> Iterator[Case]:
     yield Case("damaged frames without end", HELLO, always(b"\3ab\0" * 1000), NO_FRAMES, real=True)
     yield Case("log lines without end", HELLO, always(log * 100), STOPPED.format("begin a session"), real=True)
     yield Case("a byte a second", HELLO, trickle(1.0), NO_FRAMES)
-    yield Case("an answer to something else", HELLO, once(said(Type.RUN_REPLY, RunReply(*[0] * 8))), ".*type 0x83: .*")
+    yield Case(
+        "an answer to something else",
+        HELLO,
+        once(said(Type.RUN_REPLY, NO_RUN)),
+        ".*type 0x83: .*",
+    )
     yield Case("a refusal", HELLO, once(lambda d, p: [refused(p, 99)]), ".* refused to begin a session: error 99")
     yield Case(
         "cut short",
@@ -266,7 +272,7 @@ def absurd_descriptions() -> Iterator[Case]:
     yield case("a model that is no name", {"model": [1]}, UNREADABLE.format("TypeError"))
     yield case("10^9 elements", of_model(shape=[10**9]), ANOTHER)
     yield case("10^9 elements, and says so", of_model(shape=[10**9]), too_much.format("outputs"), output_bytes=10**9)
-    wide = [{**DESCRIPTION["layers"][0], "outputs": [{**TENSOR, "shape": [2**31, 2**31]}]}]  # type: ignore[index]
+    wide = [{**DESCRIPTION["layers"][0], "outputs": [{**TENSOR, "shape": [2**31, 2**31]}]}]
     yield case("a layer of 2^62 elements", {"layers": wide}, too_much.format("a layer"))
     yield case("2^64 elements", of_model(shape=[2**32 - 1, 2**32 - 1]), ANOTHER, output_bytes=0)
     yield case("a wrapped product", of_model(shape=[65536] * 4), ANOTHER, output_bytes=0)

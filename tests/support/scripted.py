@@ -52,7 +52,7 @@ Array = NDArray[Any]
 SHORT = 1000
 ELEMENTS = 400
 TENSOR = {"shape": [1, ELEMENTS], "dtype": "int8"}
-DESCRIPTION = {
+DESCRIPTION: dict[str, Any] = {
     "model": "scripted",
     "inputs": [{"name": "x", **TENSOR}],
     "outputs": [{"name": "y", **TENSOR}],

@@ -119,7 +119,7 @@ def test_what_headers_define_is_reserved(compiler: str, standard: str, tmp_path:
     text = "".join(f"#include <{name}>\n" for name in HEADERS) + "".join(f'#include "{name}"\n' for name in ours)
     (tmp_path / "all.c").write_text(f'{text}#include "uaccel_conv2d.h"\n')
     folders = [f"-I{firmware / folder}" for folder in ("include", "kernels")]
-    command = [compiler, *COMPILERS[compiler], f"-std={standard}", *folders, "-dM", "-E", tmp_path / "all.c"]
+    command = [compiler, *COMPILERS[compiler], f"-std={standard}", *folders, "-dM", "-E", str(tmp_path / "all.c")]
     macros = re.findall(r"^#define ([A-Za-z]\w*)(?: |$)", run(*command, folder=tmp_path), re.MULTILINE)
     assert len(macros) > 50
     assert [name for name in macros if not is_reserved(name) and name not in IN_THEIR_PLACE_ALONE] == []

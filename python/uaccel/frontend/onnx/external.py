@@ -55,7 +55,8 @@ def _content(tensor: Any, size: int, folder: Path) -> bytes:
         raise ValueError(f"{size} bytes are wanted at {offset} of {location}, which has {file.stat().st_size}")
     with file.open("rb") as stream:
         stream.seek(offset)
-        return stream.read(size)
+        data: bytes = stream.read(size)
+    return data
 
 
 def _number(entries: dict[str, str], key: str, default: int) -> int:
