@@ -1,4 +1,4 @@
-"""As much of a 32-bit ELF file as is asked of firmware: its symbols. No other program is needed for that."""
+"""As much of an ELF file as is asked of firmware: its symbols and sections. No other program is needed for that."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from uaccel.errors import ToolError
 
 _MAGIC: Final = b"\x7fELF\x01\x01"
 """32 bits, little endian."""
+_WIDE: Final = 2
+_LITTLE: Final = 1
 _SECTION: Final = struct.Struct("<10I")
 _SYMBOL: Final = struct.Struct("<3IBBH")
 _SYMBOL_TABLE: Final = 2
@@ -39,6 +41,23 @@ class _Section:
     offset: int
     size: int
     link: int
+
+
+def sections(file: Path) -> list[tuple[str, int]]:
+    """The name and the size of each section; of objects for this computer, too, which may have 64 bits."""
+    try:
+        data = file.read_bytes()
+        wide, order = data[4] == _WIDE, "<" if data[5] == _LITTLE else ">"
+        (begin,) = struct.unpack_from(f"{order}Q", data, 40) if wide else struct.unpack_from(f"{order}I", data, 32)
+        length, count, names = struct.unpack_from(f"{order}3H", data, 58 if wide else 46)
+        row = f"{order}2I4Q2I2Q" if wide else f"{order}10I"
+        rows = [struct.unpack_from(row, data, begin + length * index) for index in range(count)]
+        where = [rows[names][4] + fields[0] for fields in rows]
+        return [(data[at : data.index(b"\0", at)].decode(), fields[5]) for at, fields in zip(where, rows, strict=True)]
+    except OSError as error:
+        raise ToolError(f"cannot read {file}: {error.strerror}; build the firmware first") from error
+    except (struct.error, IndexError, ValueError) as error:
+        raise ToolError(f"{file} is no ELF file, or a damaged one ({error}); build the firmware anew") from error
 
 
 def symbols(file: Path) -> dict[str, int]:

@@ -11,7 +11,7 @@ from uaccel.project.build import toolchain_of
 from uaccel.project.callgraph import SUFFIX, Graph, deepest, own_functions, pointed_in, read_graph
 from uaccel.project.frames import disassemble, frames_of
 from uaccel.project.linked import Linked, read_linked
-from uaccel.project.sizes import Sizes, object_sizes, size_tool
+from uaccel.project.sizes import Sizes, object_sizes
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,8 @@ def footprint(folder: Path, build: Path, model: str, *, arena: int, io: int) -> 
     """``io``: the memory of inputs and outputs, in the application; there too lies an arena that is passed in."""
     if (build / "firmware.elf").is_file():
         return _of_board(folder, build, model)
-    tool = size_tool(toolchain_of(folder))
-    own = object_sizes([path for path in objects(build, "model") if path.stem != f"tvmgen_{model}_weights.c"], tool)
-    application = object_sizes(objects(build, "firmware"), tool)
+    own = object_sizes([path for path in objects(build, "model") if path.stem != f"tvmgen_{model}_weights.c"])
+    application = object_sizes(objects(build, "firmware"))
     inside = arena if own.ram >= arena else 0
     rest = application.ram - io - (arena - inside)
     return Footprint(own.flash, own.ram - inside, Sizes(application.flash, rest))
