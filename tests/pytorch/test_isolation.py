@@ -98,8 +98,8 @@ ENDS = {
     "import os; os.kill(os.getpid(), 11)": CRASH,
     "import os; os.kill(os.getpid(), 24)": LIMITS,
     "import time; time.sleep(600)": LIMITS,
-    "import sys; sys.exit(3)": f"{ENDED} 3; install it: pip",
-    "print('hello, world')": f"{ENDED} 0; install it: pip",
+    "import sys; sys.exit(3)": f"{ENDED} 3; install its build",
+    "print('hello, world')": f"{ENDED} 0; install its build",
     "import sys; [sys.stdout.write('x' * 9999) for _ in iter(int, 1)]": LIMITS,
 }
 

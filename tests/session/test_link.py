@@ -69,9 +69,12 @@ def test_no_more_is_under_way_than_the_device_has_room_for(spare: int, frames: i
 )
 def test_what_is_missing_of_an_object(pieces: list[tuple[int, int]], missing: list[tuple[int, int]]) -> None:
     whole, object_ = bytes(range(30)), Pieces(10)
+    there: set[int] = set()
     for offset, length in pieces:
-        assert object_.add(offset, whole[offset : offset + length])
-        assert not object_.add(offset, whole[offset : offset + length])
+        new = set(range(offset, min(offset + length, 10))) - there
+        there |= new
+        assert object_.add(offset, whole[offset : offset + length]) == len(new)
+        assert object_.add(offset, whole[offset : offset + length]) == 0
     assert object_.missing() == missing
     for offset, length in missing:
         object_.add(offset, whole[offset : offset + length])

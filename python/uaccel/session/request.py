@@ -78,7 +78,7 @@ class Pieces:
         for start, stop in [*self._there, (self.size, self.size)]:
             if min(start, self.size) > end:
                 gaps.append((end, min(start, self.size) - end))
-            end = max(end, stop)
+            end = stop
         return gaps
 
     def value(self) -> bytes:
