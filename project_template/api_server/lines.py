@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .connection import CHUNK, Connection, Deadline
 from .errors import IoTimeoutError, ServerError, TransportClosedError
-from .programs import end
+from .programs import end, watch
 
 PATIENCE = 2.0
 MOST_ARRIVED = 1 << 24
@@ -113,6 +113,7 @@ class ProcessLine(Line):
         except OSError as error:
             self._words.close()
             raise ServerError(f"cannot start {command[0]}: {error.strerror}") from error
+        watch(self._process)
         assert self._process.stdout is not None  # both are pipes
         assert self._process.stdin is not None
         name = Path(command[0]).name

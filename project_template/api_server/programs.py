@@ -18,6 +18,8 @@ TICK = 0.2
 """Seconds between looks whether a program has ended whose children keep its output open."""
 KEPT = 1 << 20
 PATIENCE = 5.0
+SHELL = "/bin/sh"
+WATCH = '(while kill -s 0 "$1"; do kill -s 0 -- "-$2" || exit; sleep 0.3; done; kill -s KILL -- "-$2") <&- >&- 2>&- &'
 SHOWN_LINES = 3
 LONGEST_WORDS = 300
 C_LIBRARIES = "libc6-dev, libnewlib-arm-none-eabi, picolibc-riscv64-unknown-elf"
@@ -73,11 +75,18 @@ def run(connection: Connection, command: list[str], folder: Path, *, show: bool)
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    watch(process)
     try:
         output = collect(connection, process, show)
         return Finished(process.wait(), output.decode("utf-8", "replace"))
     finally:
         end(process)
+
+
+def watch(process: subprocess.Popen[bytes]) -> None:
+    """It leads a process group: that ends when this process does, by whatever."""
+    words = [SHELL, "-c", WATCH, SHELL, str(os.getpid()), str(process.pid)]
+    subprocess.run(words, start_new_session=True, check=False)
 
 
 def collect(connection: Connection, process: subprocess.Popen[bytes], show: bool) -> bytes:

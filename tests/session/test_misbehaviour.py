@@ -108,7 +108,7 @@ def large() -> CDevice:
 def test_a_slow_board_is_no_bad_one(baud: int | None, large: CDevice) -> None:
     """Minutes for the inputs, for each inference and for the outputs: what takes its time has it."""
     inputs = known_inputs(1, 6000)
-    line = VirtualLine(large, baud=baud, compute_seconds=50.0)
+    line = VirtualLine(large, baud=baud, compute_seconds=50.0, grain=0.1)
     with Session(line, timeouts=Timeouts(run=60)) as session:
         for result in session.stream([inputs] * 3):
             np.testing.assert_array_equal(result.outputs["mask"], known_outputs(inputs)["mask"])

@@ -133,6 +133,13 @@ def slow_answers(seconds: float) -> Misbehave:
     return misbehave
 
 
+def forgets_slowly(device: Device, packet: Packet) -> Script:
+    """So that it is asked for another run, and another."""
+    yield encode(reply(packet, Type.STARTED))
+    yield 15.0
+    yield encode(refused(packet, ErrorCode.FORGOTTEN))
+
+
 def lies(**hello: Any) -> Misbehave:
     """In its greeting."""
 
@@ -314,6 +321,7 @@ def while_it_runs() -> Iterator[Case]:
         LOST.format("read the outputs") + "|.*not those.*",
     )
     yield Case("always forgotten", RUN, once(lambda d, p: [refused(p, ErrorCode.FORGOTTEN)]), LOST.format("run"))
+    yield Case("forgotten after each run", RUN, forgets_slowly, ENDLESS.format("(run|write the inputs)"))
     yield Case("another's session", RUN, once(lambda d, p: [refused(p, ErrorCode.STALE, 7)]), "another client took .*")
     yield Case(
         "a layer that is not", RUN, once(failing(status=2**31 - 1)), r".*the model returned 2147483647 instead of 0"

@@ -303,7 +303,15 @@ def test_progress_on_a_terminal_leaves_a_line_with_the_time_of_each_step() -> No
         assert line.rstrip().removesuffix("\x1b[0m").endswith(" s")
 
 
-def test_an_interrupt_ends_quietly(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "status", "words"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
+)
+def test_a_signal_ends_quietly(number: signal.Signals, status: int, words: str) -> None:
     body = """
         print("ready", file=sys.stderr, flush=True)
         time.sleep(60)
@@ -319,11 +327,11 @@ def test_an_interrupt_ends_quietly(tmp_path: Path) -> None:
     assert child.stderr is not None
     assert child.stderr.readline() == "ready\n"
     time.sleep(0.1)  # into the sleep itself
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     out, err = child.communicate(timeout=30)
-    assert child.returncode == 130
-    assert err == "uaccel: interrupted\n"
-    assert json.loads(out)["error"]["status"] == 130
+    assert child.returncode == status
+    assert err == f"uaccel: {words}\n"
+    assert json.loads(out)["error"]["status"] == status
 
 
 @pytest.mark.parametrize("flag", [[], ["--json"]])

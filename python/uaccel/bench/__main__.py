@@ -12,6 +12,7 @@ from typing import Final
 
 from uaccel.bench.desk import NAME, ORDERS, PORT, Desk, give_order, is_set_up
 from uaccel.errors import DeviceError, UaccelError
+from uaccel.toolchain.children import EndedError, ending_signals
 
 START_SECONDS: Final = 30.0
 LOG: Final = "desk.log"
@@ -23,10 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0, or that of the error."""
     options = _parser().parse_args(arguments)
     try:
-        _obey(options)
+        with ending_signals():
+            _obey(options)
     except UaccelError as error:
         print(f"{MARK}{error}", file=sys.stderr)
         return error.exit_status
+    except EndedError as ended:
+        return ended.status
     return 0
 
 

@@ -61,8 +61,8 @@ class Desk:
         self._read_at = 0.0
         self._working = True
         self._write_files()
-        self._thread = threading.Thread(target=self._work, name=f"desk {self.folder}", daemon=True)
-        self._thread.start()
+        self._cleared = threading.Event()  # a thread that a signal has broken the wait for cannot be joined again
+        threading.Thread(target=self._work, name=f"desk {self.folder}", daemon=True).start()
 
     @property
     def port(self) -> str:
@@ -77,11 +77,11 @@ class Desk:
         """Clear the desk: the port and the board are gone, the folder stays. May be called again."""
         with suppress(DeviceError):
             self.order("stop")
-        self._thread.join()
+        self._cleared.wait()
 
     def wait(self) -> None:
         """Until somebody gives the order to stop, or deletes the folder."""
-        self._thread.join()
+        self._cleared.wait()
 
     def __enter__(self) -> Desk:
         return self
@@ -111,6 +111,7 @@ class Desk:
             self._terminal.unplug()
             self._listener.close()
             (self.folder / ADDRESS).unlink(missing_ok=True)
+            self._cleared.set()
 
     def _step(self) -> None:
         """Wait for whatever comes first, and pass it on."""

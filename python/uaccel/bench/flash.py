@@ -17,6 +17,7 @@ from uaccel.board import Board, CommandFlash, Flash
 from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.project.flash_steps import Step, flash_steps, reset_steps
 from uaccel.toolchain import find_program
+from uaccel.toolchain.children import start
 
 FLASH_SECONDS: Final = 300.0
 LOG: Final = "flash.log"
@@ -93,13 +94,13 @@ def _run(call: Call, what: str, timeout: float, log: Path | None) -> None:
 def _execute(call: Call, what: str, timeout: float) -> tuple[int, str]:
     """Exit status and output. In a session of its own: a tool's children end with it when time is up."""
     try:
-        process = subprocess.Popen(
+        process = start(
             call.command,
+            group=True,
             cwd=call.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
         )
     except OSError as error:
         raise ToolError(

@@ -35,6 +35,7 @@ from uaccel.cli import (
     tune,
 )
 from uaccel.errors import InternalError, UaccelError
+from uaccel.toolchain.children import EndedError, ending_signals
 from uaccel.version import __version__
 
 COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
@@ -75,8 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = with_optional_values(list(sys.argv[1:] if arguments is None else arguments)) or ["--help"]
     as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
     try:
-        with output.stdout_for(as_json):
-            return _run(args, as_json)
+        with output.stdout_for(as_json), ending_signals() as ended:
+            status = _run(args, as_json, ended)
+    except EndedError as error:  # on the way out
+        return error.status
     except BrokenPipeError:  # the reader, head or less, has seen enough
         output.discard_stdout()
         return UaccelError.exit_status
@@ -84,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.say(f"error: cannot write to standard output: {getattr(error, 'strerror', error)}")
         output.discard_stdout()
         return UaccelError.exit_status
+    return status
 
 
 def with_optional_values(args: list[str]) -> list[str]:
@@ -111,18 +115,18 @@ def _options(
     """Quantised neural networks to bare-metal C firmware, with your own accelerator in the loop."""
 
 
-def _run(args: list[str], as_json: bool) -> int:
-    """Run one command; whatever it raises ends as one line and a status."""
+def _run(args: list[str], as_json: bool, ended: list[EndedError]) -> int:
+    """Run one command; whatever it raises ends as one line and a status. ``ended``: a signal that came meanwhile."""
     try:
         result = typer.main.get_command(make_app()).main(args, prog_name="uaccel", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
         raise
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, EndedError) as error:
         if os.environ.get("UACCEL_DEBUG") == "1":
             traceback.print_exc()
-        return _fail(_describe(error), as_json)
+        return _fail(_describe(ended[0] if ended else error), as_json)
     if result == _INTERRUPTED:  # Typer catches the interrupt itself
         return _fail(_describe(KeyboardInterrupt()), as_json)
     return result if isinstance(result, int) else 0
@@ -143,6 +147,8 @@ def _describe(error: BaseException) -> _Failure:
         return _Failure(kind, str(error), error.exit_status)
     if isinstance(error, typer.TyperException):
         return _Failure("UsageError", _usage_message(error), error.exit_code)
+    if isinstance(error, EndedError):
+        return _Failure("Terminated", f"ended by {error}", error.status, prefix="")
     if isinstance(error, (typer.Abort, KeyboardInterrupt)):
         return _Failure("Interrupted", "interrupted", _INTERRUPTED, prefix="")
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT:

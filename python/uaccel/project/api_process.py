@@ -17,6 +17,7 @@ from typing import Any, Final
 from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.project.api_errors import ProjectApiError
+from uaccel.toolchain.children import start
 
 SCRIPT: Final = "microtvm_api_server.py"
 LAUNCHER: Final = "launch_microtvm_api_server.sh"
@@ -56,8 +57,9 @@ class ServerProcess:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._open = True
         try:
-            self._process = subprocess.Popen(
+            self._process = start(
                 command,
+                by=signal.SIGTERM,  # it has children of its own to end
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=STDERR if show or debug else self._words,

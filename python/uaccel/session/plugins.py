@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Final
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
 from uaccel.toolchain import FoundProgram, find_program
+from uaccel.toolchain.children import run
 
 SECOND_INTERFACE: Final = (9, 0)
 """The version of QEMU that dropped the first plugin interface."""
@@ -48,7 +48,7 @@ def ports_folder(name: str) -> Path:
 
 def build_plugin(plugin: PluginSource, qemu: FoundProgram) -> Path:
     """The plugin, built at first use; :class:`ToolError` where this QEMU takes none or no compiler is there."""
-    usage = subprocess.run([*qemu.command, "-help"], capture_output=True, text=True, check=False)
+    usage = run([*qemu.command, "-help"])
     if "\n-plugin " not in usage.stdout:
         raise ToolError(f"{qemu.path} was built without support for plugins{plugin.remedy}")
     interface = 2 if qemu.version >= SECOND_INTERFACE else 1
@@ -99,9 +99,9 @@ def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
             for name, text in plugin.generated.items():
                 (Path(folder) / name).write_text(text, encoding="utf-8")
                 sources.append(str(Path(folder) / name))
-            done = subprocess.run([*command, "-o", str(made), *sources], capture_output=True, text=True, check=False)
+            done = run([*command, "-o", str(made), *sources])
             if done.returncode != 0:
-                raise ToolError(f"building {plugin.about} failed ({command[0]}): {_reason(done.stderr)}")
+                raise ToolError(f"building {plugin.about} failed ({command[0]}): {_reason(done.stdout)}")
             made.replace(target)
     except OSError as error:
         raise ToolError(f"cannot write to {target.parent}: {error.strerror}; set XDG_CACHE_HOME elsewhere") from error

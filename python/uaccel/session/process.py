@@ -10,6 +10,7 @@ from typing import IO, Final
 from uaccel.errors import DeviceError
 from uaccel.session.message import shown
 from uaccel.session.streams import StreamTransport
+from uaccel.toolchain.children import start
 
 PATIENCE: Final = 2.0
 """Seconds that a process has to end by itself after its input has."""
@@ -30,7 +31,7 @@ class ProcessTransport(StreamTransport):
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the transport
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._words)
+            self._process = start(command, stdin=pipe, stdout=pipe, stderr=self._words)
         except OSError as error:
             self._words.close()
             raise DeviceError(f"cannot start {command[0]}: {error.strerror}") from error

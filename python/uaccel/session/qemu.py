@@ -22,6 +22,7 @@ from uaccel.session.counting import plugin_for, plugin_options
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.process import ProcessTransport, first_words
 from uaccel.toolchain import FoundProgram, find_command
+from uaccel.toolchain.children import start
 
 Counting = Literal["auto", "plugin", "time", "off"]
 """How instructions are counted. ``plugin``: exactly. ``time``: by QEMU's clock, which then advances by a nanosecond for
@@ -167,7 +168,7 @@ class EmulatedBoard:
 
 def _start(command: Sequence[str], inherited: Sequence[int], words: Any) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        return start(
             command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, pass_fds=inherited, start_new_session=True
         )
     except OSError as error:
