@@ -98,7 +98,7 @@ def test_it_has_a_name_that_c_and_files_can_bear(name: str, call: Call) -> None:
     assert done.complaint.startswith(f"{name!r} cannot name an accelerator; wanted lower-case letters, digits and ")
 
 
-@pytest.mark.parametrize("name", ["cpu", "string", "uaccel_hal"])
+@pytest.mark.parametrize("name", ["cpu", "string", "uaccel_hal", "int"])
 def test_a_name_that_means_something_else_is_refused(name: str, call: Call) -> None:
     complaint = f"{name!r} cannot name an accelerator: it has a meaning already; choose another name"
     assert call("new", "accelerator", name).complaint == complaint

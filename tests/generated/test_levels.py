@@ -10,8 +10,9 @@ import pytest
 
 from support.docblocks import ROOT, blocks
 from support.generated import Unpacked, archive, cc, cc_error, run
-from support.levels import FAST_MATH, LEVELS, MODELS, Machine, check, sampled
+from support.levels import FAST_MATH, LEVELS, MODELS, Machine, check, sampled, sampled_by_meaning
 from support.networks import OWN
+from support.onnx_networks import convolutional, quantised
 from support.oracle import Tflm
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.weights import Array, weights_header, weights_source
@@ -49,6 +50,17 @@ def test_a_model_at_a_level(machine: Machine, level: str, model: str, tmp_path: 
     """The quick part of the same."""
     machine.require()
     check(machine, level.split(), [sampled(model)], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "machine", [POWERPC, Machine(board="mps2_an386"), Machine(board="qemu_riscv32")], ids=lambda machine: machine.name
+)
+def test_rounding_in_single_precision(machine: Machine, tmp_path: Path) -> None:
+    """As ONNX means it: by integers, or by the FPU."""
+    machine.require()
+    path = quantised(convolutional(), tmp_path, "QDQ", "QInt8", per_channel=True)
+    check(machine, ["-O3"], [sampled_by_meaning(path, machine.board)], tmp_path)
 
 
 @pytest.mark.slow

@@ -11,11 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.generated import Unpacked, archive, cc
+from support.hostlib import STRICT
 from support.oracle import Tflm, random_inputs
 from support.sanitized import compile_pooled, run_sanitized
 from support.tflite_writer import ModelBuilder
+from uaccel.accelerator import load_accelerators
+from uaccel.accelerator.starter import write_starter
 from uaccel.emit.ctext import block_comment, quoted
 from uaccel.emit.options import c_name
+from uaccel.execute import archive_of
+from uaccel.pipeline import compile_model
 from uaccel.resources import data_dir
 from uaccel.sinks import comment_safe
 
@@ -99,6 +104,24 @@ def test_tensors_keep_their_order_whatever_their_names() -> None:
     for values, outputs in zip(inputs, run_sanitized(compile_pooled(data), inputs), strict=True):
         for got, wanted in zip(outputs, reference.run(values), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", ["inputs", "devices", "layers"])
+def test_names_of_an_accelerator_meet_those_of_the_model_and_of_the_executor(name: str, tmp_path: Path) -> None:
+    """Tensors are called like a macro of the driver's header, which the executor includes."""
+    write_starter(name, tmp_path / "starter")
+    macro = f"{name.upper()}_H"
+    file = tmp_path / "model.tflite"
+    file.write_bytes(model([macro, name], ["y", f"{macro}_"]))
+    found = load_accelerators([str(tmp_path / "starter")])
+    for cpu_fallback in (True, False):
+        made = compile_model(file, board="host", accelerators=found, cpu_fallback=cpu_fallback)
+        tree = Unpacked(tmp_path / str(cpu_fallback), archive_of(made))
+        assert f"    void *{macro}_;\n" in (tree.include / "tvmgen_model.h").read_text()
+        driver = tree.folder / f"project/accelerators/{name}/driver"
+        for source in (*tree.sources, *tree.descriptions):
+            include = [tree.include, driver, data_dir("firmware") / "include"]
+            cc(source, "-fsyntax-only", include=include, warnings=STRICT)
 
 
 @pytest.mark.parametrize(

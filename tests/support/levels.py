@@ -28,6 +28,7 @@ from uaccel.execute import archive_of
 from uaccel.mlf import CODE
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, compile_model
+from uaccel.reference import Executor
 from uaccel.session.qemu import QemuTransport
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Ofast", "-O2 -flto")
@@ -109,6 +110,14 @@ def sampled(name: str, board: str = "host", options: EmitOptions | None = None) 
     inputs, reference = random_inputs(data, 7, RUNS), Tflm(data)
     model = compile_model(OWN / f"{name}.tflite", board=board, options=options or EmitOptions())
     return Sampled(model, inputs, [reference.run(values) for values in inputs])
+
+
+def sampled_by_meaning(path: Path, board: str) -> Sampled:
+    """Of a model that TFLite Micro does not read."""
+    model, random = compile_model(path, board=board), np.random.default_rng(7)
+    specs, executor = model.model.signature.inputs, Executor(model.stages["import"])
+    inputs = [[random.standard_normal(spec.info.shape).astype(spec.info.dtype) for spec in specs] for _ in range(RUNS)]
+    return Sampled(model, inputs, [executor.run(values) for values in inputs])
 
 
 def check(machine: Machine, level: Sequence[str], models: Sequence[Sampled], folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from uaccel.accelerator.find import bundled_folders
 from uaccel.errors import AcceleratorError
 from uaccel.resources import data_dir, page
+from uaccel.sinks import is_reserved
 
 TEMPLATE: Final = "starter"
 """What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold."""
@@ -59,7 +60,7 @@ def require_name(name: str) -> None:
             f"{name!r} cannot name an accelerator; wanted lower-case letters, digits and underscores, "
             f"a letter first, {LONGEST} at most"
         )
-    if name in (*_HEADERS, "cpu") or name.startswith("uaccel"):
+    if name in (*_HEADERS, "cpu") or name.startswith("uaccel") or is_reserved(name):
         raise AcceleratorError(f"{name!r} cannot name an accelerator: it has a meaning already; choose another name")
     if name in bundled_folders():
         raise AcceleratorError(f"there is an accelerator {name!r} already; choose another name")
