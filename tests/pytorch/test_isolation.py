@@ -165,7 +165,7 @@ def made_large(path: Path, extent: int, times: int) -> Path:
             name="mean",
         )
         nodes = document["graph_module"]["graph"]["nodes"]
-        nodes.insert(len(nodes) - 1, nodes.pop(0))
+        nodes.insert(len(nodes) - 2, nodes.pop(0))
         last["inputs"][1]["arg"] = {"as_tensor": {"name": "mean"}}
         last["target"] = "torch.ops.aten.add.Tensor"
         del declared["mean"]

@@ -307,6 +307,7 @@ def run(count: int, first: int = 0) -> list[Outcome]:
             model = models[seed % len(models)]
             path = mutant(model, Path(folder) / f"mutant_{model.name}", seed)
             outcomes.append(explained(path, seed))
+            print(outcomes[-1], file=sys.stderr, flush=True)
     return outcomes
 
 

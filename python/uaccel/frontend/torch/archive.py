@@ -141,17 +141,18 @@ def _tensors(
     need(isinstance(listing, dict), f"{config} lists nothing")
     tensors = {}
     for name, entry in listing.items():
+        path(name, "weight")
         file, is_parameter, use_pickle, meta = fields(
-            entry, f"{config}: {name[:80]!r}", "path_name", "is_param", "use_pickle", "tensor_meta?"
+            entry, f"{config}: {name!r}", "path_name", "is_param", "use_pickle", "tensor_meta?"
         )
-        truth(is_parameter, f"{config}: {name[:80]!r}")
+        truth(is_parameter, f"{config}: {name!r}")
         if use_pickle or not meta or not re.fullmatch(rf"{prefix}[0-9]{{1,9}}", text(file, config)):
             raise ModelError(
-                f'{where}: weight "{name[:80]}" is pickled, which can hold any code and is not loaded; '
+                f'{where}: weight "{name}" is pickled, which can hold any code and is not loaded; '
                 "export the model with plain tensors as weights"
             )
-        need(folder + file in found, f"weight {name[:80]!r} is missing")
-        tensors[path(name, "weight")] = _stored(tensor_meta(meta, f"weight {name!r}"), found[folder + file], name)
+        need(folder + file in found, f"weight {name!r} is missing")
+        tensors[name] = _stored(tensor_meta(meta, f"weight {name!r}"), found[folder + file], name)
     return tensors
 
 

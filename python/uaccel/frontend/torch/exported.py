@@ -104,8 +104,8 @@ class _Exported:
         made = [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results]
         structure = self._torch.utils._pytree.tree_structure
         call = ModuleCallSignature(
-            inputs=[TensorArgument(name) for name in given],
-            outputs=[TensorArgument(node.name) for node in results],
+            inputs=[],
+            outputs=[],
             in_spec=structure((tuple(given), {})),
             out_spec=structure(tuple(given_result.name for given_result in results)),
             forward_arg_names=given,

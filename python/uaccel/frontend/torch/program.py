@@ -11,6 +11,7 @@ from uaccel.errors import ModelError
 from uaccel.model import TensorInfo, TensorSpec, unique_names
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
+_LONGEST_LINE = 500
 EVAL = "call model.eval() before exporting"
 
 
@@ -40,9 +41,9 @@ def info_of_value(value: Any) -> TensorInfo:
 
 
 def first_line(error: Exception) -> str:
-    """Of what PyTorch says; what follows is about its C++."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".;") if lines else type(error).__name__
+    """Of what PyTorch or TVM says, without what a terminal would obey; what follows is about their C++."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return "".join(letter if letter.isprintable() else "?" for letter in lines[0][:_LONGEST_LINE]).rstrip(".;")
 
 
 def check_pure(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
