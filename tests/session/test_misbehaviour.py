@@ -162,9 +162,10 @@ def asked_to_run_often(packet: Packet) -> bool:
 
 def test_the_last_lines_of_a_long_log_are_kept() -> None:
     def chatter(device: Device, packet: Packet) -> Script:
-        for number in range(3 * KEPT_LOG_LINES):
-            yield encode(Packet(Type.LOG, number, 0, Log(2, b"line %d" % number).pack()))
-        yield b"".join(map(encode, device.answer(packet)))
+        lines = [
+            Packet(Type.LOG, number, 0, Log(2, b"line %d" % number).pack()) for number in range(3 * KEPT_LOG_LINES)
+        ]
+        yield b"".join(map(encode, [*lines, *device.answer(packet)]))
 
     with Session(Played(Device(), WRITE, chatter)) as session:
         session.run({"x": INPUT})
