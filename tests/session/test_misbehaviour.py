@@ -14,14 +14,14 @@ import pytest
 
 from support.device import Device as CDevice
 from support.device import VirtualLine, known_inputs, known_outputs
-from support.misbehaviour import CASES, RIGHT, Case
-from support.scripted import INPUT, OUTPUT, Device, Played, on_a_real_line
+from support.misbehaviour import CASES, RIGHT, RUN, WRITE, Case, data_at, packets, reads_no_more, to_each_once
+from support.scripted import INPUT, OUTPUT, Device, Misbehave, Played, Script, on_a_real_line
 from uaccel.errors import DeviceError
+from uaccel.session import streams
 from uaccel.session.frame import Packet, encode
-from uaccel.session.ids import Type
+from uaccel.session.ids import MOST_RUNS, Log, Run, Type
 from uaccel.session.link import Timeouts
-from uaccel.session.session import Session
-from uaccel.session.streams import CHUNK
+from uaccel.session.session import KEPT_LOG_LINES, Session
 from uaccel.session.transport import Transport
 
 TIMES = Timeouts(run=20)
@@ -86,16 +86,24 @@ def test_a_flood_at_full_speed(case: Case) -> None:
     assert time.monotonic() - begun < 10
 
 
+def trickles(device: Device, packet: Packet) -> Script:
+    while True:
+        yield b"."
+        yield 0.01
+
+
+@pytest.mark.parametrize("talk", [reads_no_more, trickles], ids=["floods", "trickles"])
 @pytest.mark.parametrize("kind", ["pipe", "socket", "terminal"])
-def test_a_line_that_floods_and_takes_nothing(kind: str) -> None:
+def test_a_line_that_talks_and_takes_nothing(kind: str, talk: Misbehave, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bytes are taken in so that no two ends wait for each other; not for ever, and not all of them."""
-    (case,) = [case for case in CASES if case.name == "reading no more, but sending"]
+    monkeypatch.setattr(streams, "MOST_ARRIVED", 1 << 18)
     begun = time.monotonic()
-    with on_a_real_line(kind, Device(), lambda packet: True, case.misbehave) as line, bounded_memory():
+    with on_a_real_line(kind, Device(), lambda packet: True, talk) as line, bounded_memory():
         line.write(encode(Packet(Type.RESET, 0, 1)))
-        with pytest.raises(DeviceError, match=r"^the device took \d+ of 8388608 bytes within 0\.5 s: is its line"):
-            line.write(bytes(1 << 23), 0.5)
-        assert len(line.read(1.0)) <= CHUNK
+        with pytest.raises(DeviceError, match=r"^the device took \d+ of 8388608 bytes within 0\.3 s: is its line"):
+            line.write(bytes(1 << 23), 0.3)
+        assert len(line._arrived) < streams.MOST_ARRIVED + streams.CHUNK
+        assert len(line.read(1.0)) <= streams.CHUNK
     assert time.monotonic() - begun < 10
 
 
@@ -115,3 +123,51 @@ def test_a_slow_board_is_no_bad_one(baud: int | None, large: CDevice) -> None:
         assert session.time(3).runs == 3
         np.testing.assert_array_equal(session.layer("dot")[0], known_outputs(inputs)["sums"])
     assert line.now >= 6 * 50
+
+
+def takes(seconds: float) -> Misbehave:
+    """For each inference."""
+
+    def misbehave(device: Device, packet: Packet) -> Script:
+        *first, last = device.answer(packet)
+        yield b"".join(map(encode, first))
+        yield seconds * Run.unpack(packet.body).count
+        yield encode(last)
+
+    return misbehave
+
+
+@pytest.mark.parametrize(("runs", "seconds"), [(1000, 20.0), (2 * MOST_RUNS, 0.001)])
+def test_many_runs_take_many_times_as_long(runs: int, seconds: float) -> None:
+    """Hours, if it must be, and more than one request may ask for."""
+    line = Played(Device(), RUN, to_each_once(takes(seconds)))
+    with Session(line, timeouts=Timeouts(run=60)) as session:
+        assert session.time(runs, {"x": INPUT}).runs == runs
+    assert line.now > runs * seconds
+
+
+def test_many_runs_that_hang_are_given_up_by_what_one_has_taken() -> None:
+    """Not by what so many might take."""
+    line = Played(
+        Device(), asked_to_run_often, packets(data_at(lambda number: 0, b""), every=1.0, first=[Type.STARTED])
+    )
+    with Session(line, timeouts=Timeouts(run=60)) as session, pytest.raises(DeviceError, match="run 999 times"):
+        session.time(1000, {"x": INPUT})
+    assert line.now < 60 + 999 * 60 / 100
+
+
+def asked_to_run_often(packet: Packet) -> bool:
+    return packet.type == Type.RUN and Run.unpack(packet.body).count > 1
+
+
+def test_the_last_lines_of_a_long_log_are_kept() -> None:
+    def chatter(device: Device, packet: Packet) -> Script:
+        lines = [
+            Packet(Type.LOG, number, 0, Log(2, b"line %d" % number).pack()) for number in range(3 * KEPT_LOG_LINES)
+        ]
+        yield b"".join(map(encode, [*lines, *device.answer(packet)]))
+
+    with Session(Played(Device(), WRITE, chatter)) as session:
+        session.run({"x": INPUT})
+        assert len(session.log) == KEPT_LOG_LINES
+        assert session.log[-1].text == f"line {3 * KEPT_LOG_LINES - 1}"

@@ -38,7 +38,7 @@ ORDER_SECONDS: Final = 30.0
 LONGEST_ORDER: Final = 1 << 16
 LOOK_SECONDS: Final = 0.5
 UNREAD_SECONDS: Final = 0.5
-"""Who has a port open reads it within this; what nobody reads is lost, as on any serial line."""
+"""Who has a port open reads it within this, and so does the board; what nobody reads is lost, as on any serial line."""
 
 
 class Desk:
@@ -208,6 +208,7 @@ class Desk:
             self._emulated = EmulatedBoard(self.board, image, counting="off")
             address = urlsplit(self._emulated.port)
             self._line = socket.create_connection((address.hostname, address.port), ORDER_SECONDS)
+            self._line.settimeout(UNREAD_SECONDS)
 
     def _power_off(self) -> None:
         emulated, line = self._emulated, self._line

@@ -37,6 +37,7 @@ from uaccel.session.transport import Transport
 SEQUENCES: Final = 1 << 16
 LONGEST_PAUSE: Final = 2.0
 LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0
+MOST_DOUBLINGS: Final = 16
 SHOWN_BYTES: Final = 12
 LONGEST_HELLO_REPLY: Final = 512
 LEAST_BODY: Final = 16
@@ -331,7 +332,8 @@ class Link:
     def _time_is_up(self, now: float, head: Request) -> None:
         self._tries += 1
         longest = LONGEST_PAUSE if head.ends is None else LONGEST_PAUSE_WHILE_RUNNING
-        self._again_at = now + min(self.timeouts.answer * 2**self._tries, longest) + self._line_seconds()
+        pause = min(self.timeouts.answer * 2 ** min(self._tries, MOST_DOUBLINGS), longest)
+        self._again_at = now + pause + self._line_seconds()
         if head.ends is not None:
             self._send_again([head])
             return
