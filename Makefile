@@ -50,10 +50,10 @@ demo: setup ## Compile a network, run it, and prove it equal to its exact meanin
 	$(BIN)/uaccel demo
 
 test: setup-test lint test-c ## Lint and all tests but the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow and not long"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
 test-full: setup-full lint test-c test-c-clang ## Lint and all tests
-	UACCEL_THOROUGH=1 $(BIN)/python -m pytest -n 2
+	UACCEL_THOROUGH=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-c: setup-test ## Unit tests of the firmware in C, on this computer
 	$(call run-c-tests,build/host)

@@ -6,12 +6,13 @@ import os
 
 import pytest
 
-from support import tiers
+from support import compilers, tiers
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tiers.mark_slow(items)
+    compilers.skip_absent(items)
     rotation = os.environ.get(tiers.ROTATION)
     if rotation is not None:
         items[:] = tiers.in_order(items, int(rotation))

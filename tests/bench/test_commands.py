@@ -27,6 +27,7 @@ def refused(done: Done) -> str:
     return done.complaint
 
 
+@pytest.mark.slow
 def test_from_a_model_to_a_flashed_board(
     desk: Desk, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

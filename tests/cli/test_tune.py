@@ -81,6 +81,7 @@ def test_kernels_are_chosen_by_records(records: Path, call: Call, tmp_path: Path
     assert done.report["verify"]["bit_exact"]
 
 
+@pytest.mark.slow
 def test_records_of_another_cpu_are_refused(records: Path, call: Call) -> None:
     done = call("run", GESTURE, "--board", "host", "--records", records)
     assert done.status == 1

@@ -224,7 +224,8 @@ def misbehaves(folder: Path, call: str = "build", limits: Limits = QUICK) -> str
 
     def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = popen(*arguments, **options)
-        pids.append(process.pid)
+        if str(folder) in f"{arguments} {options}":
+            pids.append(process.pid)
         return process
 
     with pytest.MonkeyPatch.context() as patch:

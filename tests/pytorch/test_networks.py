@@ -37,6 +37,7 @@ def test_a_network_computes_what_pytorch_does(network: str, tmp_path: Path) -> N
     assert [spec.name for spec in model.signature.inputs] == list(program.graph_signature.user_inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["residual", pytest.param("attention", marks=pytest.mark.long)])
 def test_firmware_computes_what_pytorch_does(network: str, tmp_path: Path, call: Call) -> None:
     program, values = program_of(network), inputs_of(network)
@@ -101,6 +102,7 @@ def test_names_and_origins_are_those_of_the_program(tmp_path: Path) -> None:
     assert (model.source_format, model.name) == ("torch.export", "model")
 
 
+@pytest.mark.slow
 def test_nothing_is_said_but_by_us(tmp_path: Path) -> None:
     model = save(program_of("cnn"), tmp_path / "model.pt2")
     code = f"from pathlib import Path; from uaccel.frontend import import_model; import_model(Path({str(model)!r}))"

@@ -146,6 +146,7 @@ def module_of(found: Sequence[Site]) -> Any:
     return builder.module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long)])
 def test_odd_layers(seed: int, tmp_path: Path) -> None:
     board, maker = board_with_tools(BOARD), Maker(seed)

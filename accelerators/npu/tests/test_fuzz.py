@@ -20,5 +20,6 @@ def test_random_streams_end(npu: Accelerator, tmp_path: Path, seed: int, streams
     assert counts[0] > streams // 50, "hardly any stream came to its end"
 
 
+@pytest.mark.slow
 def test_driver_and_model_compile_everywhere(npu: Accelerator, tmp_path: Path) -> None:
     assert "gcc" in compile_with_each(npu, tmp_path)

@@ -26,6 +26,7 @@ def test_it_is_npu_with_other_numbers() -> None:
     assert {path.suffix for path in own} == {".h"}
 
 
+@pytest.mark.slow
 def test_every_compiler_takes_it(tmp_path: Path) -> None:
     assert compile_with_each(SMALL, tmp_path)
 
@@ -38,6 +39,7 @@ def test_driver_and_model_are_of_the_same_machine() -> None:
         assert driver.activate() == code, driver.failure
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("objective", ["latency", "energy"])
 def test_a_whole_model(objective: str, uaccel_board: BoardUnderTest) -> None:
     outcome = uaccel_board.check(MODELS / "gesture.tflite", accelerators=[FOLDER], objective=objective)
@@ -49,6 +51,7 @@ def test_an_objective_that_there_is_not(uaccel_board: BoardUnderTest) -> None:
         uaccel_board.check(MODELS / "gesture.tflite", accelerators=[FOLDER], objective="speed")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["residual", "mixed", "branches"])
 def test_the_projects_own_models(model: str, uaccel_board: BoardUnderTest) -> None:
     assert uaccel_board.check(MODELS / f"{model}.tflite", accelerators=[FOLDER]).calls
