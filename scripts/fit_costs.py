@@ -1,4 +1,4 @@
-"""Measure kernels over many random layers, and fit what they cost: python/uaccel/variants/costs.json.
+"""Measure kernels over many random layers, and fit what they cost: python/uaccel/cpu_kernels/costs.json.
 
     python scripts/fit_costs.py [--seeds N] [BOARD ...]
 
@@ -22,14 +22,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
 from uaccel.board import load_board
-from uaccel.choosing import target_of
-from uaccel.execute import run_on_board
-from uaccel.lower.how import How
+from uaccel.cpu_kernels import Turn
+from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.running.execute import run_on_board
 from uaccel.testing.regions import example
-from uaccel.variants import Turn
 
 ROOT = Path(__file__).resolve().parents[1]
-COSTS = ROOT / "python/uaccel/variants/costs.json"
+COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
 BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 MOST_TURNS = 4
 Points = dict[str, list[tuple[int, int, int]]]
@@ -46,7 +45,7 @@ def measure(name: str, seeds: int) -> Points:
 
         module, sample = example(shapes, bound).module, samples_of(seed, shapes, 1)
         for turn in range(MOST_TURNS):
-            compiled = compiled_module(module, how=How(target_of(board), Turn(turn)))
+            compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn)))
             with tempfile.TemporaryDirectory() as folder:
                 run = run_on_board(compiled, board, sample, Path(folder) / "p", lambda _: None, profile=True)
             taken = {time.layer: time.instructions or 0 for time in run.layers}

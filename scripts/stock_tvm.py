@@ -27,13 +27,13 @@ from uaccel.board import load_board
 from uaccel.emit.generate import generate
 from uaccel.emit.options import EmitOptions
 from uaccel.errors import UaccelError
-from uaccel.execute import run_on_board
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
 from uaccel.memory.placement import place
 from uaccel.model import ImportedModel, c_identifier
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
+from uaccel.running.execute import run_on_board
 
 
 def stock_model(path: Path) -> ImportedModel:

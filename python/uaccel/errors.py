@@ -6,7 +6,7 @@ A message is one line: what was seen, where, what was wanted, what to do next.
 
 from __future__ import annotations
 
-from uaccel.sinks import one_line
+from uaccel.basics.sinks import one_line
 
 
 class UaccelError(Exception):

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.accelerator import Accelerator
+from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
-from uaccel.float_advice import float_advice
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
-from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, Wishes, partition
+from uaccel.partition.float_advice import float_advice
 from uaccel.simplify import simplify
 
 Progress = Callable[[str], None]
@@ -55,7 +55,7 @@ def compile_model(
     *,
     board: str,
     board_file: str = "",
-    how: How = ANYHOW,
+    selection: Selection = ANY_CPU,
     name: str = "",
     options: EmitOptions | None = None,
     accelerators: Sequence[Accelerator] = (),
@@ -84,7 +84,9 @@ def compile_model(
     partitioned = partition(model, accelerators, wishes or Wishes())
     stages |= partitioned.stages
     progress("lower")
-    program = lower(partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, how=how)
+    program = lower(
+        partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, selection=selection
+    )
     progress("plan memory")
     placement = place(program, workspace_io=options.workspace_io)
     progress("emit C")

@@ -20,10 +20,10 @@ from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
 from uaccel.board import load_board
 from uaccel.errors import LayerError
-from uaccel.execute import archive_of, connect, identity
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
+from uaccel.running.execute import archive_of, connect, identity
 
 RESIDUAL = OWN / "residual.tflite"
 """Its layers write over what others have read, and an addition wants both of its inputs whole."""

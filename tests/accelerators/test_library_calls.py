@@ -14,7 +14,7 @@ from support.float_convolutions import float_convolutions
 from support.oracle import random_inputs
 from uaccel.accelerator import load_accelerator
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 Array = NDArray[Any]
 

@@ -17,7 +17,7 @@ from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
 from uaccel.partition.wishes import CPU
 from uaccel.pipeline import compile_model
-from uaccel.report import VIEWS
+from uaccel.telling.report import VIEWS
 
 RUNS = 2
 NOTHING_TO_OFFLOAD = "int16"

@@ -10,10 +10,10 @@ import pytest
 from support.boards import board_with_tools
 from support.networks import OWN
 from uaccel.bench.desk import Desk
-from uaccel.execute import archive_of, identity
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
+from uaccel.running.execute import archive_of, identity
 from uaccel.session.description import Identity
 
 

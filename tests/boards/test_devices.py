@@ -18,7 +18,7 @@ from uaccel.board import Board, load_board
 from uaccel.errors import DeviceError, LayerError, ToolError
 from uaccel.project.create import create_project
 from uaccel.project.devices import DeviceModel, project_devices
-from uaccel.project_run import run_project
+from uaccel.running.project_run import run_project
 from uaccel.session.codes import CODES
 from uaccel.session.devices import device_plugin
 from uaccel.session.qemu import EmulatedBoard

@@ -12,11 +12,11 @@ from support.networks import OWN, network_named
 from support.oracle import Tflm, random_inputs
 from uaccel.board import Board, load_board
 from uaccel.errors import ToolError
-from uaccel.execute import archive_of, connect, identity
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.project.elf import symbols
+from uaccel.running.execute import archive_of, connect, identity
 
 FLASH = 'name = "ssram1"\nkind = "flash"\norigin = 0x0000_0000\nlength = "4M"\n'
 RAM = 'kind = "ram"\norigin = 0x2000_0000\nlength = "4M"\n'

@@ -13,10 +13,10 @@ from support.boards import CROSS, board_with_tools
 from support.networks import OWN
 from uaccel.board import Board, load_board
 from uaccel.errors import ToolError
-from uaccel.execute import archive_of, connect, identity
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
+from uaccel.running.execute import archive_of, connect, identity
 
 
 @pytest.fixture(scope="module")

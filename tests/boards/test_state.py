@@ -10,10 +10,10 @@ import pytest
 from support.boards import board_with_tools
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
-from uaccel.diagnosis import exact_layers
 from uaccel.emit.options import EmitOptions
-from uaccel.execute import first_difference, run_on_board
 from uaccel.pipeline import compile_model
+from uaccel.running.diagnosis import exact_layers
+from uaccel.running.execute import first_difference, run_on_board
 
 STREAM = OWN / "stream.tflite"
 SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("mps3_an547", "qemu_riscv32")]

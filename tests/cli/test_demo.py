@@ -21,7 +21,7 @@ from support.command import Call
 from uaccel.cli import demo, run_model
 from uaccel.cli.run_model import Ran
 from uaccel.resources import page
-from uaccel.runtimes import Samples
+from uaccel.running.second_opinion import Samples
 
 LABELS = ["still", "tap", "swipe", "shake", "circle", "lift"]
 
@@ -122,7 +122,7 @@ def test_another_opinion_is_told_and_ends_with_status_3(
     seen: Seen, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "perform", lambda *_: seen.ran)
-    monkeypatch.setattr("uaccel.runtimes.tflite_micro", one_step_off)
+    monkeypatch.setattr("uaccel.running.second_opinion.tflite_micro", one_step_off)
     done = call("demo", "--json")
     told = done.report["verify"]["runtime"]
     assert (told["runtime"], told["elements"]) == ("another program", 36)

@@ -18,11 +18,11 @@ from support.networks import OWN
 from support.vendor import description, vendor_folder
 from uaccel.accelerator import load_accelerators
 from uaccel.cli.explain import _show, why
-from uaccel.dump import load_region
-from uaccel.explanation import explain
 from uaccel.partition import Wishes
 from uaccel.pipeline import compile_model
 from uaccel.resources import data_dir
+from uaccel.telling.dump import load_region
+from uaccel.telling.explanation import explain
 
 GESTURE, RESIDUAL = OWN / "gesture.tflite", OWN / "residual.tflite"
 COSINES = description(operations='[Operation("cos", "relax.cos", run)]')

@@ -14,8 +14,8 @@ from support.command import Call
 from support.misbehaviour import DESCRIBE, HELLO, RUN, data_at, describes, packets
 from support.networks import OWN
 from support.scripted import Device, Misbehave, When, behind_tcp
-from uaccel import project_run
 from uaccel.cli import app
+from uaccel.running import project_run
 from uaccel.session.ids import Type
 from uaccel.session.link import Timeouts
 

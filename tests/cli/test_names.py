@@ -17,9 +17,9 @@ from rich.text import Text
 from support.command import Call, Done
 from support.generated import cc
 from support.hostile import HOSTILE, hostile_onnx, hostile_tflite
+from uaccel.basics.sinks import shown
 from uaccel.cli import output
 from uaccel.resources import data_dir
-from uaccel.sinks import shown
 
 NAMES = list(HOSTILE.values())
 FILE = "m\x1b[2J\n*$(touch pwned)`touch pwned`;'\"\\??)\u202e"

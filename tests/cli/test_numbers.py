@@ -10,8 +10,8 @@ import pytest
 
 from support.command import Call
 from support.tflite_writer import ModelBuilder
-from uaccel.execute import Difference, differing_index
-from uaccel.report import batched, tensors_report
+from uaccel.running.execute import Difference, differing_index
+from uaccel.telling.report import batched, tensors_report
 
 
 def test_infinities_and_no_numbers_are_text() -> None:

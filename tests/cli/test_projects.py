@@ -17,10 +17,10 @@ from support.boards import board_with_tools
 from support.command import Call, Done
 from support.networks import OWN
 from support.raw_server import TEMPLATE
+from uaccel.basics.mlf import write_tar
 from uaccel.bench.desk import Desk
 from uaccel.bench.lock import hold
 from uaccel.cli import app
-from uaccel.mlf import write_tar
 from uaccel.resources import data_dir
 
 GESTURE = OWN / "gesture.tflite"

@@ -13,7 +13,7 @@ from support.command import Call, process
 from support.networks import OWN
 from support.oracle import Array, Tflm, random_inputs
 from support.tflite_writer import ModelBuilder
-from uaccel.npz import write_npz
+from uaccel.basics.npz import write_npz
 
 GESTURE, BRANCHES, MIXED, INT16 = (OWN / f"{name}.tflite" for name in ("gesture", "branches", "mixed", "int16"))
 
@@ -184,7 +184,8 @@ def test_any_tensor_name_survives_json_and_files(tmp_path: Path, call: Call) -> 
 BROKEN_KERNEL = """
 import shutil
 from pathlib import Path
-from uaccel import execute, resources
+from uaccel import resources
+from uaccel.running import execute
 from uaccel.emit import headers
 from uaccel.session.link import Timeouts
 copy = Path({folder!r}) / "firmware"

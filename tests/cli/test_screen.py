@@ -12,7 +12,7 @@ from rich.console import Console
 from support.generated import compiled
 from support.networks import Network, each_network
 from uaccel.cli.tables import _seconds, show_layers, show_memory, show_outputs
-from uaccel.report import compile_report
+from uaccel.telling.report import compile_report
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100])
 

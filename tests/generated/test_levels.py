@@ -16,8 +16,8 @@ from support.onnx_networks import convolutional, quantised
 from support.oracle import Tflm
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.weights import Array, weights_header, weights_source
-from uaccel.execute import archive_of
 from uaccel.pipeline import compile_model
+from uaccel.running.execute import archive_of
 
 GCC, CLANG = Machine("gcc"), Machine("clang")
 POWERPC = Machine("powerpc-linux-gnu-gcc", ("qemu-ppc",), ("-static",), big_endian=True)

@@ -17,12 +17,12 @@ from support.sanitized import compile_pooled, run_sanitized
 from support.tflite_writer import ModelBuilder
 from uaccel.accelerator import load_accelerators
 from uaccel.accelerator.starter import write_starter
+from uaccel.basics.sinks import comment_safe
 from uaccel.emit.ctext import block_comment, quoted
 from uaccel.emit.options import c_name
-from uaccel.execute import archive_of
 from uaccel.pipeline import compile_model
 from uaccel.resources import data_dir
-from uaccel.sinks import comment_safe
+from uaccel.running.execute import archive_of
 
 
 def model(inputs: list[str], outputs: list[str]) -> bytes:

@@ -13,8 +13,8 @@ pytest.importorskip("onnxruntime")
 from support.onnx_islands import CASES, Case
 from support.onnx_models import Graph, onnx_runtime
 from uaccel.frontend import import_model
-from uaccel.reference import Executor
 from uaccel.tvm_api import is_call, main_bindings
+from uaccel.tvm_api.executor import Executor
 
 INTEGER_PLUMBING = {"requantize"}  # uint8 at the graph's ends
 

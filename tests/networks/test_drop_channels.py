@@ -17,11 +17,11 @@ from support.hostlib import Array
 from support.networks import network_named
 from uaccel.ops.base import info_of
 from uaccel.pipeline import compile_model
-from uaccel.reference import Executor
 from uaccel.simplify import DropChannels
 from uaccel.simplify.channels import steps_of
 from uaccel.simplify.channels_known import known_channels
 from uaccel.tvm_api import ModuleBuilder, is_call, main_bindings, relax, same_type
+from uaccel.tvm_api.executor import Executor
 
 Build = Callable[[Layers, Any], Any]
 SHAPE = (1, 4, 5, 3)

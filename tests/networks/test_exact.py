@@ -10,7 +10,7 @@ from support.hostlib import HostModel
 from support.networks import Network, each_network
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.pipeline import compile_model
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 RUNS = 64
 MEANING_RUNS = 3

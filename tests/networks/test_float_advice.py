@@ -12,9 +12,9 @@ import pytest
 from support.command import Call, call_in
 from support.networks import OWN
 from support.tflite_writer import ModelBuilder
-from uaccel.float_advice import HOW, float_advice
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel, Signature
+from uaccel.partition.float_advice import HOW, float_advice
 from uaccel.tvm_api import module_of, relax
 
 MIXED = (

@@ -10,9 +10,9 @@ from support.oracle import random_inputs
 from support.stages import assert_stages_agree
 from uaccel.ops.base import constant
 from uaccel.pipeline import compile_model
-from uaccel.reference import Executor
 from uaccel.simplify import FoldConstants, RemoveDeadCode
 from uaccel.tvm_api import main_bindings, relax
+from uaccel.tvm_api.executor import Executor
 
 
 @pytest.mark.sample(2)

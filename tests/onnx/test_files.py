@@ -11,8 +11,8 @@ import pytest
 from support.onnx_rows import compare, session_of
 from uaccel.frontend import import_model
 from uaccel.frontend.onnx.importer import import_onnx
-from uaccel.reference import Executor
 from uaccel.tvm_api import main_bindings
+from uaccel.tvm_api.executor import Executor
 
 onnx = pytest.importorskip("onnx", reason="the onnx package is not installed")
 X = np.asarray([[-1.0, 0.5, 2.0]], np.float32)

@@ -12,8 +12,8 @@ from support.onnx_networks import Net, convolutional, quantised, transformer, un
 from support.onnx_rows import compare, random_feeds, session_of
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
-from uaccel.reference import Executor
 from uaccel.tvm_api import main_bindings
+from uaccel.tvm_api.executor import Executor
 
 NETWORKS: dict[str, Callable[[], Net]] = {"convolutional": convolutional, "transformer": transformer, "unet": unet}
 

@@ -10,7 +10,7 @@ import pytest
 from support.hostlib import HostModel
 from support.onnx_rows import Array, Given, Row, compare, feeds_of, model_of, row, session_of
 from uaccel.pipeline import compile_model
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 MICROSOFT = "com.microsoft"
 

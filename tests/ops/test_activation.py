@@ -17,7 +17,7 @@ from support.oracle import Array, LiteRt
 from support.sanitized import assert_clean
 from support.single_op import Activation, Constant
 from uaccel.errors import ModelError
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 UNIT = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 UNIT16 = (1 / 32768, 0)

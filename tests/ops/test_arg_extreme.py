@@ -17,7 +17,7 @@ from support.reducing_ops import arg_extreme
 from support.refusal import refusal
 from support.sanitized import assert_clean
 from support.single_op import Activation, Constant
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 OPERATORS = ("ARG_MAX", "ARG_MIN")
 CASES = {

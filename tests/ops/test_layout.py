@@ -15,7 +15,7 @@ from support.many import Row, many
 from support.oracle import LiteRt, random_inputs
 from support.sanitized import assert_clean
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 IMAGE = (2, 4, 6, 8)
 INDICES = ops.activation((1, 3), "int32")
@@ -232,7 +232,7 @@ def test_every_operator_has_a_kernel() -> None:
     """Nothing of this family is left to C from TIR."""
     for tflm in (True, False):
         program = compile_bytes(many(rows("int8", tflm=tflm))).program
-        assert {layer.name: layer.kernel.variant for layer in program.layers if layer.definition} == {}
+        assert {layer.name: layer.kernel.family for layer in program.layers if layer.definition} == {}
         assert len(program.layers) > 8
 
 

@@ -13,8 +13,8 @@ from support.hostlib import Array, HostModel
 from support.relax_modules import Build, compiled
 from uaccel.ops.base import constant
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
 from uaccel.tvm_api import relax
+from uaccel.tvm_api.executor import Executor
 
 INT8S = np.arange(-30, 30, dtype=np.int8)
 TABLE = INT8S.reshape(10, 6)
@@ -164,7 +164,7 @@ def test_what_the_kernels_cannot_do_is_left_to_the_fallback() -> None:
     ]
     for build, expected in cases:
         found = check([everywhere], build, [expected])
-        assert [layer.kernel.variant for layer in found.program.layers] == ["tir"]
+        assert [layer.kernel.family for layer in found.program.layers] == ["tir"]
 
 
 def test_an_index_far_outside_reads_nothing_outside() -> None:

@@ -16,7 +16,7 @@ from support.oracle import Array, LiteRt
 from support.sanitized import assert_clean
 from support.single_op import Activation
 from uaccel.errors import ModelError
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 REQUANTISATIONS = (
     *(("int8", to) for to in ("int8", "uint8", "int16", "int32")),

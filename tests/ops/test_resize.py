@@ -19,7 +19,7 @@ from support.sanitized import assert_clean
 from support.single_op import Activation
 from uaccel.frontend.tflite.resize import nearest
 from uaccel.ops.resize import ResizeBilinearAttrs, ResizeNearestAttrs
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 NEAREST, BILINEAR = "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"
 SIZES = {

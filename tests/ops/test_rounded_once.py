@@ -19,7 +19,7 @@ from uaccel.errors import ModelError
 from uaccel.model import Quantisation
 from uaccel.ops.ratio import fixed_ratios
 from uaccel.ops.weighted_sum import weighted_sum_attrs
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 OPERATORS = ("Add", "Sub", "Mul")
 

@@ -18,8 +18,8 @@ from support.rounded_once_cases import Pool, binary, norm, reduction, softmax
 from support.sanitized import POOL, run_sanitized
 from uaccel.board import load_board
 from uaccel.emit.options import EmitOptions
-from uaccel.execute import run_on_board
-from uaccel.reference import Executor
+from uaccel.running.execute import run_on_board
+from uaccel.tvm_api.executor import Executor
 
 
 def cases() -> list[Case]:

@@ -18,16 +18,15 @@ from support.exactness import assert_same
 from support.hostlib import HostModel, include_flags
 from support.relax_modules import compiled_module
 from support.single_precision import convolved, rounded, transposed
-from uaccel.choosing import target_of
+from uaccel.cpu_kernels import Turn
+from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.errors import ModelError
-from uaccel.execute import run_on_board
-from uaccel.fixedpoint import requantize_float32
-from uaccel.lower.how import How
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fixedpoint import requantize_float32
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.quantize import Quantize, QuantizeAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs
@@ -35,9 +34,9 @@ from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
 from uaccel.ops.rounding import FLOAT32, float32_scale, float32_scales
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
-from uaccel.reference import Executor
+from uaccel.running.execute import run_on_board
 from uaccel.tvm_api import ModuleBuilder, relax
-from uaccel.variants import Turn
+from uaccel.tvm_api.executor import Executor
 
 Array = NDArray[Any]
 HIGHEST = (1 << 23) - 1
@@ -295,7 +294,7 @@ def test_boards_give_the_same(name: str, tmp_path: Path) -> None:
     module, inputs = together(made)
     target = target_of(board)
     assert target.has(["fpu"]) == (name == "mps2_an386")
-    compiled = compiled_module(module, how=How(target, Turn(1)))  # portable kernels
+    compiled = compiled_module(module, selection=Selection(target, Turn(1)))  # portable kernels
     run = run_on_board(compiled, board, [inputs], tmp_path, lambda step: None).run
     check(made, run.outputs[0], name)
 

@@ -13,7 +13,7 @@ from support.stateful import Lstm, Ring, Svdf
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 FRAMES = 9
 FIRST = np.arange(18).reshape(1, 6, 3)

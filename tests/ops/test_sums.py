@@ -23,8 +23,8 @@ from uaccel.ops.conv2d_sums import NCHW, NHWC, TO_NHWC, Conv2dSums, Conv2dSumsAt
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.fully_connected_sums import FullyConnectedSums, FullyConnectedSumsAttrs
 from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
-from uaccel.reference import Executor
 from uaccel.tvm_api import relax
+from uaccel.tvm_api.executor import Executor
 
 QUICK = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 LOWEST, HIGHEST = -(2**31), 2**31 - 1

@@ -28,8 +28,8 @@ from uaccel.ops.sigmoid16 import Sigmoid16Attrs, Tanh16
 from uaccel.ops.two_slopes import TwoSlopes, TwoSlopesAttrs
 from uaccel.partition.layout_rules import ELEMENTWISE, FIRST_ARGUMENT
 from uaccel.partition.layouts import CancelTransposes, LayoutsChanged, is_permute, permuted_axes
-from uaccel.reference import Executor
 from uaccel.tvm_api import FunctionBlock, ModuleBuilder, Op, main_bindings, main_result, relax, structural_equal, tvm
+from uaccel.tvm_api.executor import Executor
 
 OP = relax.op
 Draw = Callable[[st.SearchStrategy[Any]], Any]

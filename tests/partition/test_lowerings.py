@@ -9,12 +9,12 @@ import pytest
 
 from support.partitioned import accelerator, chain, operation
 from uaccel.accelerator import Input, Lowered, Output, Region, library_call
+from uaccel.cpu_kernels import Measured, Records, Turn
+from uaccel.cpu_kernels.selection import Selection
 from uaccel.errors import AcceleratorError
 from uaccel.lower.from_relax import lower
-from uaccel.lower.how import How
 from uaccel.lower.program import Layer
 from uaccel.partition import Wishes, partition
-from uaccel.variants import Measured, Records, Turn
 
 
 def two_ways(region: Region) -> list[Lowered]:
@@ -25,9 +25,9 @@ def nameless(region: Region) -> list[Lowered]:
     return [Lowered((library_call(f"tiny_{name}", Input(0), Output(0)),)) for name in ("small", "fast")]
 
 
-def layer_of(way: Callable[[Region], Any], how: How | None = None) -> Layer:
+def layer_of(way: Callable[[Region], Any], selection: Selection | None = None) -> Layer:
     done = partition(chain("exp", "tanh"), [accelerator("a", operation("tanh", lower=way))], Wishes())
-    return lower(done, "model", how=how or How()).layers[1]
+    return lower(done, "model", selection=selection or Selection()).layers[1]
 
 
 def function_of(layer: Layer) -> str:
@@ -43,7 +43,7 @@ def test_the_first_is_taken_as_a_rule() -> None:
 
 
 def test_each_has_its_turn() -> None:
-    assert [function_of(layer_of(two_ways, How(selector=Turn(n)))) for n in (0, 1)] == ["tiny_small", "tiny_fast"]
+    assert [function_of(layer_of(two_ways, Selection(selector=Turn(n)))) for n in (0, 1)] == ["tiny_small", "tiny_fast"]
 
 
 def test_records_decide() -> None:
@@ -51,7 +51,7 @@ def test_records_decide() -> None:
     assert first.choice is not None
     assert first.choice.options == ("lowering 1", "lowering 2")
     records = Records("", {first.choice.site: {"lowering 1": 20, "lowering 2": 10}})
-    assert function_of(layer_of(nameless, How(selector=Measured(records)))) == "tiny_fast"
+    assert function_of(layer_of(nameless, Selection(selector=Measured(records)))) == "tiny_fast"
 
 
 def test_what_is_wrong_with_any_of_them_is_said() -> None:

@@ -19,8 +19,8 @@ from support.random_relax import OPERATORS, models
 from uaccel.accelerator import Accelerator, Region, library_call
 from uaccel.model import ImportedModel
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
 from uaccel.tvm_api import FunctionBlock, relax
+from uaccel.tvm_api.executor import Executor
 
 OP = relax.op
 HEADER = """#ifndef TINY_H

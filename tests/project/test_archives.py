@@ -13,8 +13,8 @@ import pytest
 
 from project.conftest import gesture_files
 from support.raw_server import RawServer
+from uaccel.basics.mlf import write_tar
 from uaccel.errors import UaccelError
-from uaccel.mlf import write_tar
 from uaccel.project.archive_reader import read_metadata
 
 Change = Callable[[tarfile.TarFile], None]

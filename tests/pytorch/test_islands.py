@@ -9,8 +9,8 @@ import pytest
 
 from support.exported import imported, torch
 from support.torch_islands import ROWS, Island, Row
-from uaccel.reference import Executor
 from uaccel.tvm_api import is_call, main_bindings
+from uaccel.tvm_api.executor import Executor
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row.operators))

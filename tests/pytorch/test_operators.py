@@ -10,7 +10,7 @@ import pytest
 
 from support.exported import Net, computed, exported, imported, random, save
 from support.torch_rows import GROUPS, SLOW_GROUPS, Row
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 INPUTS = [random(1, 4, 8, 8), random(1, 4, 8, 8, seed=1)]
 

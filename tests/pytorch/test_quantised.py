@@ -14,7 +14,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend.torch.importer import import_torch
 from uaccel.frontend.torch.package import register_torchao, torch_package
 from uaccel.model import ImportedModel, Quantisation
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 torch_package()
 Q = torch.ops.quantized_decomposed

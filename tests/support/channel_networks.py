@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from support.hostlib import Array
-from uaccel.fixedpoint import quantize_multiplier, quantize_multipliers
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs

@@ -13,7 +13,7 @@ import numpy as np
 from support.hostlib import HostModel, compile_bytes
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 
 def assert_same(actual: Array, expected: Array, what: str) -> None:

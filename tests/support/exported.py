@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from uaccel.basics.quiet import quiet
 from uaccel.frontend.torch.importer import import_torch
 from uaccel.frontend.torch.wire import packed, unpacked
 from uaccel.islands import integers
 from uaccel.model import ImportedModel
-from uaccel.quiet import quiet
 from uaccel.tvm_api import structural_equal
 
 torch: Any = pytest.importorskip("torch")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from support.hostlib import STRICT
 from uaccel.emit.options import EmitOptions
-from uaccel.execute import archive_of
 from uaccel.pipeline import Compiled, compile_model
+from uaccel.running.execute import archive_of
 
 # Beyond what must hold: what firmware teams switch on.
 CAREFUL = (

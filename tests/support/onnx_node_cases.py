@@ -22,7 +22,7 @@ from uaccel.frontend import import_model
 from uaccel.frontend.onnx.graph import DTYPES
 from uaccel.model import ImportedModel
 from uaccel.pipeline import compile_model
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 Status = Literal["compiled", "executed", "refused", "wrong"]
 OLDEST_OPSET = 13

@@ -19,8 +19,8 @@ from uaccel.model import ImportedModel, Origin, Signature, TensorSpec
 from uaccel.ops.base import type_info
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
 from uaccel.tvm_api import FunctionBlock, ModuleBuilder, main_bindings, main_result, relax
+from uaccel.tvm_api.executor import Executor
 
 Body = Callable[[FunctionBlock, list[Any]], Any]
 HOME = Path("/home/vendor")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from support.hostlib import Array
+from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.emit.generate import generate
 from uaccel.emit.options import EmitOptions
 from uaccel.lower.from_relax import lower
-from uaccel.lower.how import ANYHOW, How
 from uaccel.memory.placement import place
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import type_info
@@ -34,13 +34,13 @@ def compiled(inputs: Sequence[Array], build: Build, options: EmitOptions | None 
     return compiled_module(module_of(inputs, build), options)
 
 
-def compiled_module(module: Any, options: EmitOptions | None = None, how: How = ANYHOW) -> Compiled:
+def compiled_module(module: Any, options: EmitOptions | None = None, selection: Selection = ANY_CPU) -> Compiled:
     ty = main_result(module).ty
     inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
     outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(getattr(ty, "fields", [ty])))
     model = ImportedModel("model", "relax", "00" * 32, module, Signature(inputs, outputs), {}, {})
     partitioned = partition(model, [], Wishes())
-    program = lower(partitioned, "model", how=how)
+    program = lower(partitioned, "model", selection=selection)
     placement, options = place(program), options or EmitOptions()
     generated = generate(program, placement, options, "")
     return Compiled(model, program, placement, generated, options, "host", {"import": module}, partitioned)

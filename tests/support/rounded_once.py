@@ -17,8 +17,8 @@ from support.hostlib import Array, HostModel
 from support.relax_modules import compiled_module
 from uaccel.model import Quantisation
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
 from uaccel.tvm_api import ModuleBuilder, relax
+from uaccel.tvm_api.executor import Executor
 
 NEAR = 27  # bits: what lies nearer to the middle than the largest result * 2**-27 may be rounded to either side
 NOISE = 18  # bits: what float32 leaves of the largest result, with some operations on the way

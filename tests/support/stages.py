@@ -8,7 +8,7 @@ from support.exactness import assert_same
 from support.hostlib import HostModel
 from support.oracle import Array
 from uaccel.pipeline import Compiled
-from uaccel.reference import Executor
+from uaccel.tvm_api.executor import Executor
 
 Run = Callable[[Sequence[Array]], list[Array]]
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from uaccel.absent import absent
+from uaccel.tvm_api.absent import absent
 
 
 def test_a_package_is_absent_inside_and_there_behind() -> None:

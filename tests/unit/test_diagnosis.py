@@ -8,8 +8,8 @@ import pytest
 from support.hostlib import HostModel
 from support.networks import OWN
 from support.oracle import random_inputs
-from uaccel.diagnosis import Mismatch, compare, exact_layers, first_wrong_layer
 from uaccel.pipeline import compile_model
+from uaccel.running.diagnosis import Mismatch, compare, exact_layers, first_wrong_layer
 
 
 @pytest.mark.parametrize("name", ["branches", "mixed"])  # several outputs a layer, views; float layers

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from uaccel.errors import ModelError
-from uaccel.fixedpoint import (
+from uaccel.ops.fixedpoint import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     quantize_multipliers,

@@ -109,7 +109,7 @@ def test_the_rules_see_what_breaks_them(source: str, wanted: list[str]) -> None:
 
 
 def test_what_needs_no_tvm_loads_none() -> None:
-    light = [module for module in layers()["without_tvm"] if module in modules()]
+    light = [module for module in layers()["without_tvm"] if module.partition(".")[0] in modules()]
     assert {"board", "cli", "toolchain"} <= set(light)
     program = f"""
         import importlib, sys

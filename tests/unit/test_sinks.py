@@ -12,9 +12,18 @@ from pathlib import Path
 import pytest
 
 from support.hostile import HALF, HOSTILE
+from uaccel.basics.sinks import (
+    c_string,
+    cmake_list,
+    cmake_string,
+    comment_safe,
+    is_reserved,
+    one_line,
+    shown,
+    shown_json,
+)
 from uaccel.errors import UaccelError
 from uaccel.resources import data_dir
-from uaccel.sinks import c_string, cmake_list, cmake_string, comment_safe, is_reserved, one_line, shown, shown_json
 
 NAMES = list(HOSTILE.values())
 

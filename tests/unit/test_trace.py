@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uaccel.session.timeline import VARIABLE, Job, Recorder, Span, read_jobs
-from uaccel.trace import UNCOUNTED, trace_of
+from uaccel.telling.trace import UNCOUNTED, trace_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import pytest
 from uaccel.accelerator import Accelerator
 from uaccel.model import c_identifier
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.reference import Executor
 from uaccel.tvm_api import main_bindings
+from uaccel.tvm_api.executor import Executor
 
 FOLDERS = [Path(__file__).resolve().parents[3] / "tests/models", Path(os.environ.get("UACCEL_MODELS") or os.devnull)]
 REGIONS = {

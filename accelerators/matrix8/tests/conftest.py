@@ -21,9 +21,9 @@ from uaccel.accelerator.region import region_of
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.reference import Executor
 from uaccel.resources import data_dir
 from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
+from uaccel.tvm_api.executor import Executor
 
 Array = NDArray[Any]
 FOLDER = Path(__file__).resolve().parents[1]

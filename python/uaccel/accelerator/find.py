@@ -17,9 +17,9 @@ from typing import Any, Final
 from uaccel.accelerator.description import Accelerator
 from uaccel.accelerator.validate import validate
 from uaccel.accelerator.vendor import FAILURES, described
+from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
 from uaccel.resources import data_dir
-from uaccel.suggest import did_you_mean
 
 GROUP: Final = "uaccel.accelerators"
 FILE: Final = "accelerator.py"

@@ -13,8 +13,8 @@ import pkgutil
 from typing import Any, Final
 
 import uaccel.ops
+from uaccel.basics.suggest import did_you_mean
 from uaccel.ops.base import NAMESPACE, REGISTRY
-from uaccel.suggest import did_you_mean
 from uaccel.tvm_api import (
     CallPattern,
     DFPattern,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.accelerator.find import bundled_folders
+from uaccel.basics.sinks import is_reserved
 from uaccel.errors import AcceleratorError
 from uaccel.resources import data_dir, page
-from uaccel.sinks import is_reserved
 
 TEMPLATE: Final = "starter"
 """What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.accelerator.description import Accelerator, Operation
+from uaccel.basics.sinks import is_reserved
 from uaccel.errors import AcceleratorError
 from uaccel.ops.rounding import ROUNDINGS
-from uaccel.sinks import is_reserved
 
 Wrong = Callable[[str], AcceleratorError]
 HOOKS: Final = ("before_partition", "on_region", "after_lowering")

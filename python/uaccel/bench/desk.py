@@ -21,12 +21,12 @@ from types import TracebackType
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
+from uaccel.basics.files import write_atomically
 from uaccel.bench.chip import check_image
 from uaccel.bench.terminal import CHUNK, Terminal
 from uaccel.bench.toml import toml_text
 from uaccel.board import Board, load_board
 from uaccel.errors import DeviceError, UaccelError
-from uaccel.files import write_atomically
 from uaccel.session.qemu import EmulatedBoard, qemu_run
 
 ADDRESS: Final = "desk.json"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.board.schema import board_from_source
 from uaccel.board.source import read_toml
 from uaccel.board.types import Board
 from uaccel.errors import BoardError
 from uaccel.resources import data_dir
-from uaccel.suggest import did_you_mean
 
 
 def load_board(name_or_path: str | Path) -> Board:

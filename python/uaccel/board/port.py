@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.board.source import TomlSource, read_toml
 from uaccel.board.table import Table
 from uaccel.resources import data_dir
-from uaccel.suggest import did_you_mean
 
 MANIFEST: Final = "port.toml"
 SettingType = Literal["integer", "string", "boolean"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.documents import TomlError, parse_toml
+from uaccel.basics.documents import TomlError, parse_toml
 from uaccel.errors import BoardError
 
 KeyPath = tuple[str | int, ...]

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.board.source import KeyPath, TomlSource
 from uaccel.errors import BoardError
-from uaccel.suggest import did_you_mean
 
 _ADDRESS_LIMIT: Final = 1 << 32
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.files import require_writable
 from uaccel.board import Board, load_board
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -33,7 +34,6 @@ from uaccel.cli.model_options import (
 )
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
-from uaccel.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,12 +82,12 @@ def compile_command(
     archive = output or Path(f"{model.stem}.tar")
     require_writable(archive, "-o")
     with progress() as step:
-        from uaccel.choosing import how_for
         from uaccel.cli.model_options import emit_options
+        from uaccel.cpu_kernels.selection import selection_for
         from uaccel.emit.archive import write_archive
-        from uaccel.execute import archive_of
         from uaccel.pipeline import compile_model
-        from uaccel.report import compile_report
+        from uaccel.running.execute import archive_of
+        from uaccel.telling.report import compile_report
 
         options = emit_options(workspace_pool, workspace_io=bool(workspace_io))
         arguments = engine.arguments()
@@ -95,7 +95,7 @@ def compile_command(
             model,
             board=target.name,
             board_file=Path(board).name,
-            how=how_for(target, records),
+            selection=selection_for(target, records),
             name=name,
             options=options,
             input_shapes=read_shapes(input_shape),
@@ -104,7 +104,7 @@ def compile_command(
         )
         engine.require_offload(compiled.partitioned.decisions)
         if dump is not None:
-            from uaccel.dump import write_dump
+            from uaccel.telling.dump import write_dump
 
             step(f"write {dump}")
             write_dump(compiled, dump)

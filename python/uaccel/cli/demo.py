@@ -75,7 +75,7 @@ def _require_no_hardware(board: Board) -> None:
 def _second_opinion(ran: Ran, model: Path) -> tuple[dict[str, Any], str]:
     """TensorFlow Lite Micro's, a program that shares no code with this one, where it is installed; and what it
     finds wrong, in words."""
-    from uaccel.runtimes import second_opinion, tflite_micro
+    from uaccel.running.second_opinion import second_opinion, tflite_micro
 
     found = second_opinion(
         ran.compiled.model, model, ran.measured.samples, ran.measured.run.outputs, runtime=tflite_micro

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from uaccel.basics.sinks import shown
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -22,7 +23,6 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, RecordsOption, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
-from uaccel.sinks import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,15 +55,15 @@ def explain_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, objective=objective, allow_none=allow_none)
     with progress() as step:
-        from uaccel.choosing import how_for
-        from uaccel.explanation import explain
+        from uaccel.cpu_kernels.selection import selection_for
         from uaccel.pipeline import compile_model
+        from uaccel.telling.explanation import explain
 
         compiled = compile_model(
             model,
             board=target.name,
             board_file=Path(board).name,
-            how=how_for(target, records),
+            selection=selection_for(target, records),
             input_shapes=read_shapes(input_shape),
             progress=step,
             **engine.arguments(),

@@ -81,8 +81,8 @@ def record_words(records: Path | None) -> tuple[str, ...]:
 
 def emit_options(workspace_pool: str, *, workspace_io: bool) -> EmitOptions:
     """Checked: the pool's name becomes a member of a C structure."""
+    from uaccel.basics.sinks import is_reserved
     from uaccel.emit.options import EmitOptions
-    from uaccel.sinks import is_reserved
 
     if workspace_pool and (not re.fullmatch(r"[A-Za-z]\w*", workspace_pool, re.ASCII) or is_reserved(workspace_pool)):
         raise UaccelError(

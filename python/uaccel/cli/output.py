@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.sinks import one_line, shown, shown_json
 from uaccel.errors import UaccelError
-from uaccel.sinks import one_line, shown, shown_json
 
 if TYPE_CHECKING:
     from rich.console import Console

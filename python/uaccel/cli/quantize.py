@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.files import require_writable
+from uaccel.basics.sinks import shown
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import UaccelError
-from uaccel.files import require_writable
-from uaccel.sinks import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.quantise import Options, Quantised
+    from uaccel.calibration import Options, Quantised
 
 
 class Format(str, Enum):
@@ -88,9 +88,9 @@ def quantize_command(
     if target.exists() and model.exists() and target.samefile(model):
         raise UaccelError(f"-o {target} is the float model itself; choose another name")
     with progress() as step:
-        from uaccel.quantise import Options, quantise
-        from uaccel.quantise.calibration import read_calibration
-        from uaccel.quantise.float_model import read
+        from uaccel.calibration import Options, quantise
+        from uaccel.calibration.calibration import read_calibration
+        from uaccel.calibration.float_model import read
 
         step(f"read {model}")
         source = read(model)

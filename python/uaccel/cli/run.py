@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -36,7 +37,6 @@ from uaccel.cli.run_model import ModelJob, run_model
 from uaccel.cli.run_project import TemplateJob, Wishes, run_folder, run_on_template
 from uaccel.cli.run_trace import OPTION, TraceOption
 from uaccel.errors import UaccelError
-from uaccel.files import require_writable
 
 ModelOrProject = Annotated[
     Path,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uaccel.basics.files import write_atomically
 from uaccel.board import Board
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
@@ -15,13 +16,12 @@ from uaccel.cli.run_project import Wishes
 from uaccel.cli.run_trace import recorded, write_trace
 from uaccel.cli.verdict import judged, layers_verdict, opinion, show_verified
 from uaccel.errors import InputError, VerificationError
-from uaccel.files import write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.execute import Measured
     from uaccel.pipeline import Compiled
+    from uaccel.running.execute import Measured
     from uaccel.session.timeline import Job
 
 NO_STATE = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"
@@ -76,7 +76,7 @@ def perform(job: ModelJob, step: Steps) -> Ran:
     wishes = job.wishes
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
-        from uaccel.choosing import how_for
+        from uaccel.cpu_kernels.selection import selection_for
         from uaccel.emit.options import EmitOptions
         from uaccel.pipeline import compile_model
 
@@ -84,7 +84,7 @@ def perform(job: ModelJob, step: Steps) -> Ran:
             job.model,
             board=job.board.name,
             board_file=job.board_file,
-            how=how_for(job.board, job.records),
+            selection=selection_for(job.board, job.records),
             name=job.name,
             options=EmitOptions(workspace_io=job.io_in_workspace),
             input_shapes=job.input_shapes,
@@ -111,8 +111,8 @@ def perform(job: ModelJob, step: Steps) -> Ran:
 
 def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> tuple[dict[str, Any], str]:
     """The verdict, and what is wrong in words."""
-    from uaccel.diagnosis import exact_layers, first_wrong_layer, tolerance_of
-    from uaccel.runtimes import second_opinion
+    from uaccel.running.diagnosis import exact_layers, first_wrong_layer, tolerance_of
+    from uaccel.running.second_opinion import second_opinion
 
     step("execute the exact meaning and compare")
     imported = replace(compiled.model, module=compiled.stages["import"])
@@ -132,7 +132,7 @@ def _run(
     folder: Path,
     step: Steps,
 ) -> Measured:
-    from uaccel.execute import run_on_board, tensor_types
+    from uaccel.running.execute import run_on_board, tensor_types
     from uaccel.session.inputs import load_inputs, ramp
 
     wishes = job.wishes
@@ -155,7 +155,7 @@ def _run(
 
 
 def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
-    from uaccel.report import batched
+    from uaccel.telling.report import batched
 
     per_sample = measured.run.outputs[::repeat]
     names = [spec.name for spec in compiled.model.signature.outputs]
@@ -163,21 +163,21 @@ def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, A
 
 
 def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: int) -> None:
-    from uaccel.npz import write_npz
+    from uaccel.basics.npz import write_npz
 
     arrays = _batches(compiled, measured, repeat)
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
 def _write_trace(path: Path, compiled: Compiled, measured: Measured, jobs: list[Job]) -> None:
-    from uaccel.report import facts_of
+    from uaccel.telling.report import facts_of
 
     title = f"{compiled.program.name} on {compiled.board}"
     write_trace(path, title, facts_of(compiled.program), measured.layers, measured.run.accounts, jobs)
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
-    from uaccel.report import (
+    from uaccel.telling.report import (
         compile_report,
         facts_of,
         flash_report,

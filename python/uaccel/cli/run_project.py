@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uaccel.basics.files import require_writable, write_atomically
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_trace import OPTION, recorded, write_trace
 from uaccel.cli.verdict import judged, show_verified
 from uaccel.errors import UaccelError, VerificationError
-from uaccel.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uaccel.board import Board
     from uaccel.project.api_options import OptionValue
     from uaccel.project.footprint import Footprint
-    from uaccel.project_run import ProjectRun, Samples
+    from uaccel.running.project_run import ProjectRun, Samples
     from uaccel.session.tensors import TensorType
 
 
@@ -43,7 +43,7 @@ class Wishes:
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
         """To the report's memory, where they were asked for."""
-        from uaccel.report import symbols_report
+        from uaccel.telling.report import symbols_report
 
         for memory, rows in symbols_report(taken).items() if self.symbols else ():
             report[memory]["symbols"] = rows
@@ -109,20 +109,20 @@ def _conclude(report: dict[str, Any], verified: tuple[dict[str, Any], str] | Non
 
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
-    from uaccel.choosing import how_for
+    from uaccel.cpu_kernels.selection import selection_for
     from uaccel.emit.archive import write_archive
     from uaccel.emit.options import EmitOptions
-    from uaccel.execute import archive_of
     from uaccel.pipeline import compile_model
     from uaccel.project.build import build_any
     from uaccel.project.create import create_from_archive
     from uaccel.project.flash import flash_any
+    from uaccel.running.execute import archive_of
 
     compiled = compile_model(
         job.model,
         board=job.board.name,
         board_file=job.board_file,
-        how=how_for(job.board, job.records),
+        selection=selection_for(job.board, job.records),
         name=job.name,
         options=EmitOptions(workspace_io=job.workspace_io),
         input_shapes=job.input_shapes,
@@ -141,7 +141,7 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
 
 
 def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
-    from uaccel.project_run import run_project
+    from uaccel.running.project_run import run_project
 
     with recorded(wishes.trace) as jobs:
         done = run_project(
@@ -165,21 +165,21 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
 
 
 def _batches(done: ProjectRun, repeat: int) -> dict[str, Any]:
-    from uaccel.report import batched
+    from uaccel.telling.report import batched
 
     per_sample = done.run.outputs[::repeat]
     return {tensor.name: batched([values[i] for values in per_sample]) for i, tensor in enumerate(done.model.outputs)}
 
 
 def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
-    from uaccel.npz import write_npz
+    from uaccel.basics.npz import write_npz
 
     arrays = _batches(done, repeat)
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
-    from uaccel.report import (
+    from uaccel.telling.report import (
         fallback_report,
         flash_report,
         layer_reports,

@@ -10,12 +10,12 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from uaccel.files import write_atomically
+from uaccel.basics.files import write_atomically
 from uaccel.session.timeline import Job, Recorder
 
 if TYPE_CHECKING:
-    from uaccel.report import Accounted, Facts
     from uaccel.session.records import LayerTime
+    from uaccel.telling.report import Accounted, Facts
 
 OPTION = "--trace"
 TraceOption = Annotated[
@@ -46,7 +46,7 @@ def write_trace(
     accounts: Mapping[int, Accounted],
     jobs: Sequence[Job],
 ) -> None:
-    from uaccel.trace import trace_of
+    from uaccel.telling.trace import trace_of
 
     document = trace_of(title, layers, {time.layer: time for time in times}, accounts, jobs)
 

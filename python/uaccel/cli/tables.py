@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uaccel.sinks import shown
+from uaccel.basics.sinks import shown
 
 if TYPE_CHECKING:
     from rich.console import Console

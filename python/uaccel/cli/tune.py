@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -20,13 +21,12 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
-from uaccel.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.lower.program import Layer
-    from uaccel.tune import Tuned
+    from uaccel.running.tune import Tuned
 
 RecordsFile = Annotated[
     Path | None,
@@ -66,17 +66,17 @@ def tune_command(
     path = output or Path(f"{model.stem}.{target.name}.json")
     require_writable(path, "-o")
     with progress() as step:
-        from uaccel.lower.how import How
+        from uaccel.cpu_kernels import Records, read_records, write_records
+        from uaccel.cpu_kernels.selection import Selection
         from uaccel.pipeline import Compiled, compile_model
-        from uaccel.tune import tune
-        from uaccel.variants import Records, read_records, write_records
+        from uaccel.running.tune import tune
 
-        def compile_with(how: How) -> Compiled:
+        def compile_with(selection: Selection) -> Compiled:
             return compile_model(
                 model,
                 board=target.name,
                 board_file=Path(board).name,
-                how=how,
+                selection=selection,
                 input_shapes=read_shapes(input_shape),
                 progress=step,
                 **engine.arguments(),

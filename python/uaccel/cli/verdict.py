@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.diagnosis import WrongLayer
-    from uaccel.execute import Difference
     from uaccel.model import ImportedModel
-    from uaccel.runtimes import Opinion
+    from uaccel.running.diagnosis import WrongLayer
+    from uaccel.running.execute import Difference
+    from uaccel.running.second_opinion import Opinion
     from uaccel.session.batch import BatchRun
     from uaccel.session.tensors import Array
 
@@ -23,7 +23,7 @@ def judged(
     model: ImportedModel, samples: list[list[Array]], run: BatchRun, tolerance: float
 ) -> tuple[dict[str, Any], str]:
     """The verdict on what ran, and what is wrong in words: nothing where accelerators are as near as they state."""
-    from uaccel.execute import first_difference
+    from uaccel.running.execute import first_difference
 
     exact = first_difference(model, samples, run)
     beyond = first_difference(model, samples, run, tolerance) if tolerance else exact
@@ -37,7 +37,7 @@ def tolerated(tolerance: float, beyond: Difference | None) -> dict[str, Any]:
 
 def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
     """Of ``--verify layers``."""
-    from uaccel.report import json_number
+    from uaccel.telling.report import json_number
 
     told = None
     if wrong is not None:

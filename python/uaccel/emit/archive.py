@@ -7,15 +7,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from uaccel.basics.files import write_atomically
+from uaccel.basics.mlf import ACCELERATORS, CODE, write_tar
+from uaccel.basics.npz import write_npz
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import kernel_files
 from uaccel.emit.metadata import metadata
 from uaccel.emit.options import EmitOptions
-from uaccel.files import write_atomically
 from uaccel.lower.program import Engine, Program
 from uaccel.memory.placement import Placement
-from uaccel.mlf import ACCELERATORS, CODE, write_tar
-from uaccel.npz import write_npz
 
 
 def archive_files(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.basics.sinks import comment_safe
 from uaccel.emit.bytes_text import as_numbers, is_bytes
 from uaccel.ops.kernel import ParameterValue
-from uaccel.sinks import comment_safe
 
 C_TYPES = {
     "int8": "int8_t",

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from uaccel.basics.sinks import c_character, c_string
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Layer, Program
 from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
-from uaccel.sinks import c_character, c_string
 from uaccel.version import __version__
 
 ALIGNMENT = 16

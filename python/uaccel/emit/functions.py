@@ -55,7 +55,7 @@ class LayerFunctions:
     @staticmethod
     def _layers(program: Program) -> list[Layer]:
         """Those of the CPU in place of an accelerator included."""
-        return [variant for layer in program.layers for variant in reversed(layer.variants)]
+        return [variant for layer in program.layers for variant in reversed(layer.forms)]
 
     def _shared_function(self, key: Key, layers: list[Layer]) -> str:
         layer = layers[0]

@@ -44,7 +44,7 @@ def generate(program: Program, placement: Placement, options: EmitOptions, comma
     weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
     declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
     public = header(program, placement, names, options, about(f"The interface of {program.name}."))
-    calls = [call for layer in program.layers for variant in layer.variants for call in variant.kernel.calls]
+    calls = [call for layer in program.layers for variant in layer.forms for call in variant.kernel.calls]
     kernels = sorted(
         {call.header for call in calls if call.header} | ({ACCELERATOR_HEADER} if program.engines else set())
     )

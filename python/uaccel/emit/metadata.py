@@ -84,7 +84,7 @@ def _own(program: Program, placement: Placement, board: str, options: EmitOption
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound},
-        "requires": sorted({need for layer in program.layers for v in layer.variants for need in v.kernel.requires}),
+        "requires": sorted({need for layer in program.layers for v in layer.forms for need in v.kernel.requires}),
         "accelerators": [_engine(engine) for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],
     }
@@ -115,7 +115,7 @@ def layer_facts(layer: Layer) -> dict[str, Any]:
         "operator": layer.origin.index,
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
-        "variant": layer.kernel.variant,
+        "variant": layer.kernel.family,
         "covers": [_covered(covered) for covered in layer.covers],
         "outputs": [value.spec.to_json() for value in layer.outputs],
     }

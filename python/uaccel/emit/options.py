@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from uaccel.basics.sinks import is_reserved
 from uaccel.lower.program import Program
 from uaccel.model import unique_names
-from uaccel.sinks import is_reserved
 
 
 @dataclass(frozen=True)

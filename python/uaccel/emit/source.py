@@ -42,9 +42,9 @@ def source(
 
 
 def _includes(program: Program, names: Names) -> str:
-    variants = [variant for layer in program.layers for variant in layer.variants]
-    kernels = sorted({call.header for layer in variants for call in layer.kernel.calls if call.header})
-    system = sorted({h for layer in variants if layer.definition for h in layer.definition.headers})
+    forms = [form for layer in program.layers for form in layer.forms]
+    kernels = sorted({call.header for layer in forms for call in layer.kernel.calls if call.header})
+    system = sorted({h for layer in forms if layer.definition for h in layer.definition.headers})
     drivers = [header for engine in program.engines for header in engine.headers]
     lines = [f'#include "{names.header}"', "", "#include <stddef.h>"]
     lines += [f"#include <{h}>" for h in system if h != "stddef.h"]

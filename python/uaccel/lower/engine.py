@@ -10,6 +10,7 @@ from typing import Any
 from uaccel.accelerator import Accelerator, Lowered
 from uaccel.accelerator.region import Region, tensor_arguments
 from uaccel.accelerator.vendor import vendors
+from uaccel.cpu_kernels import Choice, Option, Selector, Work, pick
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Covered, Program
 from uaccel.model import Origin
@@ -18,7 +19,6 @@ from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, Ker
 from uaccel.partition import EngineCall
 from uaccel.partition.passes import pass_name
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_tuple, is_tuple_get_item, is_var
-from uaccel.variants import Choice, Option, Selector, Work, pick
 
 SCRATCH_ALIGNMENT = 16
 OWN_FILES = ("region.json", "constants.npz", "source.c")

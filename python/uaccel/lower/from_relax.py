@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from uaccel.accelerator.region import plain_macs
+from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, site_words
+from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.how import ANYHOW, How
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value
 from uaccel.lower.state import Storing
 from uaccel.lower.tir_c_value import C_TYPES
@@ -34,14 +35,15 @@ from uaccel.tvm_api import (
     main_result,
     relax,
 )
-from uaccel.variants import Choice, Work, candidates, kernel_options, pick, site_words
 
 Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
 
 
-def lower(partitioned: Partitioned, name: str, *, cpu_fallback: bool = False, how: How = ANYHOW) -> Program:
+def lower(
+    partitioned: Partitioned, name: str, *, cpu_fallback: bool = False, selection: Selection = ANY_CPU
+) -> Program:
     """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at."""
-    return after_lowering(_Lowering(partitioned, name, cpu_fallback, how).program(), partitioned.accelerators)
+    return after_lowering(_Lowering(partitioned, name, cpu_fallback, selection).program(), partitioned.accelerators)
 
 
 @dataclass
@@ -57,13 +59,13 @@ class _Step:
 
 
 class _Lowering:
-    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool, how: How) -> None:
+    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool, selection: Selection) -> None:
         self.partitioned = partitioned
         self.model = partitioned.model
         self.reasons = {decision.layer: decision.reason for decision in partitioned.decisions}
         self.name = name
         self.cpu_fallback = cpu_fallback
-        self.how = how
+        self.selection = selection
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
@@ -133,7 +135,7 @@ class _Lowering:
         if is_region_call(expr):
             self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
-            step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.how)
+            step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.selection)
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
             self._append(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
@@ -142,10 +144,10 @@ class _Lowering:
         self, name: str, origin: Origin | None, function: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> None:
         call = self.partitioned.calls[function.name_hint]
-        step = engine_step(call, self.partitioned.origins, self.reasons, self.how.selector)
+        step = engine_step(call, self.partitioned.origins, self.reasons, self.selection.selector)
         otherwise: tuple[Kernel | None, Definition | None] = (None, None)
         if self.cpu_fallback:
-            kernel_of = partial(_kernel_of, self.how)
+            kernel_of = partial(_kernel_of, self.selection)
             otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
         self.layers.append(
             Layer(
@@ -265,12 +267,16 @@ def as_operand(argument: Any) -> Operand:
 
 
 def choose(
-    call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...], symbol: str, how: How = ANYHOW
+    call: Any,
+    operands: tuple[Operand, ...],
+    outputs: tuple[TensorInfo, ...],
+    symbol: str,
+    selection: Selection = ANY_CPU,
 ) -> _Step:
     """The kernel that is picked; where none does, C from TVM's own lowering."""
     operator = operator_of(call)
     if operator is not None:
-        return _integer_step(operator, call, operands, outputs, symbol, how)
+        return _integer_step(operator, call, operands, outputs, symbol, selection)
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
@@ -278,10 +284,12 @@ def choose(
     return _fallback_step(op, call, operands, symbol, plain_macs(call, Site(None, operands, outputs)))
 
 
-def _kernel_of(how: How, call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition | None]:
+def _kernel_of(
+    selection: Selection, call: Any, operands: tuple[Operand, ...], symbol: str
+) -> tuple[Kernel, Definition | None]:
     fields = getattr(call.ty, "fields", None)
     outputs = (type_info(call.ty),) if fields is None else tuple(type_info(field) for field in fields)
-    step = choose(call, operands, outputs, symbol, how)
+    step = choose(call, operands, outputs, symbol, selection)
     return step.kernel, step.definition
 
 
@@ -291,14 +299,14 @@ def _integer_step(
     operands: tuple[Operand, ...],
     outputs: tuple[TensorInfo, ...],
     symbol: str,
-    how: How,
+    selection: Selection,
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
-    macs, kernels = operator.macs(site), candidates(operator, site, how.target)
+    macs, kernels = operator.macs(site), candidates(operator, site, selection.target)
     if not kernels:
         return _fallback_step(operator.name, call, operands, symbol, macs)
     work = Work(macs, site.output.elements)
-    choice = pick(how.selector, site_words(operator, site), kernel_options(kernels), work)
+    choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
     kernel = kernels[choice.picked]
     why = f"; {choice.why}" if choice.why else ""
     return _Step(operator.name, kernel, _describe(kernel) + why, macs, choice=choice)
@@ -313,4 +321,4 @@ def _describe(kernel: Kernel) -> str:
     if kernel.view:
         return "no work: the same bytes under another shape"
     functions = list(dict.fromkeys(call.function for call in kernel.calls))
-    return f"CPU kernel {', '.join(functions)} ({kernel.variant})"
+    return f"CPU kernel {', '.join(functions)} ({kernel.family})"

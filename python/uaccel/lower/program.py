@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from uaccel.cpu_kernels import Choice
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Definition, Kernel
-from uaccel.variants import Choice
 
 CPU: Final = "cpu"
 
@@ -120,7 +120,7 @@ class Layer:
         )
 
     @property
-    def variants(self) -> tuple[Layer, ...]:
+    def forms(self) -> tuple[Layer, ...]:
         """Itself, and its twin where it has one."""
         twin = self.twin
         return (self,) if twin is None else (self, twin)
@@ -128,7 +128,7 @@ class Layer:
     @property
     def scratch(self) -> int:
         """Bytes that it needs while it runs, whoever computes it."""
-        return max(variant.kernel.scratch for variant in self.variants)
+        return max(form.kernel.scratch for form in self.forms)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.fixedpoint import FLOAT32_LIMITS
 from uaccel.model import TensorInfo
+from uaccel.ops.fixedpoint import FLOAT32_LIMITS
 from uaccel.ops.rounding import FLOAT32
 from uaccel.tvm_api import tirx
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import rounding_divide_by_power, rounding_doubling_high_mul
+from uaccel.ops.fixedpoint import rounding_divide_by_power, rounding_doubling_high_mul
 
 Values = NDArray[np.int64]
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import (
+from uaccel.model import Quantisation
+from uaccel.ops.exponential import ONE, exp_of_negative, one_minus_over_one_plus, one_over_one_plus, saturated
+from uaccel.ops.fixedpoint import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     rounding_divide_by_power,
     rounding_doubling_high_mul,
 )
-from uaccel.model import Quantisation
-from uaccel.ops.exponential import ONE, exp_of_negative, one_minus_over_one_plus, one_over_one_plus, saturated
 
 Table = NDArray[np.int8]
 Values = NDArray[np.int64]

@@ -72,13 +72,13 @@ class KernelCall:
 class Kernel:
     """One way to compute a layer.
 
-    ``variant`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
+    ``family`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
     CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite. ``view`` says that output 0 is input 0 under
     another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the output may lie where the
     input does.
     """
 
-    variant: str
+    family: str
     calls: tuple[KernelCall, ...]
     scratch: int = 0
     inplace: tuple[int, ...] = ()

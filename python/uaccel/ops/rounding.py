@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uaccel.errors import ModelError
-from uaccel.fixedpoint import Int32s, multiply_by_quantized_multiplier, requantize_float32
+from uaccel.ops.fixedpoint import Int32s, multiply_by_quantized_multiplier, requantize_float32
 
 TFLITE: Final = "tflite"
 FLOAT32: Final = "float32"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import rounding_doubling_high_mul
 from uaccel.ops.exponential import exp_of_negative
+from uaccel.ops.fixedpoint import rounding_doubling_high_mul
 
 DIFF_BITS = 26  # differences are scaled to 5 integer and 26 fraction bits
 NEGLIGIBLE = 1 << 11  # an exponential below 2**-20 rounds to zero in the sum and in every output

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.lookup import lookup_kernel, stored_values, worth_a_table
 from uaccel.tvm_api import te, tirx

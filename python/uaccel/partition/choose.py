@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uaccel.accelerator import Accelerator
+from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
 from uaccel.partition.claims import Claim, Claims
 from uaccel.partition.cost import cpu_cycles
 from uaccel.partition.graph import Graph
 from uaccel.partition.wishes import CPU, Subgraph, Wishes, matching
-from uaccel.suggest import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.documents import parse_toml
+from uaccel.basics.documents import parse_toml
+from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
-from uaccel.suggest import did_you_mean
 
 CPU: Final = "cpu"
 CHOICES: Final = ("preference", "cost")

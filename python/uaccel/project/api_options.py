@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import UaccelError
-from uaccel.suggest import did_you_mean
 
 OptionValue = str | int | bool | None
 

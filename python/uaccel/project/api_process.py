@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.documents import parse_json
+from uaccel.basics.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.project.api_errors import ProjectApiError
 from uaccel.toolchain.children import start

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from uaccel.documents import parse_json
+from uaccel.basics.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
 

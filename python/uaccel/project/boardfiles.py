@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from uaccel.basics.sinks import c_string, cmake_list, cmake_string
 from uaccel.board import Board, UartConsole
 from uaccel.project.devices import devices_source, hal_folders
 from uaccel.project.layout import Needs, lay_out
 from uaccel.project.linker import linker_script
-from uaccel.sinks import c_string, cmake_list, cmake_string
 
 
 def board_files(board: Board, needs: Needs) -> dict[str, str]:

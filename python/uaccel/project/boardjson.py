@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.basics.documents import parse_json
 from uaccel.board import Board, QemuRun, Run, SerialRun, UartConsole
-from uaccel.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.project.flash_steps import ELF, Step, flash_steps
 

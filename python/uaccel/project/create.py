@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from uaccel.basics.mlf import write_tar
 from uaccel.board import Board
 from uaccel.errors import BoardError
-from uaccel.mlf import write_tar
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
 from uaccel.project.archive_reader import METADATA, Metadata, read_metadata

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from uaccel.basics.documents import parse_json
 from uaccel.board import Board, Memory
-from uaccel.documents import parse_json
 from uaccel.errors import BoardError, UaccelError
 from uaccel.project.devices import runs_models
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from uaccel.basics.mlf import PROJECT
 from uaccel.board import Board
 from uaccel.board.port import MANIFEST
-from uaccel.mlf import PROJECT
 from uaccel.project.boardfiles import board_files
 from uaccel.project.boardjson import FILE, board_json
 from uaccel.project.devices import hal_folders

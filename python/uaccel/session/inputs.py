@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.basics.npz import read_npz
 from uaccel.errors import InputError
-from uaccel.npz import read_npz
 from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]

@@ -11,8 +11,8 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.ops.base import constant, info_of
-from uaccel.reference import Executor
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, main_bindings, rebuild_main, relax
+from uaccel.tvm_api.executor import Executor
 
 MOST_BYTES: Final = 1 << 28
 MOST_STEPS: Final = 1 << 42

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.diagnosis import compare, exact_layers, first_wrong_layer, tolerance_of
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
-from uaccel.execute import tensor_types
 from uaccel.model import Signature
-from uaccel.report import batched
+from uaccel.running.diagnosis import compare, exact_layers, first_wrong_layer, tolerance_of
+from uaccel.running.execute import tensor_types
 from uaccel.session.batch import run_batch
 from uaccel.session.inputs import load_inputs, ramp, read_arrays, samples_of
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
+from uaccel.telling.report import batched
 from uaccel.testing.under_test import Outcome
 from uaccel.testing.workshop import Product
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Final, get_args
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.board import Board
 from uaccel.board.types import Feature
 from uaccel.errors import UaccelError
-from uaccel.suggest import did_you_mean
 from uaccel.testing.choose import over_line
 
 KINDS: Final = ("host", "qemu", "serial")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from uaccel.accelerator import Region
 from uaccel.accelerator.region import region_of
-from uaccel.reference import Executor
 from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
+from uaccel.tvm_api.executor import Executor
 
 Array = NDArray[Any]
 

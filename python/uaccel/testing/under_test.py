@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from uaccel.basics.sinks import shown
 from uaccel.board import Board
 from uaccel.errors import UaccelError
-from uaccel.sinks import shown
 from uaccel.testing.choose import over_line
 from uaccel.testing.workshop import Product, Workshop
 
@@ -123,7 +123,7 @@ class BoardUnderTest:
     @contextmanager
     def _session(self, product: Product, *, observe: bool) -> Iterator[Session]:
         from uaccel.bench import flash
-        from uaccel.execute import connect, identity
+        from uaccel.running.execute import connect, identity
 
         firmware = product.firmware(observe=observe)
         if over_line(self.board, self.port) and self.board.flash is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
-from uaccel.choosing import how_for
+from uaccel.cpu_kernels.selection import selection_for
 from uaccel.errors import AcceleratorError, ModelError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
     from uaccel.model import StateSpec
     from uaccel.pipeline import Compiled
-    from uaccel.reference import Executor
+    from uaccel.tvm_api.executor import Executor
 
 
 class Meaning:
@@ -31,7 +31,7 @@ class Meaning:
 
     def outputs(self, inputs: Sequence[NDArray[Any]], *, continues: bool = False) -> list[NDArray[Any]]:
         """What the model should compute; with ``continues`` from the state that it had after the inputs before."""
-        from uaccel.reference import Executor
+        from uaccel.tvm_api.executor import Executor
 
         if self._executor is None:
             self._executor = Executor(self._module, state=self._state)
@@ -82,16 +82,16 @@ class Workshop:
 
     def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> Product:
         from uaccel.accelerator import load_accelerators, planning_for
-        from uaccel.execute import archive_of
         from uaccel.pipeline import compile_model
         from uaccel.project.create import create_project
+        from uaccel.running.execute import archive_of
 
         accelerators = planning_for(objective, load_accelerators(names))
         compiled = compile_model(
             model,
             board=board.name,
             board_file=board.file.name,
-            how=how_for(board),
+            selection=selection_for(board),
             accelerators=accelerators,
         )
         _require_offload(compiled, accelerators)

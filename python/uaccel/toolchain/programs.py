@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import ToolError
-from uaccel.suggest import did_you_mean
 from uaccel.toolchain.check import Check, Status
 from uaccel.toolchain.install import how_to_install, may_use_apt, pip_install
 from uaccel.toolchain.version import Version, is_before, parse_version, show_version

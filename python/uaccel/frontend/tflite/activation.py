@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -25,6 +24,7 @@ from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact, function_tables
 from uaccel.ops.base import constant, get
 from uaccel.ops.broadcast import broadcast_shape
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.function_tables import HardSwishFactors, Reals
 from uaccel.ops.lookup import Lookup, LookupAttrs, by_bits
 from uaccel.ops.prelu import Prelu, PreluAttrs

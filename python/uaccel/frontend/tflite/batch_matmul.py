@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype, need_possible_shift
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
+from uaccel.ops.fixedpoint import quantize_multiplier
 
 
 @converts("BATCH_MATMUL")

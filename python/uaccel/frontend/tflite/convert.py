@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
-from uaccel.fixedpoint import quantize_multipliers
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import TensorSpec
 from uaccel.ops.base import constant, same_padding
+from uaccel.ops.fixedpoint import quantize_multipliers
 
 INTEGER_ACTIVATIONS = ("int8", "int16")
 

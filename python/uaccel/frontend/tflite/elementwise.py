@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -19,6 +18,7 @@ from uaccel.ops import exact
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import Attributes, get
 from uaccel.ops.broadcast import BinaryOperator, broadcast_shape
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.minimum_maximum import Maximum, Minimum, MinimumMaximumAttrs
 from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.squared_difference import SquaredDifference, SquaredDifferenceAttrs

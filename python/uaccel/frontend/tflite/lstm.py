@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -24,6 +23,7 @@ from uaccel.frontend.tflite.convert import (
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.svdf import need_variable, need_zero_points
 from uaccel.ops.base import constant, get
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
 from uaccel.ops.sigmoid16 import sigmoid_points
 

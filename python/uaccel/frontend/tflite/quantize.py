@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
 from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
 from uaccel.ops.base import get
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.tvm_api import relax

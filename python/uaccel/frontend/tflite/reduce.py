@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.checks import axis_numbers, need_equal_quantisation, need_sum_in_32_bits
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import get
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.reduce import (
     LONGEST,
     ReduceAttrs,

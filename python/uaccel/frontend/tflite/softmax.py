@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.checks import need_quantisation
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import constant, get
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.softmax import Softmax, SoftmaxAttrs
 from uaccel.ops.softmax16 import Softmax16, Softmax16Attrs
 from uaccel.ops.softmax_tables import DIFF_BITS, exponential_lookup, exponentials, reciprocal_lookup

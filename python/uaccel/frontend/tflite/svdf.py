@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.fixedpoint import quantize_multiplier
 from uaccel.frontend.tflite.convert import (
     Context,
     Update,
@@ -17,6 +16,7 @@ from uaccel.frontend.tflite.convert import (
 )
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant, get
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
 

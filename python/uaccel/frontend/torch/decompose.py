@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
 from uaccel.frontend.torch.program import first_line
-from uaccel.quiet import quiet
 
 WHOLE: Final = frozenset(
     {

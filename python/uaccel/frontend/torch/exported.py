@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
 from uaccel.frontend.torch.archive import WANTED, Stored, StoredTensor
 from uaccel.frontend.torch.arguments import DTYPES
@@ -16,7 +17,6 @@ from uaccel.frontend.torch.rebuild import Builder, UnsupportedError
 from uaccel.frontend.torch.serialised import MisfitError, need
 from uaccel.frontend.torch.shapes import InputShapes, fixed_shapes
 from uaccel.model import Shape
-from uaccel.quiet import quiet
 
 
 def exported_program(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
 from uaccel.frontend.torch import archive, arithmetic, attention, moves, normalise, pool, quantised
 from uaccel.frontend.torch.convert import Array, Context
@@ -20,7 +21,6 @@ from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.frontend.torch.shapes import InputShapes
 from uaccel.frontend.torch.walk import Walk, known_operators
 from uaccel.model import ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames, c_identifier
-from uaccel.quiet import quiet
 from uaccel.tvm_api import ModuleBuilder, TorchConverter, main_bindings, relax, with_names
 
 CONVERTER_MODULES = (arithmetic, attention, moves, normalise, pool, quantised)

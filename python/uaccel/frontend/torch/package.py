@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
-from uaccel.quiet import quiet
 
 ADVICE = (
     "install its build for CPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu "

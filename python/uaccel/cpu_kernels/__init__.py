@@ -1,0 +1,43 @@
+"""Kernels for what some CPUs have and others lack: a module a family, each kernel exact or not offered.
+
+The import order is that in which they are tried: a CPU with Helium has the DSP extension, too.
+"""
+
+from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_pool  # isort: skip
+from uaccel.cpu_kernels import dsp, dsp_add  # isort: skip
+from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
+from uaccel.cpu_kernels import blocked  # isort: skip
+from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
+from uaccel.cpu_kernels.costs import Estimated
+from uaccel.cpu_kernels.records import Measured, Records, read_records, write_records
+from uaccel.cpu_kernels.registry import candidates, offers
+from uaccel.cpu_kernels.target import PORTABLE, Target
+
+__all__ = [
+    "PORTABLE",
+    "Choice",
+    "Estimated",
+    "Measured",
+    "Option",
+    "Records",
+    "Selector",
+    "Target",
+    "Turn",
+    "Work",
+    "blocked",
+    "candidates",
+    "dsp",
+    "dsp_add",
+    "helium",
+    "helium_add",
+    "helium_depthwise",
+    "helium_pool",
+    "kernel_options",
+    "offers",
+    "pick",
+    "read_records",
+    "rvv",
+    "rvv_elements",
+    "site_words",
+    "write_records",
+]

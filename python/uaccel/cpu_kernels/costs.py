@@ -1,0 +1,61 @@
+"""What a kernel is expected to take, from measurements of others of its shape: the choice without records.
+
+``costs.json`` beside this module holds, for each CPU that was measured and each kernel function, what one
+multiply-accumulate, one output and one call take in instructions; ``scripts/fit_costs.py`` makes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from uaccel.cpu_kernels.choice import Option, Work
+from uaccel.cpu_kernels.target import Target
+
+Coefficients = Mapping[str, float]
+"""``mac``, ``output``, ``call``."""
+MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
+"""Which CPU speaks for others with a feature; the last resort is one that has none of them."""
+PLAIN: Final = "cortex-m3"
+SINGLE: Final = "_float32"
+"""Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time."""
+
+
+@lru_cache(maxsize=1)
+def shipped_costs() -> Mapping[str, Mapping[str, Coefficients]]:
+    """By CPU and function."""
+    path = Path(__file__).with_name("costs.json")
+    costs: Mapping[str, Mapping[str, Coefficients]] = json.loads(path.read_text(encoding="utf-8"))["cpus"]
+    return costs
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """The cheapest by estimate, or the first option where there is one without."""
+
+    costs: Mapping[str, Coefficients] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, target: Target) -> Estimated:
+        costs = shipped_costs()
+        kin = next((cpu for feature, cpu in MEASURED if feature in target.features), PLAIN)
+        return cls(costs.get(target.cpu) or costs.get(kin, {}))
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        estimates = [self.of(option, work) for option in options]
+        if any(estimate is None for estimate in estimates):
+            return 0, "the first that fits"
+        best = min(range(len(options)), key=lambda number: estimates[number] or 0)
+        return best, f"about {estimates[best]:,.0f} instructions"
+
+    def of(self, option: Option, work: Work) -> float | None:
+        """Instructions; None where a function was never measured."""
+        functions = [function.removesuffix(SINGLE) for function in option.functions]
+        if not functions or any(function not in self.costs for function in functions):
+            return None
+        known = [self.costs[function] for function in functions]
+        return sum(c["mac"] * work.macs + c["output"] * work.outputs + c["call"] for c in known)

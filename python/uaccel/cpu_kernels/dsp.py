@@ -1,0 +1,212 @@
+"""Kernels for Arm's DSP extension: Cortex-M4, M7, M33."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.dsp_pack import finish_words, joined, paired_stream
+from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+
+REQUIRES: Final = ("dsp",)
+FPU: Final = ("fpu",)
+"""What layers need besides that round in single precision."""
+ADDRESS: Final = 4
+SMALL: Final = 1024
+"""Bytes of scratch that hardly ever matter."""
+
+
+def _kernel(
+    name: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
+    single: bool = False,
+) -> Kernel:
+    function = f"uaccel_{name}_dsp_s8{'_float32' * single}"
+    call = KernelCall(function, f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
+    return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
+
+
+@offers(Conv2d, REQUIRES, FPU)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Windows of two pixels at a time, widened; four channels over them."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    out_channels, height, width, depth = weights.shape
+    stage = output_stage_of(site, weights.reshape(out_channels, -1))
+    if stage is None or attrs.groups > 1 or attrs.dilation[1] > 1:
+        return None
+    window = padded_to(weights.reshape(out_channels, height, width * depth), 2, 4).reshape(out_channels, -1)
+    stream = paired_stream(window, stage, 4)
+    if stream is None:
+        return None
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        "in_height": data.shape[1],
+        "in_width": data.shape[2],
+        "in_channels": data.shape[3],
+        "out_height": site.output.shape[1],
+        "out_width": site.output.shape[2],
+        "out_channels": out_channels,
+        "kernel_height": height,
+        "kernel_width": width,
+        "stride_height": attrs.strides[0],
+        "stride_width": attrs.strides[1],
+        "dilation_height": attrs.dilation[0],
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "quad_words": stream.shape[1],
+    }
+    staged = any(attrs.padding) or (width * depth) % 4 > 0
+    scratch = window.shape[1] * (6 if staged else 4)
+    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+    return _kernel("conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+
+
+@offers(FullyConnected, REQUIRES, FPU)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """A few rows, eight units at a time; many rows are the pixels of a pointwise convolution."""
+    rows, depth = site.operands[0].info.shape
+    weights = site.operands[1].value
+    stage = output_stage_of(site, weights)
+    if stage is None or depth % 4:
+        return None
+    return _few_rows(site, weights, stage) if rows < 2 else _many_rows(site, weights, stage)
+
+
+def _few_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
+    rows, depth = site.operands[0].info.shape
+    stream = paired_stream(weights, stage, 8)
+    if stream is None:
+        return None
+    parameters = {"rows": rows, "depth": depth, "units": len(weights), "block_words": stream.shape[1]}
+    arguments = (Input(0), Constant("stream", stream), Output(0))
+    return _kernel("fully_connected", parameters | stage.parameters(), arguments, single=stage.single)
+
+
+def _many_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
+    rows, depth = site.operands[0].info.shape
+    stream = paired_stream(weights, stage, 4)
+    if stream is None:
+        return None
+    ones = ("batch", "in_height", "out_height", "kernel_height", "kernel_width")
+    strides = ("stride_height", "stride_width", "dilation_height")
+    parameters: dict[str, ParameterValue] = dict.fromkeys((*ones, *strides), 1) | {
+        "in_width": rows,
+        "in_channels": depth,
+        "out_width": rows,
+        "out_channels": len(weights),
+        "pad_top": 0,
+        "pad_left": 0,
+        "input_zero_point": site.attrs.input_zero_point,
+        "quad_words": stream.shape[1],
+    }
+    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+    return _kernel("conv2d", parameters | stage.parameters(), arguments, depth * 4, single=stage.single)
+
+
+@offers(DepthwiseConv2d, REQUIRES)
+def depthwise_rows(site: Site[Any]) -> Kernel | None:
+    """3x3 windows: four channels at a time as planes of rows."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    channels, stride = weights.shape[2], attrs.strides[0]
+    stage = output_stage_of(site, weights.reshape(-1, channels).T)
+    regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
+    if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels % 4:
+        return None
+    out_height, out_width = site.output.shape[1:3]
+    pitch = (out_width + 1) // 2 * stride + 1
+    whole = ((out_height - 1) * stride + 3) * pitch
+    inplace = data.shape == site.output.shape and 16 * whole <= site.output.size
+    band = out_height if inplace else _band(out_height, stride, pitch, max(SMALL, data.size // 16))
+    plane = ((band - 1) * stride + 3) * pitch
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        "in_height": data.shape[1],
+        "in_width": data.shape[2],
+        "channels": channels,
+        "out_height": out_height,
+        "out_width": out_width,
+        "stride": stride,
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "band": band,
+        "pitch": pitch,
+        "plane": plane,
+        "sign": int(stage.sign),
+    }
+    arguments = (Input(0), Constant("stream", _row_stream(weights, stage)), Output(0), Scratch())
+    return _kernel("depthwise_rows", parameters, arguments, 16 * plane, (0,) if inplace else ())
+
+
+def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
+    """Output rows of which four planes' input takes ``limit`` bytes or a little less, one at least."""
+    band = (limit // (16 * pitch) - 3) // stride + 1
+    return min(rows, max(1, band))
+
+
+def _row_stream(weights: NDArray[Any], stage: OutputStage) -> NDArray[np.int32]:
+    """Of each channel: its sum at the start, twice; the output stage; of each row the weights (0, 1) and (1, 2)."""
+    rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
+    pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)
+    bias = 2 * stage.bias
+    start = np.stack([bias, bias, stage.multiplier, stage.offset, stage.shift], axis=1)
+    return joined(start, pairs.reshape(len(bias), -1))
+
+
+def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Words of two halves."""
+    return (low & 0xFFFF) | (high << 16)
+
+
+@offers(DepthwiseConv2d, REQUIRES, FPU)
+def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
+    """Pixel by pixel, four channels at a time."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    height, width, channels = weights.shape[-3:]
+    rows = weights.reshape(height * width, channels).T
+    stage = output_stage_of(site, rows)
+    if stage is None or channels != data.shape[3] or channels % 4:
+        return None
+    taps = padded_to(rows.astype(np.int64), 1, 3)
+    stream = joined(stage.bias.reshape(-1, 4), _tap_words(taps), finish_words(stage, 4))
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        "in_height": data.shape[1],
+        "in_width": data.shape[2],
+        "channels": channels,
+        "out_height": site.output.shape[1],
+        "out_width": site.output.shape[2],
+        "kernel_height": height,
+        "kernel_width": width,
+        "stride_height": attrs.strides[0],
+        "stride_width": attrs.strides[1],
+        "dilation_height": attrs.dilation[0],
+        "dilation_width": attrs.dilation[1],
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "taps": taps.shape[1],
+        "quad_words": stream.shape[1],
+    }
+    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+    scratch = taps.shape[1] * ADDRESS + channels
+    return _kernel("depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+
+
+def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each four channels and each tap the weights of channels 0 and 2, and those of 1 and 3."""
+    quads = taps.reshape(-1, 4, taps.shape[1])
+    even, odd = _halves(quads[:, 0], quads[:, 2]), _halves(quads[:, 1], quads[:, 3])
+    return np.stack([even, odd], axis=2).reshape(len(quads), -1)

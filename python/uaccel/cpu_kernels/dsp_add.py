@@ -1,0 +1,77 @@
+"""Addition and subtraction for Arm's DSP extension."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uaccel.cpu_kernels.output_stage import LARGEST_SHIFT
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.add import Add, AddAttrs, Sub
+from uaccel.ops.base import Site
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue
+
+REQUIRES: Final = ("dsp",)
+HALF: Final = 1 << 30
+LARGEST_RAISE: Final = 20
+"""A difference of two bytes, raised and doubled, stays within 30 bits."""
+
+
+@offers(Add, REQUIRES)
+def add(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, subtract=0)
+
+
+@offers(Sub, REQUIRES)
+def subtract(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, subtract=1)
+
+
+def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
+    call = sum_call(site, "dsp", subtract, doubled=True)
+    if call is None:
+        return None
+    inplace = tuple(index for index in site.input_indices() if index is not None)
+    return Kernel("arm_dsp", (call,), inplace=inplace, requires=REQUIRES)
+
+
+def sum_call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
+    """Of ``uaccel_add_<family>_s8``; ``doubled``: whether inputs on the common scale come with twice their value."""
+    attrs, output = site.attrs, site.output
+    one_shape = all(operand.info.elements == output.elements for operand in site.operands)
+    shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
+    exact = (
+        all(-LARGEST_SHIFT <= shift <= 0 for shift in shifts)
+        and attrs.output_shift < 0
+        and 1 <= attrs.left_shift <= LARGEST_RAISE
+    )
+    if output.dtype != "int8" or not one_shape or not exact:
+        return None
+    shift = -attrs.output_shift
+    parameters: dict[str, ParameterValue] = {
+        "elements": output.elements,
+        **_side("first", attrs.left_shift + doubled, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
+        **_side("second", attrs.left_shift + doubled, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
+        "multiplier": attrs.output_multiplier,
+        "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
+        "shift": shift,
+        "clamp_min": attrs.clamp_min,
+        "clamp_max": attrs.clamp_max,
+        "subtract": subtract,
+    }
+    arguments: list[Argument] = []
+    for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
+        arguments.append(Constant(role, operand.value) if index is None else Input(index))
+    name = f"uaccel_add_{family}"
+    return KernelCall(f"{name}_s8", f"{name}.h", name, parameters, (*arguments, Output(0)))
+
+
+def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
+    """The fields of ``struct uaccel_add_dsp_side`` and its like; one with a multiplier of one half needs no product."""
+    halved = multiplier == HALF and shift == 0
+    raise_by -= halved
+    return {
+        f"{name}.shift": raise_by,
+        f"{name}.offset": -(zero_point << raise_by),
+        f"{name}.multiplier": 0 if halved else multiplier,
+        f"{name}.exponent": -shift,
+    }

@@ -1,0 +1,52 @@
+"""Streams of words for the kernels of Arm's DSP extension (firmware/kernels/uaccel_dsp.h)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.output_stage import OutputStage, padded_to
+
+PAIR_LIMIT: Final = 1 << 23
+"""The first channel of a pair keeps 24 bits of its sum."""
+HALVED: Final = 1 << 23
+"""Taken from the bits of a number of single precision, it leaves half of it."""
+IN_HALVES: Final = (0, 2, 1, 3)
+"""In which order SXTB16 takes four bytes."""
+
+
+def paired_stream(weights: NDArray[np.int8], stage: OutputStage, block: int) -> NDArray[np.int32] | None:
+    """Of each ``block`` channels: S and B of each pair, the words of each two inputs, and the output stage.
+
+    ``weights`` has one row a channel, of which the length is a multiple of four; None where two channels do not fit
+    into one word.
+    """
+    rows = padded_to(weights.astype(np.int64), 0, block)
+    stage = stage.filled(len(rows))
+    first, second = rows[0::2], rows[1::2]
+    halves = 256 * first + second
+    reach = 128 * np.abs(first).sum(axis=1) + np.abs(stage.bias[0::2])
+    if halves.min(initial=0) < -(1 << 15) or reach.max(initial=0) >= PAIR_LIMIT:
+        return None
+    pairs, blocks = block // 2, len(rows) // block
+    start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
+    in_order = halves.reshape(len(halves), -1, 4)[:, :, IN_HALVES].reshape(blocks, pairs, -1, 2)
+    words = (in_order[..., 0] & 0xFFFF) | (in_order[..., 1] << 16)
+    return joined(start.reshape(blocks, -1), words.transpose(0, 2, 1).reshape(blocks, -1), finish_words(stage, block))
+
+
+def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
+    """The output stage's constants, one row for each ``block`` channels; sums come to it doubled."""
+    multiplier, shift = stage.multiplier, stage.shift
+    if stage.single:
+        multiplier, shift = np.where(multiplier == 0, 0, stage.scale_bits - HALVED), np.zeros_like(shift)
+    table = np.stack([multiplier, stage.offset, shift], axis=1)
+    return table.reshape(-1, 3 * block)
+
+
+def joined(*parts: NDArray[Any]) -> NDArray[np.int32]:
+    """Rows side by side, as words."""
+    stream = np.concatenate(parts, axis=1)
+    return (stream & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

@@ -1,0 +1,228 @@
+"""Depthwise convolution with Arm Helium: how the output is cut, and what the kernel reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.dsp_pack import joined
+from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
+from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of
+from uaccel.cpu_kernels.output_stage import output_stage_of
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+
+GROUP: Final = 16
+"""Channels that are made planes of at once."""
+LARGEST_LANE: Final = 255
+"""How far a gathering load reaches."""
+LARGEST_RESULT: Final = 65535
+SMALL: Final = 2048
+"""Bytes of scratch that hardly ever matter."""
+PLACE: Final = 12
+"""Bytes of struct uaccel_helium_place."""
+FOURS: Final = ((1, 4), (2, 2), (4, 1))
+LOADS: Final = (1, 2, 4)
+PER_EIGHT: Final = {1: 30, 2: 32, 4: 36}
+PER_CHANNEL: Final = 22
+PER_PIXEL: Final = 0.5
+"""Instructions, about: for eight windows, for a channel of a region, and for a pixel that is put into a plane."""
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What one output pixel is made of, and how many there are."""
+
+    kernel: Pair
+    strides: Pair
+    dilation: Pair
+    output: Pair
+
+    def under(self, outputs: Pair) -> Pair:
+        """How many rows and columns of the input are under so many windows."""
+        rows, columns = (
+            (count - 1) * stride + (extent - 1) * dilation + 1
+            for count, stride, extent, dilation in zip(outputs, self.strides, self.kernel, self.dilation, strict=True)
+        )
+        return rows, columns
+
+    def taps(self, pixel: Pair, pitch: int) -> list[int]:
+        """Where in a plane the bytes under the window of a pixel are, row by row."""
+        top, left = pixel[0] * self.strides[0], pixel[1] * self.strides[1]
+        return [
+            (top + ky * self.dilation[0]) * pitch + left + kx * self.dilation[1]
+            for ky in range(self.kernel[0])
+            for kx in range(self.kernel[1])
+        ]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A region of the output, cut into tiles of eight: four pixels, and four more beside or below them."""
+
+    window: Window
+    region: Pair
+    four: Pair
+    second: Pair
+
+    @property
+    def tile(self) -> Pair:
+        return self.four[0] + self.second[0], self.four[1] + self.second[1]
+
+    @property
+    def plane(self) -> Pair:
+        return self.window.under(self.region)
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.region[0] // self.tile[0]) * -(-self.region[1] // self.tile[1])
+
+    @property
+    def pixels(self) -> list[Pair]:
+        """The first four, in their order; where there are no four, some twice."""
+        rows, columns = self.four
+        found = [(y, x) for y in range(rows) for x in range(columns)]
+        return [found[min(i, len(found) - 1)] for i in range(4)]
+
+    def lanes(self, loads: int) -> list[list[int]] | None:
+        """Of each load for four windows, where its bytes come from; None where they are too many or too far."""
+        share = 4 // loads
+        taps = [self.window.taps(pixel, self.plane[1]) for pixel in self.pixels]
+        groups = [sorted(set().union(*taps[i : i + share])) for i in range(0, 4, share)]
+        alike = all([tap - group[0] for tap in group] == [tap - groups[0][0] for tap in groups[0]] for group in groups)
+        fits = max(len(group) for group in groups) <= VECTOR and max(map(max, groups)) <= LARGEST_LANE
+        return groups if alike and fits else None
+
+    def loads(self) -> int | None:
+        """How many loads four windows take."""
+        return next((loads for loads in LOADS if self.lanes(loads) is not None), None)
+
+    def cost(self, loads: int) -> float:
+        """Instructions of a channel, about."""
+        regions = -(-self.window.output[0] // self.region[0]) * -(-self.window.output[1] // self.region[1])
+        pixels = self.plane[0] * self.plane[1]
+        return regions * (self.tiles * PER_EIGHT[loads] + PER_CHANNEL + pixels * PER_PIXEL)
+
+    def scratch(self, channels: int) -> int:
+        return self.tiles * PLACE + self.plane[0] * self.plane[1] * min(channels, GROUP)
+
+
+def _cuts(window: Window, regions: list[Pair]) -> Iterator[Cut]:
+    for region in regions:
+        for shape in FOURS:
+            four = min(shape[0], region[0]), min(shape[1], region[1])
+            if four[0] * four[1] not in (1, 2, 4):
+                continue
+            for beside in (True, False):
+                more = (0, min(four[1], region[1] - four[1])) if beside else (min(four[0], region[0] - four[0]), 0)
+                yield Cut(window, region, four, more)
+
+
+def best_cut(window: Window, channels: int, limit: int, whole_only: bool) -> Cut | None:
+    """The one that takes the fewest instructions within ``limit`` bytes of scratch, or the one of least scratch."""
+    height, width = window.output
+    widths = sorted({min(width, part) for part in (width, -(-width // 2), -(-width // 4), 32, 16, 8)})
+    regions = [(height, width)] if whole_only else [(rows, part) for rows in range(1, height + 1) for part in widths]
+    best: tuple[tuple[float, float], Cut] | None = None
+    for cut in _cuts(window, regions):
+        scratch = cut.scratch(channels)
+        loads = cut.loads() if best is None or scratch <= limit or scratch < best[0][0] else None
+        if loads is None or cut.plane[0] * cut.plane[1] * (GROUP - 1) > LARGEST_RESULT:
+            continue
+        rank = (max(0, scratch - limit), cut.cost(loads))
+        if best is None or rank < best[0]:
+            best = rank, cut
+    return None if best is None else best[1]
+
+
+def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
+    """A row a channel: the weights of each window under a load, and the constants of the output stage."""
+    (lanes, *_), count = cut.lanes(loads) or [[]], len(channels.bias)
+    vectors = np.zeros((count, 4 // loads, VECTOR), np.int8)
+    for i, pixel in enumerate(cut.pixels[: 4 // loads]):
+        for tap, place in enumerate(cut.window.taps(pixel, cut.plane[1])):
+            vectors[:, i, lanes.index(place)] = channels.weights[:, tap]
+    words = vectors.view("<i4").reshape(count, -1).astype(np.int64)
+    return joined(words, np.stack([channels.bias, channels.multiplier, -channels.right], axis=1))
+
+
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
+def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Channels as planes, eight windows of one at a time."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    kernel, count = weights.shape[:2], weights.shape[2]
+    rows = weights.reshape(-1, count).T
+    stage = output_stage_of(site, rows)
+    if stage is None or count != data.shape[3] or kernel[0] * kernel[1] > VECTOR:
+        return None
+    batch, in_height, in_width, _ = data.shape
+    padding, strides, dilation, output = attrs.padding, attrs.strides, attrs.dilation, site.output.shape[1:3]
+    if in_width == kernel[1] == output[1] == 1 and not padding[1]:
+        # one column is as good as one row
+        in_height, in_width, padding = in_width, in_height, (padding[1], padding[0])
+        kernel, strides, dilation, output = (pair[::-1] for pair in (kernel, strides, dilation, output))
+    window = Window(_pair(kernel), _pair(strides), _pair(dilation), _pair(output))
+    whole = best_cut(window, count, 0, True) if data.shape == site.output.shape else None
+    inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
+    cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
+    loads = None if cut is None else cut.loads()
+    if cut is None or loads is None or ((output[1] * cut.tile[0]) + cut.tile[1]) * count > LARGEST_RESULT:
+        return None
+    channels = channels_of(rows, stage, attrs.output_zero_point)
+    stream = _stream(channels, cut, loads)
+    parameters: dict[str, ParameterValue] = {
+        "batch": batch,
+        "in_height": in_height,
+        "in_width": in_width,
+        "channels": count,
+        "out_height": output[0],
+        "out_width": output[1],
+        "stride_height": strides[0],
+        "stride_width": strides[1],
+        "pad_top": padding[0],
+        "pad_left": padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "region_height": cut.region[0],
+        "region_width": cut.region[1],
+        "rows": cut.plane[0],
+        "pitch": cut.plane[1],
+        "tile_height": cut.tile[0],
+        "tile_width": cut.tile[1],
+        "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
+        "loads": loads,
+        "count": cut.tiles,
+        "channel_words": stream.shape[1],
+        "results": _results(cut, count),
+        "lanes": _lanes(cut, loads),
+    }
+    finish = finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max)
+    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+    scratch = cut.scratch(count)
+    return helium_kernel("depthwise_conv2d", parameters | finish, arguments, scratch, (0,) if inplace else ())
+
+
+def _pair(values: Any) -> Pair:
+    first, second = (int(value) for value in values)
+    return first, second
+
+
+def _results(cut: Cut, channels: int) -> tuple[int, ...]:
+    """Where the eight results go, of the first and the second four in turn."""
+    pixels = [(y + dy, x + dx) for y, x in cut.pixels for dy, dx in ((0, 0), cut.second)]
+    return tuple((y * cut.window.output[1] + x) * channels for y, x in pixels)
+
+
+def _lanes(cut: Cut, loads: int) -> tuple[int, ...]:
+    """Of each load, filled up with where the first byte is."""
+    groups = cut.lanes(loads) or []
+    filled = [lane for group in groups for lane in (*group, *[group[0]] * (VECTOR - len(group)))]
+    return tuple(filled + [0] * (64 - len(filled)))

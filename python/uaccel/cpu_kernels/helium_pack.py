@@ -1,0 +1,84 @@
+"""Streams of words for the kernels of Arm Helium (firmware/kernels/uaccel_helium.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.dsp_pack import joined
+from uaccel.cpu_kernels.output_stage import OutputStage, padded_to
+
+VECTOR: Final = 16
+"""Bytes of a vector."""
+UNROLLED: Final = 15
+"""Vectors of a window's run that need no loop; their weights come last ones first."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """Of each channel its row of weights and ``((sum * multiplier >> 31, rounded) >> right, rounded)``.
+
+    In single precision ``multiplier`` is the scale's bits, and ``right`` means nothing.
+    """
+
+    weights: NDArray[np.int8]
+    bias: Ints
+    multiplier: Ints
+    right: Ints
+
+    def __getitem__(self, chosen: Any) -> Channels:
+        return Channels(self.weights[chosen], self.bias[chosen], self.multiplier[chosen], self.right[chosen])
+
+    def filled(self, multiple: int) -> Channels:
+        """With channels of zeros behind the last one."""
+        arrays = (padded_to(array, 0, multiple) for array in (self.weights, self.bias, self.multiplier, self.right))
+        return Channels(*arrays)
+
+
+def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) -> Channels:
+    """Those whose results are known have no weights, and a bias that gives the result."""
+    if stage.single:
+        return Channels(weights.astype(np.int8), stage.bias, stage.scale_bits, np.zeros_like(stage.shift))
+    known = stage.multiplier == 0
+    bias = np.where(known, 4 * ((stage.offset >> 1) - zero_point), stage.bias)
+    multiplier = np.where(known, 1 << 30, stage.multiplier)
+    return Channels(np.where(known[:, None], 0, weights).astype(np.int8), bias, multiplier, stage.shift)
+
+
+def window_stream(channels: Channels) -> NDArray[np.int32]:
+    """Four channels a row. Where they are no multiple of four, the second four begin amid the first."""
+    count = len(channels.bias)
+    starts = np.unique([0, *range(count % 4, count, 4)])
+    starts = starts[starts <= count - 4]
+    quads = channels[(starts[:, None] + np.arange(4)).ravel()]
+    vectors = _vectors(quads.weights, 4)
+    if vectors.shape[1] <= UNROLLED:
+        vectors = vectors[:, ::-1]
+    ends = (array.reshape(-1, 4) for array in (quads.multiplier, -quads.right))
+    return joined((starts - (count - 4))[:, None], quads.bias.reshape(-1, 4), _words(vectors), *ends)
+
+
+def unit_stream(channels: Channels) -> NDArray[np.int32]:
+    """Eight units a row, even ones first."""
+    filled = channels.filled(8)
+    order = np.arange(len(filled.bias)).reshape(-1, 4, 2).transpose(0, 2, 1).ravel()
+    blocks = filled[order]
+    ends = (array.reshape(-1, 8) for array in (blocks.multiplier, -blocks.right))
+    return joined(blocks.bias.reshape(-1, 8), _words(_vectors(blocks.weights, 8)), *ends)
+
+
+def _vectors(weights: NDArray[np.int8], block: int) -> NDArray[np.int8]:
+    """By blocks of channels, vectors, channels and bytes."""
+    rows = padded_to(weights, 1, VECTOR)
+    return rows.reshape(-1, block, rows.shape[1] // VECTOR, VECTOR).transpose(0, 2, 1, 3)
+
+
+def _words(vectors: NDArray[np.int8]) -> Ints:
+    """A row a block."""
+    words = np.ascontiguousarray(vectors).view("<i4")
+    return words.reshape(len(vectors), -1).astype(np.int64)

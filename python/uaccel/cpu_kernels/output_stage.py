@@ -1,0 +1,128 @@
+"""The output stage of hand-written kernels: what it can compute exactly, and its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import folded_constants
+from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
+from uaccel.ops.rounding import FLOAT32
+
+LARGEST_SHIFT: Final = 22
+"""The zero point, times 2^shift, stays within 30 bits."""
+SUM_LIMIT: Final = 1 << 30
+"""Sums are doubled in 32 bits."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputStage:
+    """Of each channel ``((sum * multiplier >> 31, rounded) + sign + offset) >> shift``, then clamped.
+
+    ``sign``: whether minus one is added to what is negative. Where the lower bound is the zero point or above it may be
+    left out, as it decides between two values of which neither survives.
+
+    With ``single``, ``multiplier`` and ``shift`` are the operator's own, for single precision, and ``offset`` is the
+    zero point.
+    """
+
+    bias: Ints
+    multiplier: Ints
+    offset: Ints
+    shift: Ints
+    sign: bool
+    clamp_min: int
+    clamp_max: int
+    single: bool = False
+
+    @property
+    def scale_bits(self) -> Ints:
+        """The scales in single precision, by their bits, 0 for channels that count for nothing."""
+        return np.where(self.multiplier == 0, 0, ((self.shift + 125) << 23) + (self.multiplier >> 7))
+
+    @property
+    def way(self) -> int:
+        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``, 2 in single precision."""
+        return 2 if self.single else int(self.sign)
+
+    @property
+    def clamps(self) -> bool:
+        """Whether the bounds are narrower than the type."""
+        return (self.clamp_min, self.clamp_max) != (-128, 127)
+
+    def parameters(self) -> dict[str, int]:
+        """The fields of ``struct uaccel_dsp_finish``."""
+        low, high = ((bound & 0xFF) * 0x01010101 for bound in (self.clamp_min, self.clamp_max))
+        return {
+            "finish.sign": int(self.sign),
+            "finish.clamp": int(self.clamps),
+            "finish.lowest": low,
+            "finish.highest": high,
+        }
+
+    def filled(self, channels: int) -> OutputStage:
+        """With channels of zeros behind the last one, ``channels`` in all."""
+        more = (0, channels - len(self.bias))
+        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
+        return replace(
+            self, bias=bias, multiplier=multiplier, offset=np.pad(self.offset, more), shift=np.pad(self.shift, more)
+        )
+
+
+def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
+    """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+    if site.output.dtype != "int8" or weights.dtype != np.int8:
+        return None
+    attrs = site.attrs
+    multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
+    multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
+    bias = folded_constants(site, weights)[1].data.astype(np.int64)
+    if attrs.rounding == FLOAT32:
+        return _single_precision(attrs, weights, bias, multiplier, shift)
+    sign = bool(attrs.clamp_min < attrs.output_zero_point)
+    known = ~weights.any(axis=1) | (multiplier == 0)
+    values = _known_values(attrs, bias, multiplier, shift)
+    bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
+    exact = (
+        _reach(weights, bias) < SUM_LIMIT
+        and right.min(initial=1) >= (1 if sign else 0)
+        and right.max(initial=0) <= LARGEST_SHIFT
+    )
+    if not exact:
+        return None
+    half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
+    offset = np.where(known, 2 * values, half + (attrs.output_zero_point << right))
+    return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
+
+
+def _single_precision(
+    attrs: Any, weights: NDArray[Any], bias: Ints, multiplier: Ints, shift: Ints
+) -> OutputStage | None:
+    if _reach(weights, bias) >= SUM_LIMIT:
+        return None
+    offset = np.full(len(bias), attrs.output_zero_point, np.int64)
+    return OutputStage(bias, multiplier, offset, shift, False, attrs.clamp_min, attrs.clamp_max, single=True)
+
+
+def _reach(weights: NDArray[Any], bias: Ints) -> int:
+    """How far from zero a sum can be."""
+    return int((128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
+
+
+def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
+    """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
+    values: Ints = multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point
+    return values.clip(attrs.clamp_min, attrs.clamp_max)
+
+
+def padded_to(array: NDArray[Any], axis: int, multiple: int) -> NDArray[Any]:
+    """With zeros at the end of an axis."""
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, -array.shape[axis] % multiple)
+    return np.pad(array, widths)

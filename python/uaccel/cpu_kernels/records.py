@@ -1,0 +1,107 @@
+"""What was measured, by CPU and site: a JSON file that people commit, and the choice of the cheapest by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+from uaccel.basics.documents import parse_json
+from uaccel.basics.files import write_atomically
+from uaccel.cpu_kernels.choice import Option, Selector, Work
+from uaccel.cpu_kernels.costs import Estimated
+from uaccel.errors import UaccelError
+
+FORMAT: Final = 1
+Costs = Mapping[str, int]
+"""Of a site's options, by label: instructions of the CPU, and cycles of an accelerator."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """``cpu`` is the one that they were measured on."""
+
+    cpu: str
+    sites: Mapping[str, Costs] = field(default_factory=dict)
+    unit: str = ""
+    """What the costs count; empty where nothing was measured yet."""
+
+    def with_site(self, site: str, costs: Costs) -> Records:
+        return replace(self, sites={**self.sites, site: {**self.sites.get(site, {}), **costs}})
+
+    def merged(self, newer: Records) -> Records:
+        """Both, and of what both know the newer."""
+        if self.unit and newer.unit and self.unit != newer.unit:
+            raise UaccelError(f"the records count {self.unit}, and this board {newer.unit}: say another file with -o")
+        merged = replace(self, unit=newer.unit or self.unit)
+        for site, costs in newer.sites.items():
+            merged = merged.with_site(site, costs)
+        return merged
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The cheapest by the records; ``otherwise`` decides where they do not know every option."""
+
+    records: Records
+    otherwise: Selector = field(default_factory=Estimated)
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        costs = self.records.sites.get(site, {})
+        known = [costs.get(option.label) for option in options]
+        if any(cost is None for cost in known):
+            return self.otherwise(site, options, work)
+        best = min(range(len(options)), key=lambda number: known[number] or 0)
+        return best, "the cheapest measured"
+
+
+def write_records(path: Path, records: Records) -> None:
+    """Sorted, so that two measurements of the same give the same bytes."""
+    content = {"format": FORMAT, "cpu": records.cpu, "unit": records.unit, "sites": records.sites}
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(text.encode())
+
+    write_atomically(path, write, "records")
+
+
+def read_records(path: Path, cpu: str) -> Records:
+    """Refused where they were measured on another CPU: they would choose badly, and nobody would notice."""
+    content = _content(path)
+    sites = content["sites"]
+    if content["cpu"] != cpu:
+        raise UaccelError(
+            f"{path}: measured on {content['cpu']}, and this is for {cpu}; measure with 'uaccel tune' and this board"
+        )
+    return Records(cpu, sites, content["unit"])
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UaccelError(f"{path}: {error.strerror or error}; 'uaccel tune' makes such files") from None
+    except ValueError as error:
+        raise UaccelError(f"{path}: no JSON ({error}); 'uaccel tune' writes such files") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not _is_records(content):
+        raise UaccelError(
+            f"{path}: no records of measurements in format {FORMAT}; make them anew with 'uaccel tune MODEL --board B'"
+        )
+    return content
+
+
+def _is_records(content: Mapping[str, Any]) -> bool:
+    sites = content.get("sites")
+    return (
+        isinstance(content.get("cpu"), str)
+        and isinstance(content.get("unit"), str)
+        and isinstance(sites, dict)
+        and all(isinstance(costs, dict) and all(_is_cost(c) for c in costs.values()) for costs in sites.values())
+    )
+
+
+def _is_cost(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

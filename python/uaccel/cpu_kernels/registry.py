@@ -1,0 +1,55 @@
+"""Which kernels there are for a call of an operator on a CPU, besides the portable ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from uaccel.cpu_kernels.target import Target
+from uaccel.ops.base import IntegerOperator, Site
+from uaccel.ops.kernel import Kernel
+from uaccel.ops.rounding import TFLITE, rounding_of
+
+Maker = Callable[[Site[Any]], "Kernel | None"]
+F = TypeVar("F", bound=Maker)
+
+
+@dataclass(frozen=True)
+class Offer:
+    requires: tuple[str, ...]
+    float32: tuple[str, ...] | None
+    maker: Maker
+
+    def needs(self, site: Site[Any]) -> tuple[str, ...] | None:
+        """What a call requires of the CPU; None where there is no such kernel."""
+        if rounding_of(site.attrs) == TFLITE:
+            return self.requires
+        return None if self.float32 is None else (*self.requires, *self.float32)
+
+
+_OFFERS: dict[str, list[Offer]] = {}
+
+
+def offers(
+    operator: type[IntegerOperator[Any]], requires: tuple[str, ...], float32: tuple[str, ...] | None = None
+) -> Callable[[F], F]:
+    """Decorator: a function that makes a kernel for a call, or None where the kernel would not be exact.
+
+    ``float32``: what the CPU needs besides for calls that round in single precision. Without it the function is not
+    asked about them.
+    """
+
+    def register(maker: F) -> F:
+        _OFFERS.setdefault(operator.name, []).append(Offer(requires, float32, maker))
+        return maker
+
+    return register
+
+
+def candidates(operator: IntegerOperator[Any], site: Site[Any], target: Target) -> Sequence[Kernel]:
+    """Every way the CPU can compute it: those of its features first, portable ones last."""
+    offered = [(offer.maker, offer.needs(site)) for offer in _OFFERS.get(operator.name, [])]
+    makers = [maker for maker, needs in offered if needs is not None and target.has(needs)]
+    special = [kernel for kernel in (maker(site) for maker in makers) if kernel is not None]
+    return [*special, *operator.kernels(site)]

@@ -1,0 +1,93 @@
+"""Kernels for RISC-V's vector extension, registers of 128 bits or more: 32 output channels at a time, one a lane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, window_parameters
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+
+REQUIRES: Final = ("rvv",)
+LANES: Final = 32
+FEW: Final = 16
+PIXELS: Final = 3
+ADDRESS: Final = 4
+OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
+"""Parameters of the portable kernels that the output stage holds here."""
+
+
+def _kernel(
+    name: str, parameters: Mapping[str, ParameterValue], rows: NDArray[Any], stage: OutputStage, scratch: int = 0
+) -> Kernel:
+    """``rows`` has the weights of one channel each."""
+    finish = {
+        "finish.sign": int(stage.sign),
+        "finish.clamp_min": stage.clamp_min,
+        "finish.clamp_max": stage.clamp_max,
+    }
+    table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
+    weights, constants = blocks_of(rows).astype(np.int8), blocks_of(table).astype(np.int32)
+    arguments: tuple[Argument, ...] = (Input(0), Constant("weights", weights), Constant("constants", constants))
+    arguments = (*arguments, Output(0), *((Scratch(),) if scratch else ()))
+    function, struct = f"uaccel_{name}_rvv_s8", f"uaccel_{name}_rvv"
+    call = KernelCall(function, f"uaccel_{name}_rvv.h", struct, {**parameters, **finish}, arguments)
+    return Kernel("rvv", (call,), scratch=scratch, requires=REQUIRES)
+
+
+def blocks_of(rows: NDArray[Any]) -> NDArray[Any]:
+    """Of each 32 rows, the last ones as many as there are, and each column what stands in these rows."""
+    return np.concatenate([rows[first : first + LANES].T.reshape(-1) for first in range(0, len(rows), LANES)])
+
+
+def _together(channels: int) -> int:
+    """Pixels at a time: twice as many where the last block of channels is a half one."""
+    return 2 * PIXELS if 0 < channels % LANES <= FEW else PIXELS
+
+
+@offers(Conv2d, REQUIRES)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    channels, height, width, _ = weights.shape
+    rows = weights.reshape(channels, -1)
+    stage = output_stage_of(site, rows)
+    if stage is None or attrs.groups > 1:
+        return None
+    if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding):
+        pixels = int(np.prod(data.shape[:3]))
+        return _kernel("fully_connected", {"rows": pixels, "depth": data.shape[3], "units": channels}, rows, stage)
+    window = window_parameters(site, (height, width))
+    parameters = {name: value for name, value in window.items() if name not in OF_OUTPUT_STAGE}
+    return _kernel("conv2d", parameters, rows, stage, _together(channels) * rows.shape[1])
+
+
+@offers(FullyConnected, REQUIRES)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
+    stage = output_stage_of(site, weights)
+    if stage is None:
+        return None
+    return _kernel("fully_connected", {"rows": count, "depth": depth, "units": len(weights)}, weights, stage)
+
+
+@offers(DepthwiseConv2d, REQUIRES)
+def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
+    data, weights = site.operands[0].info, site.operands[1].value
+    height, width, channels = weights.shape
+    rows = weights.reshape(height * width, channels).T
+    stage = output_stage_of(site, rows)
+    if stage is None or channels != data.shape[3]:
+        return None
+    window = window_parameters(site, (height, width))
+    kept = {name: value for name, value in window.items() if name not in (*OF_OUTPUT_STAGE, "out_channels")}
+    parameters = {("channels" if name == "in_channels" else name): value for name, value in kept.items()}
+    scratch = (1 + PIXELS) * height * width * ADDRESS + channels
+    return _kernel("depthwise_conv2d", parameters, rows, stage, scratch)

@@ -1,0 +1,40 @@
+"""Addition, subtraction and average pooling for RISC-V's vector extension."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from uaccel.cpu_kernels.dsp_add import sum_call
+from uaccel.cpu_kernels.registry import offers
+from uaccel.cpu_kernels.rvv import REQUIRES
+from uaccel.ops.add import Add, AddAttrs, Sub
+from uaccel.ops.base import Site
+from uaccel.ops.kernel import Kernel
+from uaccel.ops.pool import AveragePool2d, PoolAttrs, pool_kernel
+
+
+@offers(Add, REQUIRES)
+def add(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, subtract=0)
+
+
+@offers(Sub, REQUIRES)
+def subtract(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, subtract=1)
+
+
+def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
+    call = sum_call(site, "rvv", subtract, doubled=False)
+    if call is None:
+        return None
+    inplace = tuple(index for index in site.input_indices() if index is not None)
+    return Kernel("rvv", (call,), inplace=inplace, requires=REQUIRES)
+
+
+@offers(AveragePool2d, REQUIRES)
+def average_pool2d(site: Site[PoolAttrs]) -> Kernel | None:
+    if site.output.dtype != "int8":
+        return None
+    portable = pool_kernel("uaccel_average_pool_rvv", site)
+    call = replace(portable.calls[0], header="uaccel_pool_rvv.h")
+    return replace(portable, family="rvv", calls=(call,), requires=REQUIRES)

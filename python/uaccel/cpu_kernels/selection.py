@@ -1,0 +1,44 @@
+"""How layers are computed on a board: by which kernels, and who picks among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uaccel.board import Board
+from uaccel.cpu_kernels.choice import Selector
+from uaccel.cpu_kernels.costs import Estimated
+from uaccel.cpu_kernels.records import Measured, read_records
+from uaccel.cpu_kernels.target import PORTABLE, Target
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The CPU that kernels are for, and who picks among those that it can run."""
+
+    target: Target = PORTABLE
+    selector: Selector = field(default_factory=Estimated)
+
+    @classmethod
+    def on(cls, target: Target) -> Selection:
+        """By what was measured of other layers, on this CPU or one like it."""
+        return cls(target, Estimated.on(target))
+
+
+ANY_CPU: Final = Selection()
+"""Kernels for any CPU."""
+
+
+def selection_for(board: Board, records: Path | None = None) -> Selection:
+    """By what was measured where ``records`` are given, else by estimates."""
+    target = target_of(board)
+    if records is None:
+        return Selection.on(target)
+    return Selection(target, Measured(read_records(records, target.cpu), Estimated.on(target)))
+
+
+def target_of(board: Board) -> Target:
+    kind = [] if board.cpu.arch == "native" else ["embedded"]
+    kind += ["rv32"] if board.cpu.arch == "rv32" else []
+    return Target.of(board.cpu.name, {*board.cpu.features, *kind})

@@ -1,0 +1,147 @@
+"""Measure every way to compute each layer, on its board, and keep what was measured."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.bench import find_port, flash, hold_if_known
+from uaccel.board import Board
+from uaccel.cpu_kernels import Choice, Measured, Records, Turn
+from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.errors import DeviceError, VerificationError
+from uaccel.lower.program import Layer
+from uaccel.pipeline import Compiled, Progress
+from uaccel.project.build import build_project, firmware_of
+from uaccel.project.create import create_project
+from uaccel.running.execute import archive_of, connect, identity, run_on_board, tensor_types
+from uaccel.session.inputs import ramp
+from uaccel.session.profile import layer_times
+from uaccel.session.records import LayerTime
+
+INSTRUCTIONS: Final = "instructions"
+NANOSECONDS: Final = "nanoseconds"
+
+Compile = Callable[[Selection], Compiled]
+"""The model with everything that the user said about it, by whatever picks among kernels."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One firmware, measured: what each layer took, by index, and all of them together."""
+
+    costs: Mapping[int, int]
+    total: int
+    unit: str
+    outputs: list[NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """``layers``: those with a choice. ``before`` and ``after``: one inference, as picked without and with records."""
+
+    records: Records
+    layers: tuple[Layer, ...]
+    before: Round
+    after: Round
+
+
+def tune(compile_with: Compile, board: Board, known: Records, progress: Progress, port: str = "") -> Tuned:
+    """Measure what ``known`` does not tell yet."""
+    target = target_of(board)
+    first = compile_with(Selection.on(target))
+    before = _measure(first, board, port, _named(progress, "as estimated"))
+    records = known
+    missing = [choice for choice in _choices(first) if not _is_known(choice, records)]
+    turns = max((len(choice.options) for choice in missing), default=0)
+    for number in range(turns):
+        compiled = compile_with(Selection(target, Turn(number)))
+        took = _measure(compiled, board, port, _named(progress, f"{number + 1} of {turns}"))
+        _require_alike(before, took, f"candidates number {number + 1}")
+        records = _with_round(records, compiled, took)
+    tuned = compile_with(Selection(target, Measured(records)))
+    after = _measure(tuned, board, port, _named(progress, "as measured"))
+    _require_alike(before, after, "the fastest kernels")
+    layers = tuple(layer for layer in tuned.program.layers if layer.choice and len(layer.choice.options) > 1)
+    return Tuned(records, layers, before, after)
+
+
+def _named(progress: Progress, what: str) -> Progress:
+    return lambda step: progress(f"{what}: {step}")
+
+
+def _choices(compiled: Compiled) -> list[Choice]:
+    choices = (layer.choice for layer in compiled.program.layers)
+    return [choice for choice in choices if choice is not None and len(choice.options) > 1]
+
+
+def _is_known(choice: Choice, records: Records) -> bool:
+    return records.sites.get(choice.site, {}).keys() >= set(choice.options)
+
+
+def _with_round(records: Records, compiled: Compiled, took: Round) -> Records:
+    for layer in compiled.program.layers:
+        choice = layer.choice
+        if choice is not None and len(choice.options) > 1:
+            records = records.with_site(choice.site, {choice.options[choice.picked]: took.costs[layer.index]})
+    return replace(records, unit=took.unit)
+
+
+def _require_alike(one: Round, other: Round, what: str) -> None:
+    """Kernels that disagree are a bug of ours, or of a vendor's; never something to choose from."""
+    if not all(np.array_equal(a, b) for a, b in zip(one.outputs, other.outputs, strict=True)):
+        raise VerificationError(
+            f"with {what} the model gives other outputs than before: some kernel or lowering is wrong; "
+            "'uaccel run --verify layers' finds it"
+        )
+
+
+def _measure(compiled: Compiled, board: Board, port: str, progress: Progress) -> Round:
+    with tempfile.TemporaryDirectory(prefix="uaccel-tune-") as temporary:
+        folder = Path(temporary) / "project"
+        if port or board.runs[0].kind == "serial":
+            line = find_port(board, port)
+            with hold_if_known(line):
+                return _on_a_real_board(compiled, board, line, folder, progress)
+        sample = [ramp(tensor) for tensor in tensor_types(compiled.model.signature.inputs)]
+        measured = run_on_board(compiled, board, [sample], folder, progress, profile=True)
+        cycles = {index: account.cycles for index, account in measured.run.accounts.items()}
+        return _round(compiled, measured.layers, cycles, list(measured.run.outputs[0]))
+
+
+def _on_a_real_board(compiled: Compiled, board: Board, port: str, folder: Path, progress: Progress) -> Round:
+    """Flash it for each round."""
+    progress("build the firmware")
+    create_project(archive_of(compiled), board, folder)
+    firmware = firmware_of(build_project(folder, observe=True))
+    progress("flash")
+    flash(board, firmware, port)
+    progress("measure")
+    types = tensor_types(compiled.model.signature.inputs)
+    sample = [ramp(tensor) for tensor in types]
+    with connect(board, firmware, identity(compiled), port) as session:
+        times = layer_times(session, sample)
+        outputs = session.run({tensor.name: value for tensor, value in zip(types, sample, strict=True)})
+    return _round(compiled, times, {}, list(outputs.values()))
+
+
+def _round(
+    compiled: Compiled, times: Sequence[LayerTime], cycles: Mapping[int, int], outputs: list[NDArray[Any]]
+) -> Round:
+    """Instructions where the board counts them, else time; and what accelerators took."""
+    counted = all(time.instructions is not None for time in times)
+    costs = {time.layer: (time.instructions or 0) if counted else _nanoseconds(time) for time in times}
+    costs = {layer.index: costs.get(layer.index, 0) + cycles.get(layer.index, 0) for layer in compiled.program.layers}
+    return Round(costs, sum(costs.values()), INSTRUCTIONS if counted else NANOSECONDS, outputs)
+
+
+def _nanoseconds(time: LayerTime) -> int:
+    if time.seconds is None:
+        raise DeviceError(f"the board tells neither instructions nor time of layer {time.name}: nothing to tune by")
+    return round(time.seconds * 1e9)

@@ -1,0 +1,130 @@
+"""Who picks among kernels: estimates, records of measurements, and files of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uaccel.cpu_kernels import (
+    Estimated,
+    Measured,
+    Option,
+    Records,
+    Target,
+    Turn,
+    Work,
+    pick,
+    read_records,
+    write_records,
+)
+from uaccel.cpu_kernels.costs import shipped_costs
+from uaccel.errors import UaccelError
+
+WORK = Work(macs=1000, outputs=10)
+FAST, SLOW, STRANGE = (Option(name, (name,)) for name in ("fast", "slow", "strange"))
+COSTS = {"fast": {"mac": 1.0, "output": 5.0, "call": 100.0}, "slow": {"mac": 2.0, "output": 1.0, "call": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("options", "work", "picked", "why"),
+    [
+        ([FAST, SLOW], WORK, 0, "about 1,150 instructions"),
+        ([SLOW, FAST], WORK, 1, "about 1,150 instructions"),
+        ([FAST, SLOW], Work(10, 1), 1, "about 21 instructions"),
+        ([STRANGE, FAST], WORK, 0, "the first that fits"),
+        ([FAST], WORK, 0, ""),
+    ],
+)
+def test_the_cheapest_by_estimate(options: list[Option], work: Work, picked: int, why: str) -> None:
+    choice = pick(Estimated(COSTS), "site", options, work)
+    assert (choice.picked, choice.why) == (picked, why)
+    assert choice.options == tuple(option.label for option in options)
+
+
+@pytest.mark.parametrize(
+    ("known", "picked", "why"),
+    [
+        ({"fast": 900, "slow": 800}, 1, "the cheapest measured"),
+        ({"fast": 800, "slow": 800}, 0, "the cheapest measured"),
+        ({"slow": 1}, 0, "about 1,150 instructions"),
+        ({}, 0, "about 1,150 instructions"),
+    ],
+)
+def test_the_cheapest_by_measurement(known: dict[str, int], picked: int, why: str) -> None:
+    selector = Measured(Records("cortex-m4", {"site": known}), Estimated(COSTS))
+    choice = pick(selector, "site", [FAST, SLOW], WORK)
+    assert (choice.picked, choice.why) == (picked, why)
+
+
+def test_each_option_has_its_turn() -> None:
+    picked = [pick(Turn(number), "site", [FAST, SLOW], WORK).picked for number in range(4)]
+    assert picked == [0, 1, 1, 1]
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    records = Records("cortex-m4", {}, "instructions").with_site("b", {"x": 2}).with_site("a", {"x": 1, "y": 3})
+    write_records(tmp_path / "first.json", records)
+    write_records(tmp_path / "second.json", Records("cortex-m4", {}, "").merged(records))
+    assert read_records(tmp_path / "first.json", "cortex-m4") == records
+    assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
+
+
+def test_newer_records_replace_older_ones() -> None:
+    older = Records("c", {"a": {"x": 1, "y": 2}}, "instructions")
+    newer = Records("c", {"a": {"x": 5}, "b": {"z": 1}}, "instructions")
+    assert older.merged(newer).sites == {"a": {"x": 5, "y": 2}, "b": {"z": 1}}
+    with pytest.raises(UaccelError, match=r"the records count instructions, and this board nanoseconds: say another"):
+        older.merged(Records("c", {}, "nanoseconds"))
+
+
+GOOD: dict[str, Any] = {"format": 1, "cpu": "cortex-m4", "unit": "instructions", "sites": {"a": {"x": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no records of measurements in format 1; make them anew with 'uaccel tune MODEL --board B'"),
+        (json.dumps(GOOD | {"format": 2}), "no records of measurements in format 1"),
+        (json.dumps(GOOD | {"sites": {"a": {"x": -1}}}), "no records of measurements"),
+        (json.dumps(GOOD | {"sites": {"a": {"x": True}}}), "no records of measurements"),
+        (json.dumps(GOOD | {"sites": {"a": 5}}), "no records of measurements"),
+        (json.dumps(GOOD | {"cpu": None}), "no records of measurements"),
+        (json.dumps(GOOD | {"cpu": "cortex-m55"}), "measured on cortex-m55, and this is for cortex-m4; measure with"),
+    ],
+)
+def test_other_files_are_refused(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "records.json"
+    path.write_text(text)
+    with pytest.raises(UaccelError, match=rf"^{path}: .*{complaint}"):
+        read_records(path, "cortex-m4")
+    with pytest.raises(UaccelError, match=r"none\.json: No such file or directory; 'uaccel tune' makes such files"):
+        read_records(tmp_path / "none.json", "cortex-m4")
+
+
+def test_every_measured_cpu_prefers_its_own_kernels() -> None:
+    """On a layer of a common size: 16x16 pixels, 3x3 windows of 16 channels to 16."""
+    work = Work(16 * 16 * 16 * 9 * 16, 16 * 16 * 16)
+    ranks = {
+        Target.of("cortex-m55", ["dsp", "helium"]): ["conv2d_helium", "conv2d_dsp", "conv2d_blocked", "conv2d"],
+        Target.of("cortex-m4", ["dsp"]): ["conv2d_dsp", "conv2d_blocked", "conv2d"],
+        Target.of("cortex-m7", ["dsp"]): ["conv2d_dsp", "conv2d_blocked", "conv2d"],
+        Target.of("cortex-m3", []): ["conv2d_blocked", "conv2d"],
+        Target.of("rv32imac", ["rv32"]): ["conv2d_blocked", "conv2d"],
+    }
+    for target, names in ranks.items():
+        estimate = Estimated.on(target)
+        costs = [estimate.of(Option(name, (f"uaccel_{name}_s8",)), work) for name in names]
+        assert None not in costs, target
+        assert costs == sorted(costs, key=lambda cost: cost or 0), target
+
+
+def test_the_shipped_costs_are_complete() -> None:
+    for cpu, functions in shipped_costs().items():
+        for function, cost in functions.items():
+            assert function.startswith("uaccel_"), cpu
+            assert set(cost) == {"mac", "output", "call"}
+            assert all(value >= 0 for value in cost.values())

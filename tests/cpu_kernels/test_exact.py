@@ -1,0 +1,80 @@
+"""Every kernel that a CPU has, on its board, over random layers: the same bytes as the layers' exact meaning."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.boards import board_with_tools
+from support.kernel_zoo import samples_of, zoo_of
+from support.relax_modules import compiled_module
+from uaccel.board import Board, load_board
+from uaccel.cpu_kernels import Target, Turn
+from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.pipeline import Compiled
+from uaccel.running.execute import run_on_board
+from uaccel.testing.regions import example
+from uaccel.tvm_api.executor import Executor
+
+FAMILIES = {
+    "host": {"blocked"},
+    "mps2_an386": {"arm_dsp", "blocked"},
+    "mps2_an500": {"arm_dsp", "blocked"},
+    "mps2_an505": {"arm_dsp", "blocked"},
+    "mps3_an547": {"arm_helium", "arm_dsp", "blocked"},
+    "qemu_riscv32": {"blocked"},
+    "qemu_riscv32v": {"rvv", "blocked"},
+}
+SEEDS = range(2 if os.environ.get("UACCEL_THOROUGH") is None else 40)
+
+
+def board_of(name: str) -> Board:
+    return load_board(name) if name == "host" else board_with_tools(name)
+
+
+def target_of_kernels(board: Board) -> Target:
+    """On the computer itself, too, those that are made for boards."""
+    return Target.of("native", ["embedded"]) if board.cpu.arch == "native" else target_of(board)
+
+
+def module_of(shapes: list[tuple[int, ...]], build: Any) -> Any:
+    def bound(block: Any, *variables: Any) -> list[Any]:
+        return [block.emit(call, f"layer{number}") for number, call in enumerate(build(*variables))]
+
+    return example(shapes, bound).module
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in SEEDS])
+def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Path) -> None:
+    board = board_of(name)
+    shapes, build = zoo_of(seed)
+    module, samples = module_of(shapes, build), samples_of(seed, shapes)
+    expected = [Executor(module).run(sample) for sample in samples]
+    for turn in range(most_options(compiled_module(module, selection=Selection(target_of_kernels(board), Turn(0))))):
+        compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn)))
+        run = run_on_board(compiled, board, samples, tmp_path / str(turn), lambda step: None).run
+        for sample, (results, wanted) in enumerate(zip(run.outputs, expected, strict=True)):
+            for layer, result, value in zip(compiled.program.layers, results, wanted, strict=False):
+                assert np.array_equal(result, value), f"seed {seed}, sample {sample}, {layer.name}: {layer.reason}"
+
+
+def most_options(compiled: Compiled) -> int:
+    return max(len(layer.choice.options) for layer in compiled.program.layers if layer.choice)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_random_layers_reach_every_family(name: str) -> None:
+    board = board_of(name)
+    found = set()
+    for seed in SEEDS:
+        module = module_of(*zoo_of(seed))
+        for turn in range(3):
+            compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn)))
+            found |= {layer.kernel.family for layer in compiled.program.layers}
+    assert found >= FAMILIES[name] | {"portable"}
