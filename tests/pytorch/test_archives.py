@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from uaccel.frontend.torch.records import RecordsError, names, records
+from uaccel.errors import ModelError
+from uaccel.frontend.torch.archive import content
+from uaccel.frontend.torch.records import LARGEST_FILE, RecordsError, names, records
 
 CONTENT = {"model/a": b"first record", "model/b/c": b"second"}
 
@@ -144,3 +148,23 @@ def test_archives_that_pytorch_does_not_write(name: str) -> None:
     with pytest.raises(RecordsError) as caught:
         records(data)
     assert str(caught.value) == text
+
+
+def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "small.pt2"
+    path.write_bytes(b"few")
+    tracemalloc.start()
+    try:
+        assert content(path) == b"few"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.pt2"
+    with path.open("wb") as stream:
+        stream.truncate(LARGEST_FILE + 1)  # holes, which take no room
+    with pytest.raises(ModelError) as caught:
+        content(path)
+    assert str(caught.value) == f"{path} has more than 1073741824 bytes; a microcontroller holds a thousandth of that"

@@ -33,7 +33,7 @@ def chain_files() -> dict[str, bytes]:
     metadata = {
         "version": 7,
         "modules": {"chain": {"memory": {"functions": {"main": [main]}}}},
-        "uaccel": own | {"accelerators": [{"name": folder.name} for folder in ACCELERATORS]},
+        "uaccel": own | {"accelerators": [{"name": folder.name, "tolerance": 0} for folder in ACCELERATORS]},
     }
     files = {"metadata.json": json.dumps(metadata).encode()}
     files["codegen/host/src/chain.c"] = (MODEL / "chain.c").read_bytes()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import copy
+import io
 import json
 import os
 import random
@@ -14,13 +14,15 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from support.exported import Net, exported, save, settled, torch
 from support.exported import random as tensor
+from support.json_mutants import ANY_VALUES, change, places
 from support.torch_archives import CONSTANTS, PROGRAM, WEIGHTS, read_records, write_records
 from uaccel.cli import app
 from uaccel.errors import ModelError
@@ -34,45 +36,8 @@ FORBIDDEN = (
     *("pickle.find_class", "socket.", "subprocess."),
 )
 CAUGHT = 99
-VALUES: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        False,
-        0,
-        1,
-        -1,
-        2,
-        7,
-        255,
-        1 << 16,
-        1 << 31,
-        (1 << 31) - 1,
-        1 << 40,
-        (1 << 63) - 1,
-        -(1 << 63),
-        1 << 70,
-    ),
-    *(
-        0.5,
-        -1e30,
-        1e308,
-        "",
-        "x_0",
-        "a" * 300,
-        "a\nb",
-        "NaN",
-        "Infinity",
-        [],
-        {},
-        [[]],
-        [0],
-        [1, 1],
-        {"as_int": 3},
-        {"as_none": True},
-    ),
-    {"as_expr": {"expr_str": "Symbol('s0', positive=True, integer=True)", "hint": None}},
-)
+OPEN = {"as_expr": {"expr_str": "Symbol('s0', positive=True, integer=True)", "hint": None}}
+VALUES = (*ANY_VALUES, {"as_int": 3}, {"as_none": True}, OPEN)
 TARGETS = (
     *("relu.default", "add.Tensor", "mul.Tensor", "view.default", "permute.default", "expand.default", "unbind.int"),
     *(
@@ -194,46 +159,14 @@ def _documents(base: Path, path: Path, rng: random.Random) -> None:
 
 def _change(document: Any, rng: random.Random) -> None:
     """One value somewhere, beside stack traces and the like."""
-    places = list(_places(document))
-    if not places:
+    found = list(places(document, beside="metadata"))
+    if not found:
         return
-    holder, key = rng.choice(places)
+    holder, key = rng.choice(found)
     if isinstance(holder, dict) and "target" in holder and rng.random() < 0.5:
         holder["target"] = f"torch.ops.aten.{rng.choice(TARGETS)}"
-        return
-    changes: tuple[Callable[[], Any], ...] = (
-        lambda: rng.choice(VALUES),
-        lambda: copy.deepcopy(_value(rng.choice(places))),
-        lambda: _near(holder[key], rng),
-        lambda: _near(holder[key], rng),
-    )
-    if rng.random() < 0.15:
-        del holder[key]
-    elif isinstance(holder, list) and rng.random() < 0.3:
-        holder.insert(rng.randrange(len(holder) + 1), copy.deepcopy(holder[key]))
     else:
-        holder[key] = rng.choice(changes)()
-
-
-def _near(value: Any, rng: random.Random) -> Any:
-    if type(value) is int:
-        return rng.choice((value + 1, value - 1, value * 2, -value, value * 1000, value // 2))
-    if isinstance(value, list):
-        return rng.sample(value, len(value))
-    return rng.choice(VALUES) if not isinstance(value, str) else value + rng.choice(("", "_1", ".out", "\0"))
-
-
-def _places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Every holder of a value and the value's key in it."""
-    keys = document if isinstance(document, dict) else range(len(document)) if isinstance(document, list) else ()
-    for key in keys:
-        if key != "metadata":
-            yield document, key
-            yield from _places(document[key])
-
-
-def _value(place: tuple[Any, Any]) -> Any:
-    return place[0][place[1]]
+        change(holder, key, found, rng, VALUES)
 
 
 @dataclass(frozen=True)
@@ -278,8 +211,12 @@ def _explain(path: Path, words: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     signal.alarm(30 * SECONDS)
     sys.addaudithook(forbid)
-    shapes = ["--input-shape", "x_0:1,2,6,6"] if "opened" in path.name else []
-    os._exit(app.main(["explain", str(path), "--board", "host", *shapes]))
+    os._exit(app.main(_command(path)))
+
+
+def _command(path: Path) -> list[str]:
+    shapes = ["--input-shape", "x_0:4,6"] if "opened" in path.name else []
+    return ["explain", str(path), "--board", "host", *shapes]
 
 
 def _imported(path: Path, input_shapes: Mapping[str, tuple[int, ...]]) -> ImportedModel:
@@ -303,6 +240,8 @@ def run(count: int, first: int = 0) -> list[Outcome]:
     outcomes = []
     with tempfile.TemporaryDirectory() as folder:
         models = list(bases(Path(folder)))
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            assert [app.main(_command(model)) for model in models] == [0] * len(models)
         for seed in range(first, first + count):
             model = models[seed % len(models)]
             path = mutant(model, Path(folder) / f"mutant_{model.name}", seed)

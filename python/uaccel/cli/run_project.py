@@ -13,7 +13,7 @@ from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_trace import OPTION, recorded, write_trace
 from uaccel.cli.verdict import judged, show_verified
-from uaccel.errors import UaccelError, VerificationError
+from uaccel.errors import VerificationError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -194,7 +194,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     layers = metadata.at("uaccel", "layers")
     times = {time.layer: time for time in done.layers}
     rows = layer_reports(layers, runs, times, done.run.accounts)
-    main, bound = _main(done), metadata.at("uaccel", "arena", "lower_bound")
+    main, bound = metadata.main, metadata.at("uaccel", "arena", "lower_bound")
     arena, io = main["workspace_size_bytes"], main["io_size_bytes"]
     state = metadata.at("uaccel").get("state")
     lasting = state["bytes"] if state else None
@@ -219,13 +219,6 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     }
     wishes.add_symbols(report, done.footprint)
     return report | ({"state": state["tensors"]} if state else {})
-
-
-def _main(done: ProjectRun) -> dict[str, Any]:
-    main = done.metadata.at("modules", done.metadata.model, "memory", "functions", "main", 0)
-    if not isinstance(main, dict):
-        raise UaccelError("metadata.json of the archive does not say what memory the model takes")
-    return main
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:

@@ -15,6 +15,8 @@ from typing import Any, Final
 from uaccel.basics.documents import parse_json
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
+from uaccel.project.metadata_form import complaint
+from uaccel.sinks import shown
 
 METADATA: Final = "metadata.json"
 VERSION: Final = 7
@@ -25,7 +27,7 @@ MOST_MEMBERS: Final = 10_000
 
 @dataclass(frozen=True)
 class Metadata:
-    """``metadata.json`` of an archive, as text and as data."""
+    """``metadata.json`` of an archive, as text and as data of the form that ``metadata_form`` states."""
 
     text: bytes
     data: dict[str, Any]
@@ -38,21 +40,29 @@ class Metadata:
     @property
     def board(self) -> str | None:
         """The board that the model was compiled for."""
-        own = self.data.get("uaccel")
-        return own.get("board") if isinstance(own, dict) else None
+        return self._own.get("board")
 
     @property
     def workspace_io(self) -> bool:
         """Whether inputs and outputs lie in the arena."""
-        own = self.data.get("uaccel")
-        return isinstance(own, dict) and own.get("workspace_io") is True
+        return self._own.get("workspace_io") is True
 
     @property
     def requires(self) -> list[str]:
         """What its kernels need of the CPU beyond its base architecture."""
-        own = self.data.get("uaccel")
-        needs = own.get("requires") if isinstance(own, dict) else None
-        return [str(need) for need in needs] if isinstance(needs, list) else []
+        return list(self._own.get("requires", []))
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        """uaccel's facts; an archive of microTVM has none."""
+        own: dict[str, Any] = self.data.get("uaccel", {})
+        return own
+
+    @property
+    def main(self) -> dict[str, Any]:
+        """What memory the run function takes."""
+        main: dict[str, Any] = self.at("modules", self.model, "memory", "functions", "main", 0)
+        return main
 
     def at(self, *keys: str | int) -> Any:
         """What stands there; an archive that lacks it is not uaccel's."""
@@ -76,12 +86,11 @@ def read_metadata(archive: Path) -> Metadata:
 
 def read_model(archive: Path, metadata: Metadata) -> ModelFile:
     """The model that the archive was made of."""
-    own = metadata.at("uaccel", "model")
-    name = str(own.get("file")) if isinstance(own, dict) else ""
+    name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model", "sha256")
     data = _content(archive, name, LONGEST_MODEL)
     if data is None:
         raise UaccelError(f"archive {archive} does not hold its model; compile the model with this uaccel")
-    if hashlib.sha256(data).hexdigest() != own.get("sha256"):
+    if hashlib.sha256(data).hexdigest() != digest:
         raise UaccelError(f"archive {archive}: {name} is not the model that its code was made of; compile it anew")
     return ModelFile(PurePosixPath(name).suffix, data)
 
@@ -124,4 +133,7 @@ def _parse(archive: Path, text: bytes) -> Metadata:
     if version != VERSION:
         remedy = "use a newer uaccel" if version > VERSION else "compile the model anew"
         raise UaccelError(f"archive {archive} is of Model Library Format {version}; wanted {VERSION}: {remedy}")
+    wrong = complaint(data)
+    if wrong:
+        raise UaccelError(f"archive {archive}: in {METADATA} {shown(wrong)}; compile the model anew")
     return Metadata(text, data)

@@ -155,7 +155,7 @@ class _Project:
         build = self._build_folder(observe=False)
         if not self._server.is_ours or not build.is_dir():
             return None
-        main = self.metadata.at("modules", self.metadata.model, "memory", "functions", "main", 0)
+        main = self.metadata.main
         inside = self.metadata.workspace_io
         tensors = [] if inside else [*main["inputs"].values(), *main["outputs"].values()]
         io = sum(-(-tensor["size"] // IO_ALIGNMENT) * IO_ALIGNMENT for tensor in tensors)
@@ -203,12 +203,9 @@ def _archive(server: ProjectServer) -> Path:
 def _identity(metadata: Metadata) -> Identity:
     """What firmware that was built from the archive says it is."""
     model, build = metadata.at("uaccel", "model", "sha256"), metadata.at("uaccel", "build")
-    try:
-        inputs, outputs = (_kinds(metadata.at("uaccel", side).values()) for side in ("inputs", "outputs"))
-        layers = tuple(_kinds(layer["outputs"]) for layer in metadata.at("uaccel", "layers"))
-        return Identity(bytes.fromhex(model), bytes.fromhex(build), (inputs, outputs, layers))
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UaccelError(f"metadata.json of the archive describes its tensors as none can be: {error!r}") from error
+    inputs, outputs = (_kinds(metadata.at("uaccel", side).values()) for side in ("inputs", "outputs"))
+    layers = tuple(_kinds(layer["outputs"]) for layer in metadata.at("uaccel", "layers"))
+    return Identity(bytes.fromhex(model), bytes.fromhex(build), (inputs, outputs, layers))
 
 
 def _kinds(rows: Iterable[dict[str, Any]]) -> Kinds:

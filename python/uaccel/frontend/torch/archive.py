@@ -72,13 +72,13 @@ def content(where: Path) -> bytes:
     try:
         if where.exists() and not where.is_file():
             raise ModelError(f"{where} is no regular file; {WANTED}")
-        with where.open("rb") as stream:
-            data = stream.read(LARGEST_FILE + 1)
+        if where.stat().st_size > LARGEST_FILE:
+            raise ModelError(
+                f"{where} has more than {LARGEST_FILE} bytes; a microcontroller holds a thousandth of that"
+            )
+        return where.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read {where}: {error.strerror or error}") from error
-    if len(data) > LARGEST_FILE:
-        raise ModelError(f"{where} has more than {LARGEST_FILE} bytes; a microcontroller holds a thousandth of that")
-    return data
 
 
 def read(where: Path, data: bytes) -> Stored:
