@@ -67,6 +67,7 @@ def _one_attribute(**fields: Any) -> Any:
 
 
 WHERE = 'm.onnx: node 0 {} ("n")'
+LETTERS = 'wanted letters, commas, "..." and one "->"'
 NODES: dict[str, tuple[Any, str]] = {
     "a part of a concatenation": (
         model(node("Concat", "x", "", axis=0)),
@@ -112,6 +113,14 @@ NODES: dict[str, tuple[Any, str]] = {
         model(node("Softmax", "x", axis=-(2**63))),
         f'{WHERE.format("Softmax")}: attribute "axis" holds -9223372036854775808, '
         "wanted numbers from -2147483647 to 2147483647",
+    ),
+    "an equation with an end of text": (
+        model(node("Einsum", "x", equation=b"\0")),
+        f"{WHERE.format('Einsum')}: attribute \"equation\" is '\\x00', {LETTERS}",
+    ),
+    "an equation with a digit": (
+        model(node("Einsum", "x", "x", equation="i1,ij->j")),
+        f"{WHERE.format('Einsum')}: attribute \"equation\" is 'i1,ij->j', {LETTERS}",
     ),
     "inside a branch": (
         model(

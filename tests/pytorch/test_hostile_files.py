@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -238,7 +239,7 @@ X, NO_CONVERTER = (
     {"as_tensor": {"name": "x_0"}},
     "there is no converter for this operator; rewrite the layer with supported operators",
 )
-CONTROL = {
+CONTROL: dict[str, Any] = {
     "as_graph": {
         "name": "g",
         "graph": {
@@ -251,6 +252,15 @@ CONTROL = {
         },
     }
 }
+
+
+def _part_of(*inputs: Any) -> dict[str, Any]:
+    """A program inside of an operator, of these inputs."""
+    made = copy.deepcopy(CONTROL)
+    made["as_graph"]["graph"]["inputs"] = list(inputs)
+    return made
+
+
 UNREAD = "cannot be read: its "
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a function of Python's": (
@@ -286,6 +296,10 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], str]] = {
         _relu(target="torch.ops.higher_order.wrap_with_autocast", **_argument(CONTROL)),
         '1 unsupported: operator 1 higher_order.wrap_with_autocast ("relu_"): autocast cannot be compiled; '
         "export without it",
+    ),
+    "a part that takes what is no tensor": (
+        _relu(target="torch.ops.higher_order.wrap_with_set_grad_enabled", **_argument(_part_of({"as_tensor": None}))),
+        '1 unsupported: operator 1 higher_order.wrap_with_set_grad_enabled ("relu_"): its program has other inputs',
     ),
     "an operator as an argument": (
         _relu(**_argument({"as_operator": "torch.os.system"})),

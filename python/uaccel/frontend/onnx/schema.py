@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,11 @@ _KINDS: Final = ("FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", 
 _OTHER_KINDS: Final = ("TYPE_PROTO", "TYPE_PROTOS", "SPARSE_TENSOR", "SPARSE_TENSORS")
 FIELD_OF: Final = dict(zip((*_KINDS, *_OTHER_KINDS), _FIELDS, strict=True))
 """Where an attribute of a kind keeps its value."""
+
+
+_TERM: Final = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
+EQUATION: Final = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
+"""Of an Einsum, without its spaces. ONNX's own inference of shapes never ends on what is no letter."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ def check_node(node: Any, where: str, scope: Scope) -> None:
         _check_attribute(attribute, where, scope)
         if attribute.name in POSITIVE or node.op_type not in ANY_NUMBER:
             _check_numbers(attribute, where)
+        if node.op_type == "Einsum" and attribute.name == "equation":
+            _check_equation(attribute, where)
     called = scope.functions.get(key_of(node))
     if called is not None:
         for what, given, known in (("inputs", node.input, called.input), ("outputs", node.output, called.output)):
@@ -130,6 +138,12 @@ def _check_attribute(attribute: Any, where: str, scope: Scope) -> None:
     wanted = FIELD_OF.get(kind, "")
     if not wanted or seen - {wanted} or (not seen and wanted not in _LISTS):
         raise ModelError(f'{where}: attribute "{attribute.name}" of kind {kind} has no value of that kind; {AGAIN}')
+
+
+def _check_equation(attribute: Any, where: str) -> None:
+    text = attribute.s.decode("latin-1")
+    if not attribute.ref_attr_name and not EQUATION.fullmatch(text.replace(" ", "")):
+        raise ModelError(f'{where}: attribute "equation" is {text[:80]!r}, wanted letters, commas, "..." and one "->"')
 
 
 def _check_numbers(attribute: Any, where: str) -> None:

@@ -143,7 +143,8 @@ class Builder:
         need(off, "autocast cannot be compiled; export without it")
         inner: FileGraph = node.inputs[where].value[1]
         given = [read.value(one.value, "an operand") for one in node.inputs[where + 1 :]]
-        names = [value[1].get("name") if value[0] == "as_tensor" else None for value in inner.inputs]
+        tensors = [held if kind == "as_tensor" and isinstance(held, dict) else {} for kind, held in inner.inputs]
+        names = [tensor.get("name") for tensor in tensors]
         named = [found for found in names if isinstance(found, str)]
         need(len(named) == len(names) == len(given), "its program has other inputs")
         return self._graph(inner, dict(zip(named, given, strict=True)), inner.outputs, place)
