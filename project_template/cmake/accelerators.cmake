@@ -18,7 +18,9 @@ if(BOARD_TOOLCHAIN STREQUAL "native")
   add_library(devices STATIC ${HAL} ${DEVICES})
   target_include_directories(devices PRIVATE ${HAL_FOLDERS})
   target_compile_options(devices PRIVATE -Wall -Wextra -Werror=implicit-function-declaration)
-  target_compile_definitions(devices PRIVATE UACCEL_ACCOUNTING)
+  if(NOT APPLICATION)
+    target_compile_definitions(devices PRIVATE UACCEL_ACCOUNTING)
+  endif()
   target_link_libraries(model PUBLIC devices)
   # What devices reach (firmware/ports/hal_host/hal.c).
   target_compile_definitions(
