@@ -8,11 +8,12 @@ import pytest
 from api_server import archive
 
 from support.docblocks import ROOT
-from uaccel import documents, npz, project_run
+from uaccel.basics import documents, npz
 from uaccel.frontend import budget
 from uaccel.frontend.onnx import effort, graph, schema, structure
 from uaccel.frontend.tflite import importer
 from uaccel.frontend.torch import isolated, program_file, records, serialised
+from uaccel.running import project_run
 from uaccel.session import description, ids, link, request, session, streams
 
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")

@@ -16,17 +16,17 @@ from rich.console import Console
 from support.json_mutants import change, places
 from support.networks import OWN
 from uaccel.accelerator import load_accelerators
+from uaccel.basics.mlf import write_tar
 from uaccel.cli import run_project
 from uaccel.errors import UaccelError
-from uaccel.execute import archive_of
-from uaccel.mlf import write_tar
 from uaccel.pipeline import compile_model
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
 from uaccel.project.layout import needs_of
 from uaccel.project.metadata_form import complaint
-from uaccel.project_run import ProjectRun, _identity
+from uaccel.running.execute import archive_of
+from uaccel.running.project_run import ProjectRun, _identity
 from uaccel.session.batch import BatchRun
-from uaccel.trace import trace_of
+from uaccel.telling.trace import trace_of
 
 WISHES = run_project.Wishes(None, None, 1, False, False, "", None, {})
 

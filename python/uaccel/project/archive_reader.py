@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
+from uaccel.basics.sinks import shown
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
 from uaccel.project.metadata_form import complaint
-from uaccel.sinks import shown
 
 METADATA: Final = "metadata.json"
 VERSION: Final = 7
