@@ -79,10 +79,6 @@ class ServerProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    @property
-    def is_open(self) -> bool:
-        return self._open
-
     def exchange(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
         """Send a request and return the reply to it; after a failure the server is no more."""
         if not self._open:

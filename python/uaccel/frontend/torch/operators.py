@@ -52,10 +52,6 @@ ARITHMETIC: Final[dict[str, Callable[..., Any]]] = (
 """What programs do with extents."""
 
 
-def is_check(target: str) -> bool:
-    return target.removeprefix("torch.ops.aten.") in _CHECKS
-
-
 def resolved(torch: Any, target: str, table: Any, known: Callable[[Any], bool]) -> Any:
     """The operator, or None for one that no program may call.
 
