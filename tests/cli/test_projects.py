@@ -308,7 +308,7 @@ def test_a_board_file_of_the_project_that_is_damaged(tar: Path, tmp_path: Path, 
     file = tmp_path / "p" / "board" / "board.json"
     file.write_text("{}")
     complaint = refused(call("run", tmp_path / "p", "--json"), 1, "UaccelError")
-    assert complaint == f"{file} is not as it was made (KeyError('board')); make the project anew"
+    assert complaint == f"{file} is not as it was made (board is missing); make the project anew"
     file.unlink()
     complaint = refused(call("flash", tmp_path / "p", "--json"), 4, "DeviceError")
     assert complaint == f"cannot read {file}: No such file or directory; make the project anew"

@@ -41,7 +41,7 @@ BOUNDS = {
         f"integers of 64 bits, {documents.DEEPEST} levels",
         f"{archive.MOST_MEMBERS:,} members, {archive.LONGEST_MEMBER // GIB} GB each, "
         f"{archive.LONGEST_ARCHIVE // GIB} GB together",
-        f"({archive.LONGEST_METADATA // MIB} MB at most)",
+        f"`metadata.json` ({archive.LONGEST_METADATA // MIB} MB at most)",
     ],
     "A device on the line": [
         f"{TIMEOUTS.operation:g} seconds, and on top the inferences that were asked for",

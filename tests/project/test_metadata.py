@@ -22,7 +22,7 @@ from uaccel.errors import UaccelError
 from uaccel.pipeline import compile_model
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
 from uaccel.project.layout import needs_of
-from uaccel.project.metadata_form import complaint
+from uaccel.project.metadata_form import wrong_with
 from uaccel.running.execute import archive_of
 from uaccel.running.project_run import ProjectRun, _identity
 from uaccel.session.batch import BatchRun
@@ -101,7 +101,7 @@ def test_much_that_is_wrong_by_structure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", [("gesture",), ("stream",), ("residual",), ("gesture", "matrix8")], ids="-".join)
 def test_what_is_compiled_is_of_the_form(model: tuple[str, ...]) -> None:
-    assert complaint(document(*model)) == ""
+    assert wrong_with(document(*model)) == ""
 
 
 def changed(*path: Any, to: Any) -> Any:

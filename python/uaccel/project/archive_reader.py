@@ -16,7 +16,7 @@ from uaccel.basics.documents import parse_json
 from uaccel.basics.sinks import shown
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
-from uaccel.project.metadata_form import complaint
+from uaccel.project.metadata_form import wrong_with
 
 METADATA: Final = "metadata.json"
 VERSION: Final = 7
@@ -133,7 +133,7 @@ def _parse(archive: Path, text: bytes) -> Metadata:
     if version != VERSION:
         remedy = "use a newer uaccel" if version > VERSION else "compile the model anew"
         raise UaccelError(f"archive {archive} is of Model Library Format {version}; wanted {VERSION}: {remedy}")
-    wrong = complaint(data)
+    wrong = wrong_with(data)
     if wrong:
         raise UaccelError(f"archive {archive}: in {METADATA} {shown(wrong)}; compile the model anew")
     return Metadata(text, data)

@@ -15,8 +15,25 @@ from uaccel.basics.documents import parse_json
 from uaccel.board import Board, QemuRun, Run, SerialRun, UartConsole
 from uaccel.errors import UaccelError
 from uaccel.project.flash_steps import ELF, Step, flash_steps
+from uaccel.project.forms import TEXT, WHOLE, Fields, Maybe, Rows, Value, complaint
 
 FILE: Final = Path("board") / "board.json"
+
+_COMMAND: Final = Rows(TEXT, least=1)
+_RUNS: Final = {
+    "host": Fields({"command": _COMMAND}),
+    "qemu": Fields({"command": _COMMAND, "ram": Maybe(Fields({"origin": WHOLE, "length": WHOLE}))}),
+    "serial": Fields({**dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)), "baud": WHOLE}),
+}
+_KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
+_FORM: Final = Fields(
+    {
+        "board": TEXT,
+        "firmware": TEXT,
+        "runs": Rows(Fields({"kind": _KIND}), least=1),
+        "flash": Rows(Fields({"in": TEXT, "command": _COMMAND})),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -33,11 +50,19 @@ def read_board_json(project: Path) -> ProjectBoard:
     file = project / FILE
     try:
         data = parse_json(file.read_text(encoding="utf-8"))
-        return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"])
     except OSError as error:
         raise UaccelError(f"cannot read {file}: {error.strerror}; make the project anew") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UaccelError(f"{file} is not as it was made ({error!r}); make the project anew") from error
+    except ValueError as error:
+        raise UaccelError(f"{file} is not as it was made ({error}); make the project anew") from error
+    wrong = complaint(data, _FORM) or next(filter(None, map(_wrong_run, data["runs"])), "")
+    if wrong:
+        raise UaccelError(f"{file} is not as it was made ({wrong}); make the project anew")
+    return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"])
+
+
+def _wrong_run(run: dict[str, Any]) -> str:
+    wrong = complaint(run, _RUNS[run["kind"]])
+    return f"in runs of kind {run['kind']} {wrong}" if wrong else ""
 
 
 def board_json(board: Board, folder: Path | None) -> str:
