@@ -15,6 +15,7 @@ from uaccel.frontend.tflite import importer
 from uaccel.frontend.torch import isolated, program_file, records, serialised
 from uaccel.running import project_run
 from uaccel.session import description, ids, link, request, session, streams
+from uaccel.simplify import fold_constants
 
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 TIMEOUTS = link.Timeouts()
@@ -30,6 +31,7 @@ BOUNDS = {
         f"calls {structure.DEEPEST_CALL} deep, {schema.MOST_OPERANDS} operands of a node, {budget.MOST_RANK} dim",
         f"{graph.LARGEST_TENSOR // GIB} GB a tensor; {budget.MOST_BYTES // MIB} MB of constants",
         f"2^{effort.MOST_WORK.bit_length() - 1} steps for one of them; {budget.MOST_SECONDS:g} seconds on the clock",
+        f"{fold_constants.MOST_SECONDS:g} seconds of a processor for what remains",
     ],
     "TFLite": [
         f"{budget.LARGEST_FILE // MIB} MB, {budget.MOST_NODES:,} operators, {budget.MOST_RANK} dimensions",

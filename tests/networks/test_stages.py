@@ -8,6 +8,7 @@ import pytest
 from support.networks import Network, each_network
 from support.oracle import random_inputs
 from support.stages import assert_stages_agree
+from uaccel.errors import ModelError
 from uaccel.ops.base import constant
 from uaccel.pipeline import compile_model
 from uaccel.simplify import FoldConstants, RemoveDeadCode
@@ -74,3 +75,14 @@ def module_free_of_constants() -> object:
             result = builder.emit_output(relax.op.exp(x))
         builder.emit_func_output(result)
     return builder.get()
+
+
+def test_constants_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many small calls costs as much as compiling it."""
+    monkeypatch.setattr("uaccel.simplify.fold_constants.MOST_SECONDS", -1.0)
+    with pytest.raises(ModelError) as caught:
+        FoldConstants()(module_with_constants())
+    assert str(caught.value) == (
+        "what the model computes from constants alone takes more than -1 s of a processor; "
+        "compute it before you export the model"
+    )

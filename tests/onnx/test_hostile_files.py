@@ -258,6 +258,14 @@ def test_shapes_and_names(name: str, tmp_path: Path) -> None:
     assert refusal(made, tmp_path) == wanted
 
 
+def test_a_version_beyond_32_bits(tmp_path: Path) -> None:
+    made = model(call("F"))
+    made.opset_import[1].version = 1 << 40
+    assert refusal(made, tmp_path) == (
+        "m.onnx is no valid ONNX model: Opset import version 1099511627776 is out of supported range; export it again"
+    )
+
+
 def _nested(levels: int, calls: int) -> Any:
     functions = []
     for level in range(levels):

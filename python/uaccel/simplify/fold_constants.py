@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,8 @@ from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, main_bindings
 from uaccel.tvm_api.executor import Executor
 
 MOST_BYTES: Final = 1 << 28
+MOST_SECONDS: Final = 10.0
+"""Each call costs as much as compiling it, however small it is."""
 MOST_STEPS: Final = 1 << 42
 """Elements of a result by those of its largest operand, which no operator goes through more often."""
 
@@ -26,19 +29,28 @@ class FoldConstants:
     name: str = "fold_constants"
 
     def __call__(self, module: Any) -> Any:
+        return _folded(module, time.process_time() + MOST_SECONDS)
+
+
+def _folded(module: Any, end: float) -> Any:
+    """``end``: of the time that there is, by the processor's clock."""
+    while True:
         foldable = {var: expr for var, expr in main_bindings(module)[1] if _is_foldable(var, expr)}
         if not foldable:
             return module
         _check_effort(foldable)
-        folded: dict[Any, Any] = {}
 
         def fold(var: Any, expr: Any) -> Any:
-            if _is_foldable(var, expr):
-                folded[var] = constant(evaluate(expr))
-                return folded[var]
-            return expr
+            if not _is_foldable(var, expr):
+                return expr
+            if time.process_time() > end:
+                raise ModelError(
+                    f"what the model computes from constants alone takes more than {MOST_SECONDS:g} s of a processor; "
+                    "compute it before you export the model"
+                )
+            return constant(evaluate(expr))
 
-        return self(rebuild_main(module, fold))
+        module = rebuild_main(module, fold)
 
 
 def _check_effort(calls: Mapping[Any, Any]) -> None:

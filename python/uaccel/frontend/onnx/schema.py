@@ -84,8 +84,8 @@ def check_node(node: Any, where: str, scope: Scope) -> None:
 
 def _schema(node: Any, scope: Scope) -> Any | None:
     version = scope.opsets.get(standard(node.domain))
-    if version is None:
-        return None  # the file does not say which: ONNX's own check refuses it
+    if version is None or not 0 < version <= LARGEST_NUMBER:
+        return None  # the file does not say which, or none that there is: ONNX's own check refuses it
     try:
         return scope.onnx.defs.get_schema(node.op_type, version, standard(node.domain))
     except scope.onnx.defs.SchemaError:
