@@ -109,6 +109,8 @@ class Emitter:
         """Floats on a grid."""
         attrs = QuantizeAttrs(grid.scale, grid.zero_point, grid.dtype, rounding=FLOAT32)
         shape = shape_of(real)
+        if info_of(real).dtype != "float32":
+            real = self.bind(relax.op.astype(real, "float32"), suffix="_float")
         return self.held(get(Quantize)(real, attrs=attrs), shape, grid, identity(len(shape)))
 
     def dequantized(self, held: Integers) -> Any:
