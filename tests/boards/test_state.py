@@ -12,8 +12,9 @@ from support.networks import OWN
 from support.oracle import Tflm, random_inputs
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import compile_model
-from uaccel.running.diagnosis import exact_layers
-from uaccel.running.execute import first_difference, run_on_board
+from uaccel.running.execute import run_on_board
+from uaccel.running.layers import exact_layers
+from uaccel.running.verdict import judge
 
 STREAM = OWN / "stream.tflite"
 SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("mps3_an547", "qemu_riscv32")]
@@ -24,14 +25,15 @@ SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("mps3_an547", "q
 def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
     board, frames = board_with_tools(name), random_inputs(STREAM.read_bytes(), 4, 8)
     compiled = compile_model(STREAM, board=board.name, options=EmitOptions(workspace_io=True))
-    measured = run_on_board(compiled, board, frames, tmp_path, lambda _: None, sequence=True, read_layers=True)
+    every = range(len(compiled.program.layers))
+    measured = run_on_board(compiled, board, frames, tmp_path, lambda _: None, sequence=True, read=every)
     reference = Tflm(STREAM.read_bytes())
     for number, (frame, outputs) in enumerate(zip(frames, measured.run.outputs, strict=True)):
         for got, wanted in zip(outputs, reference.run(frame), strict=True):
             np.testing.assert_array_equal(got, wanted, f"frame {number}")
-    assert first_difference(compiled.model, frames, measured.run) is None
+    assert judge(compiled, measured).report["bit_exact"]
     for key, wanted in exact_layers(compiled, frames[0]).items():
-        np.testing.assert_array_equal(measured.computed[key].ravel(), wanted.ravel(), f"layer {key}")
+        np.testing.assert_array_equal(measured.computed[0][key].ravel(), wanted.ravel(), f"layer {key}")
     total, layers = measured.run.instructions, [layer.instructions for layer in measured.layers]
     assert total is not None
     assert abs(total - sum(count or 0 for count in layers)) <= 32 * len(layers), "a reset is no part of an inference"

@@ -53,7 +53,7 @@ def tensors(module: Any, executor: Executor, x: Array) -> dict[str, Array]:
     """By the names of the layers, those of a tuple with their numbers."""
     parts = [(var.name, len(getattr(var.ty, "fields", [var]))) for var, _ in main_bindings(module)[1]]
     names = [f"{name} {number}" for name, count in parts for number in range(count)]
-    return dict(zip(names, executor.run([x]), strict=True))
+    return dict(zip(names, executor.intermediates([x]), strict=True))
 
 
 def assert_unchanged(before: Any, after: Any) -> None:

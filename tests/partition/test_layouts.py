@@ -89,7 +89,7 @@ def is_view(call: Any) -> bool:
 
 def tensors(module: Any, inputs: Sequence[Array]) -> dict[str, Array]:
     """The inputs and every binding's value by its name; the fields of a tuple by their numbers."""
-    values = iter([*inputs, *Executor(module, intermediates=True).run(inputs)])
+    values = iter([*inputs, *Executor(module, intermediates=True).intermediates(inputs)])
     found: dict[str, Array] = {}
     parameters, bindings = main_bindings(module)
     for var in (*parameters, *(var for var, _ in bindings)):

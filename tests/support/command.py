@@ -65,3 +65,9 @@ def process(*arguments: str | Path, prelude: str = "", **options: Any) -> Done:
     command = [sys.executable, *start, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def is_exact(report: dict[str, Any], samples: int = 8) -> bool:
+    """Whether verification compared so many samples at least, and found no bit that differs."""
+    verify = report["verify"]
+    return (verify["bit_exact"], verify["first_difference"]) == (True, None) and verify["samples"] >= samples

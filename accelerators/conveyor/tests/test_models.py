@@ -55,7 +55,7 @@ def intermediates(module: Any, inputs: list[Any]) -> dict[str, Any]:
     for var, _ in main_bindings(module)[1]:
         fields = getattr(var.ty, "fields", None)
         names += [var.name] if fields is None else [f"{var.name}, field {i}" for i in range(len(fields))]
-    values = Executor(module, intermediates=True).run(inputs)
+    values = Executor(module, intermediates=True).intermediates(inputs)
     return {c_identifier(name): value for name, value in zip(names, values, strict=True)}
 
 

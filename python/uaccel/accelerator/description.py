@@ -20,6 +20,7 @@ OBJECTIVES: Final = ("latency", "energy")
 Lower = Callable[[Region], "Lowered | KernelCall | Sequence[KernelCall]"]
 Check = Callable[[Region], "str | None"]
 Cost = Callable[[Region], float]
+Golden = Callable[[Region, Sequence[Any]], Any]
 Expand = Callable[[Expansion, Region, list[Any]], Any]
 ModulePass = Callable[[Any], Any]
 
@@ -38,6 +39,11 @@ class Operation:
     (see :mod:`uaccel.accelerator.expansion`). ``lower`` turns what is the accelerator's into calls of its driver; an
     operation without it is part of regions that the accelerator's ``stream`` takes whole. ``roundings``: those of
     :mod:`uaccel.ops.rounding` that its output stage has; matches with another one are not even put to ``check``.
+
+    For hardware with an arithmetic of its own: ``tolerance`` is what an output may differ by, in steps of its type
+    (None: the accelerator's), judged on the inputs that the layer really got. ``golden`` says what it does compute: a
+    function of the region and numpy arrays for its inputs, which gives the array of the result; then it is held to
+    that, to the bit.
     """
 
     name: str
@@ -48,6 +54,8 @@ class Operation:
     expand: Expand | None = None
     doc: str = ""
     roundings: Sequence[str] = (TFLITE,)
+    tolerance: float | None = None
+    golden: Golden | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.pattern, str):

@@ -59,6 +59,11 @@ PortOption = Annotated[
 SymbolsFlag = Annotated[
     bool, typer.Option("--symbols", help="List every symbol of flash and RAM in the JSON, the largest first.")
 ]
+SamplesOption = Annotated[
+    int | None,
+    typer.Option("--samples", min=1, metavar="N", help="With --verify and without --inputs: so many samples (8)."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the random samples of --verify.")]
 VerifyFlag = Annotated[
     bool,
     typer.Option(
@@ -89,6 +94,8 @@ def run_command(
     repeat: RepeatOption = 1,
     sequence: SequenceFlag = False,
     verify: VerifyFlag = False,
+    samples: SamplesOption = None,
+    seed: SeedOption = 0,
     profile: ProfileFlag = False,
     symbols: SymbolsFlag = False,
     trace: TraceOption = None,
@@ -114,7 +121,22 @@ def run_command(
     if sequence and repeat > 1:
         raise UaccelError("--sequence runs each frame once, in order; leave --repeat away")
     verified = verify or verify_layers
-    wishes = Wishes(inputs, outputs, repeat, profile, verified, port, trace, read_options(option), symbols, sequence)
+    if samples is not None and (inputs is not None or sequence or not verified):
+        raise UaccelError("--samples is for --verify without --inputs and without --sequence; leave it away")
+    wishes = Wishes(
+        inputs,
+        outputs,
+        repeat,
+        profile,
+        verified,
+        port,
+        trace,
+        read_options(option),
+        symbols,
+        sequence,
+        samples,
+        seed,
+    )
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
         given |= {"workspace-io": workspace_io is not None, "records": records, "input-shape": input_shape}

@@ -14,7 +14,7 @@ from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_project import Wishes
 from uaccel.cli.run_trace import recorded, write_trace
-from uaccel.cli.verdict import judged, layers_verdict, opinion, show_verified
+from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from uaccel.pipeline import Compiled
     from uaccel.running.execute import Measured
+    from uaccel.running.layers import WrongLayer
+    from uaccel.running.verdict import Verdict
+    from uaccel.session.tensors import Array
     from uaccel.session.timeline import Job
 
 NO_STATE = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"
@@ -52,6 +55,23 @@ class ModelJob:
         ours = not self.wishes.port and self.board.runs[0].kind != "serial"
         return ours if self.workspace_io is None else self.workspace_io
 
+    def compiled(self, step: Steps, engines: EngineOptions) -> Compiled:
+        from uaccel.cpu_kernels.selection import selection_for
+        from uaccel.emit.options import EmitOptions
+        from uaccel.pipeline import compile_model
+
+        return compile_model(
+            self.model,
+            board=self.board.name,
+            board_file=self.board_file,
+            selection=selection_for(self.board, self.records),
+            name=self.name,
+            options=EmitOptions(workspace_io=self.io_in_workspace),
+            input_shapes=self.input_shapes,
+            progress=step,
+            **engines.arguments(),
+        )
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -76,27 +96,13 @@ def perform(job: ModelJob, step: Steps) -> Ran:
     wishes = job.wishes
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
-        from uaccel.cpu_kernels.selection import selection_for
-        from uaccel.emit.options import EmitOptions
-        from uaccel.pipeline import compile_model
-
-        compiled = compile_model(
-            job.model,
-            board=job.board.name,
-            board_file=job.board_file,
-            selection=selection_for(job.board, job.records),
-            name=job.name,
-            options=EmitOptions(workspace_io=job.io_in_workspace),
-            input_shapes=job.input_shapes,
-            progress=step,
-            **job.engines.arguments(),
-        )
+        compiled = job.compiled(step, job.engines)
         if wishes.sequence and not compiled.model.state:
             raise InputError(NO_STATE.format(job.model.name))
         job.engines.require_offload(compiled.partitioned.decisions)
         with recorded(wishes.trace) as jobs:
             measured = _run(compiled, job, folder, step)
-        verify, complaint = _verify(job, compiled, measured, step) if wishes.verify else ({}, "")
+        verdict = _verify(job, compiled, measured, step) if wishes.verify else None
         if wishes.outputs is not None:
             _write_outputs(wishes.outputs, compiled, measured, wishes.repeat)
         if wishes.trace is not None:
@@ -104,50 +110,59 @@ def perform(job: ModelJob, step: Steps) -> Ran:
     seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
     wishes.add_symbols(report, measured.footprint)
-    if wishes.verify:
-        report["verify"] = verify
-    return Ran(compiled, measured, report, complaint)
+    if verdict is not None:
+        report["verify"] = verdict.report
+    return Ran(compiled, measured, report, verdict.complaint if verdict is not None else "")
 
 
-def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> tuple[dict[str, Any], str]:
-    """The verdict, and what is wrong in words."""
-    from uaccel.running.diagnosis import exact_layers, first_wrong_layer, tolerance_of
+def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> Verdict:
     from uaccel.running.second_opinion import second_opinion
+    from uaccel.running.verdict import judge
 
     step("execute the exact meaning and compare")
+    wishes = job.wishes
+    verdict = judge(
+        compiled,
+        measured,
+        every_layer=job.verify_layers,
+        again=lambda cuts: _cut(job, cuts, measured.samples, step),
+    )
     imported = replace(compiled.model, module=compiled.stages["import"])
-    verify, complaint = judged(imported, measured.samples, measured.run, tolerance_of(compiled.program))
-    verify |= opinion(second_opinion(imported, job.model, measured.samples, measured.run.outputs))
-    if job.verify_layers:
-        layers = exact_layers(compiled, measured.samples[0])
-        wrong = first_wrong_layer(compiled.program, layers, measured.computed)
-        verify |= layers_verdict(len(layers.keys() & measured.computed.keys()), wrong)
-        complaint = f"verification failed: the first wrong layer is {wrong}" if wrong is not None else complaint
-    return verify, complaint
+    report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
+    report |= opinion(second_opinion(imported, job.model, measured.samples, measured.outputs))
+    return replace(verdict, report=report)
 
 
-def _run(
-    compiled: Compiled,
-    job: ModelJob,
-    folder: Path,
-    step: Steps,
-) -> Measured:
+def _cut(job: ModelJob, cuts: tuple[str, ...], samples: list[list[Array]], step: Steps) -> WrongLayer | None:
+    """The first wrong layer of the model with its regions cut after these layers."""
+    from uaccel.running.execute import run_on_board
+    from uaccel.running.verify import first_wrong_layer
+
+    step("cut the wrong region in two and run again")
+    wishes = replace(job.engines.wishes, cuts=cuts)
+    compiled = job.compiled(step, replace(job.engines, wishes=wishes))
+    every = range(len(compiled.program.layers))
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
+        measured = run_on_board(compiled, job.board, samples, Path(folder) / "project", step, read=every)
+    return first_wrong_layer(compiled, samples, measured.computed)
+
+
+def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measured:
     from uaccel.running.execute import run_on_board, tensor_types
-    from uaccel.session.inputs import load_inputs, ramp
+    from uaccel.running.verdict import layers_to_read
 
     wishes = job.wishes
     types = tensor_types(compiled.model.signature.inputs)
-    samples = load_inputs(wishes.inputs, types) if wishes.inputs else [[ramp(tensor) for tensor in types]]
-    runs = [sample for sample in samples for _ in range(wishes.repeat)]
     return run_on_board(
         compiled,
         job.board,
-        runs,
+        wishes.samples(types),
         folder,
         step,
+        extra=wishes.more(types),
         port=wishes.port,
         profile=wishes.profile or wishes.trace is not None,
-        read_layers=job.verify_layers,
+        read=layers_to_read(compiled, every_layer=job.verify_layers) if wishes.verify else (),
         sequence=wishes.sequence,
         count=step.count,
         on_log=step.log,
@@ -188,7 +203,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         with_code,
     )
 
-    runs, taken = len(measured.samples), measured.footprint
+    runs, taken = len(measured.run.outputs), measured.footprint
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
     rows = layer_reports(facts_of(compiled.program), runs, times, accounts)
     told = compile_report(compiled)

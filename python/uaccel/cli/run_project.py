@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from uaccel.basics.files import require_writable, write_atomically
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.run_trace import OPTION, recorded, write_trace
-from uaccel.cli.verdict import judged, show_verified
+from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uaccel.project.api_options import OptionValue
     from uaccel.project.footprint import Footprint
     from uaccel.running.project_run import ProjectRun, Samples
+    from uaccel.running.verdict import Verdict
     from uaccel.session.tensors import TensorType
 
 
@@ -40,6 +41,8 @@ class Wishes:
     symbols: bool = False
     sequence: bool = False
     """The samples are frames: the model's state goes on from each to the next."""
+    verified_samples: int | None = None
+    seed: int = 0
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
         """To the report's memory, where they were asked for."""
@@ -48,11 +51,23 @@ class Wishes:
         for memory, rows in symbols_report(taken).items() if self.symbols else ():
             report[memory]["symbols"] = rows
 
-    def samples(self, tensors: tuple[TensorType, ...]) -> Samples:
+    def samples(self, tensors: Sequence[TensorType]) -> Samples:
         from uaccel.session.inputs import load_inputs, ramp
 
         samples = load_inputs(self.inputs, tensors) if self.inputs else [[ramp(tensor) for tensor in tensors]]
         return [sample for sample in samples for _ in range(self.repeat)]
+
+    @property
+    def more_samples(self) -> bool:
+        """Whether verification adds some to the user's own: to the ramp alone."""
+        return self.verify and self.inputs is None and not self.sequence
+
+    def more(self, tensors: Sequence[TensorType]) -> Samples:
+        """Those that only verification wants."""
+        from uaccel.running.samples import SAMPLES, default_samples
+
+        count = SAMPLES if self.verified_samples is None else self.verified_samples
+        return default_samples(tensors, count, self.seed)[1:] if self.more_samples else []
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None
             require_writable(path, option)
     with progress() as step:
         done = _run(folder, wishes, step, board)
-        verified = _verified(done, step) if wishes.verify else None
+        verified = _verified(done, wishes, step) if wishes.verify else None
     _conclude(_report(done, wishes) | {"project": str(folder)}, verified, as_json)
 
 
@@ -87,25 +102,30 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
     with progress() as step:
         _make_project(job, wishes, step)
         done = _run(job.project, wishes, step, None)
-        verified = _verified(done, step) if wishes.verify else None
+        verified = _verified(done, wishes, step) if wishes.verify else None
     _conclude(_report(done, wishes), verified, as_json)
 
 
-def _verified(done: ProjectRun, step: Steps) -> tuple[dict[str, Any], str]:
-    """The verdict, and what is wrong in words."""
+def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
+    from uaccel.running.second_opinion import second_opinion
+    from uaccel.running.verdict import judge_outputs
+
     step("execute the exact meaning and compare")
     engines = done.metadata.at("uaccel", "accelerators")
     tolerance = max((engine["tolerance"] for engine in engines), default=0)
-    return judged(done.meaning(), done.samples, done.run, tolerance)
+    with done.meaning() as (model, path):
+        verdict = judge_outputs(model, done.samples, done.outputs, tolerance, sequence=done.run.sequence)
+        report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
+        report |= opinion(second_opinion(model, path, done.samples, done.outputs))
+    return replace(verdict, report=report)
 
 
-def _conclude(report: dict[str, Any], verified: tuple[dict[str, Any], str] | None, as_json: bool) -> None:
-    verify, complaint = verified or ({}, "")
-    if verified is not None:
-        report["verify"] = verify
+def _conclude(report: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
+    if verdict is not None:
+        report["verify"] = verdict.report
     emit(report, as_json, lambda console: _show(console, report))
-    if complaint:
-        raise VerificationError(complaint)
+    if verdict is not None and verdict.complaint:
+        raise VerificationError(verdict.complaint)
 
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
@@ -148,6 +168,7 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
             folder,
             wishes.samples,
             step,
+            more=wishes.more,
             options=wishes.options,
             board=board,
             port=wishes.port,
@@ -190,7 +211,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         with_code,
     )
 
-    metadata, runs = done.metadata, len(done.samples)
+    metadata, runs = done.metadata, len(done.run.outputs)
     layers = metadata.at("uaccel", "layers")
     times = {time.layer: time for time in done.layers}
     rows = layer_reports(layers, runs, times, done.run.accounts)

@@ -70,6 +70,7 @@ class ArgMax(_ArgExtreme):
     """The position of the first largest element along an axis."""
 
     name = "arg_max"
+    hides_differences = True
     combine = te.max
 
 
@@ -78,4 +79,5 @@ class ArgMin(_ArgExtreme):
     """The position of the first smallest element along an axis."""
 
     name = "arg_min"
+    hides_differences = True
     combine = te.min

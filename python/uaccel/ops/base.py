@@ -82,6 +82,8 @@ class IntegerOperator(abc.ABC, Generic[A]):
     """An operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
 
     name: ClassVar[str]
+    hides_differences: ClassVar[bool] = False
+    """Different inputs often give the same result: what tests a network looks at its input, too."""
     attributes: ClassVar[type[Attributes]]
     arguments: ClassVar[tuple[str, ...]]
 

@@ -43,6 +43,7 @@ class LogSoftmax(IntegerOperator[LogSoftmaxAttrs]):
     """ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
 
     name = "log_softmax"
+    hides_differences = True
     attributes = LogSoftmaxAttrs
     arguments = ("input", "exponentials")
 

@@ -30,6 +30,7 @@ class Lookup(IntegerOperator[LookupAttrs]):
     """table[input], the table indexed by the input's bits as an unsigned number."""
 
     name = "lookup"
+    hides_differences = True
     attributes = LookupAttrs
     arguments = ("input", "table")
 

@@ -30,6 +30,7 @@ class Minimum(_Choice):
     """min(input1, input2)."""
 
     name = "minimum"
+    hides_differences = True
     kernel = "uaccel_minimum"
 
     def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
@@ -41,6 +42,7 @@ class Maximum(_Choice):
     """max(input1, input2)."""
 
     name = "maximum"
+    hides_differences = True
     kernel = "uaccel_maximum"
 
     def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:

@@ -124,6 +124,7 @@ class Logistic16(_Sigmoid16):
     """1 / (1 + exp(-x)) in units of 2**-15."""
 
     name = "logistic16"
+    hides_differences = True
     curve = Curve(fraction_bits=9, saturated=0x7FFF << 10, origin=0, mirror=1 << 25, shift=10)
 
 
@@ -132,4 +133,5 @@ class Tanh16(_Sigmoid16):
     """tanh(x) = 2 / (1 + exp(-2x)) - 1 in units of 2**-15."""
 
     name = "tanh16"
+    hides_differences = True
     curve = Curve(fraction_bits=8, saturated=0xFFFF << 8, origin=1 << 23, mirror=1 << 23, shift=8)

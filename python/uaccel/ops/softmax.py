@@ -40,6 +40,7 @@ class Softmax(IntegerOperator[SoftmaxAttrs]):
     """
 
     name = "softmax"
+    hides_differences = True
     attributes = SoftmaxAttrs
     arguments = ("input", "exponentials")
 

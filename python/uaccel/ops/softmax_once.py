@@ -43,6 +43,7 @@ class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
     """
 
     name = "softmax_once"
+    hides_differences = True
     attributes = SoftmaxOnceAttrs
     arguments = ("input", "exponentials")
 

@@ -16,14 +16,17 @@ from uaccel.partition.names import layer_names, turned_names
 from uaccel.partition.passes import changed
 from uaccel.partition.regions import groups_of
 from uaccel.partition.report import Decision, decisions_of
-from uaccel.partition.rewrite import EngineCall, rewrite
+from uaccel.partition.rewrite import EngineCall, fields_of, rewrite
 from uaccel.partition.wishes import Wishes
 from uaccel.simplify import simplify
 
 
 @dataclass(frozen=True)
 class Partitioned:
-    """``calls`` by the name of the function that ``main`` calls; ``layer_names`` by binding, ``origins`` by layer."""
+    """``calls`` by the name of the function that ``main`` calls; ``layer_names`` by binding, ``origins`` by layer.
+
+    ``stands_for``: by (binding, output) of the module, the (binding, output) of the one before with the same value.
+    """
 
     model: ImportedModel
     calls: Mapping[str, EngineCall]
@@ -32,6 +35,7 @@ class Partitioned:
     decisions: Sequence[Decision]
     accelerators: Sequence[Accelerator]
     stages: Mapping[str, Any] = field(default_factory=dict)
+    stands_for: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
 
 
 def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Partitioned:
@@ -47,18 +51,20 @@ def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes:
     claims = find_claims(graph, accelerators)
     constraints = constraints_of(graph, accelerators, wishes)
     taken = choose(graph, claims, constraints, wishes.choose)
-    groups = groups_of(graph, taken)
+    groups = groups_of(graph, taken, wishes.cuts)
     decisions = decisions_of(graph, claims, constraints, taken, groups, wishes.choose)
     origins = {names[binding]: model.origins[binding] for binding in names if binding in model.origins}
     if not taken:
-        return Partitioned(model, {}, names, origins, decisions, accelerators, stages)
+        same = {key: key for var, _ in graph.bindings for key in fields_of(var)}
+        return Partitioned(model, {}, names, origins, decisions, accelerators, stages, same)
     done = rewrite(graph, groups)
     stages["partition"] = done.module
     turned = CancelTransposes().run(done.module)
     stages["layouts"] = turned.module
     final = replace(model, module=turned.module, origins=_origins(model, done.origins, turned.origins))
     layers = turned_names(done.module, turned, done.layer_names)
-    return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages)
+    same = {key: name for key, name in done.stands_for.items() if key[0] not in turned.origins}
+    return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, same)
 
 
 def _origins(model: ImportedModel, parts: Mapping[str, str], turned: Mapping[str, str]) -> dict[str, Origin]:

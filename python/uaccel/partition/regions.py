@@ -16,6 +16,8 @@ class Group:
 
     members: frozenset[int]
     claims: tuple[Claim, ...] = ()
+    part: int = 0
+    """How many cuts lie before it: none reaches across a cut."""
 
     @property
     def accelerator(self) -> Accelerator | None:
@@ -31,14 +33,16 @@ class Group:
         return (
             self.accelerator is not None
             and self.accelerator is other.accelerator
+            and self.part == other.part
             and all(claim.operation.lower is None for claim in (*self.claims, *other.claims))
         )
 
 
-def groups_of(graph: Graph, claims: Sequence[Claim]) -> list[Group]:
-    """Every binding in one group, in an order in which they can run."""
+def groups_of(graph: Graph, claims: Sequence[Claim], cuts: Sequence[str] = ()) -> list[Group]:
+    """Every binding in one group, in an order in which they can run; no group goes on after a layer of ``cuts``."""
     claimed = {index for claim in claims for index in claim.members}
-    groups = [Group(claim.members, (claim,)) for claim in claims]
+    ends = [index for index in range(len(graph.bindings)) if graph.name(index) in cuts]
+    groups = [Group(claim.members, (claim,), sum(end < claim.root for end in ends)) for claim in claims]
     groups += [Group(frozenset({i})) for i in range(len(graph.bindings)) if i not in claimed]
     return _Contraction(graph, groups).merged()
 
@@ -88,7 +92,7 @@ class _Contraction:
     def _merge(self, one: int, other: int) -> None:
         first, second = self.groups[one], self.groups.pop(other)
         claims = tuple(sorted((*first.claims, *second.claims), key=lambda claim: claim.root))
-        self.groups[one] = Group(first.members | second.members, claims)
+        self.groups[one] = Group(first.members | second.members, claims, first.part)
         self.successors[one] = (self.successors[one] | self.successors.pop(other)) - {one, other}
         for after in self.successors.values():
             if other in after:

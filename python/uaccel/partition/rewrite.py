@@ -49,12 +49,19 @@ class Rewritten:
     """``calls`` by the name of the function; ``origins``: the binding of the model that a new binding stems from.
 
     ``layer_names``: what the layer of a binding is called; those that are no layer of the model have no name there.
+    ``stands_for``: by (binding, output), the (binding, output) of the model whose value that must be.
     """
 
     module: Any = None
     calls: dict[str, EngineCall] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     layer_names: dict[str, str] = field(default_factory=dict)
+    stands_for: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+
+
+def fields_of(var: Any) -> list[tuple[str, int]]:
+    """A variable's tensors, by name and number."""
+    return [(str(var.name), number) for number in range(len(getattr(var.ty, "fields", [var])))]
 
 
 def rewrite(graph: Graph, groups: Sequence[Group]) -> Rewritten:
@@ -86,6 +93,7 @@ class _Rewrite:
         for index in sorted(group.members):
             var, expr = self.graph.bindings[index]
             self.env[var] = copy = self.block.emit(relax_substitute(expr, self.env), var.name)
+            self.done.stands_for |= dict(zip(fields_of(copy), fields_of(var), strict=True))
             if self.graph.is_operator(index):
                 self.done.layer_names[copy.name] = self.graph.name(index)
 
@@ -107,6 +115,7 @@ class _Rewrite:
         name = outputs[0].name if len(outputs) == 1 else layer
         function = engine_function(group, layer, parameters, body)
         result = self.call(group, function, self.given(inputs), name, layer, covers)
+        self.done.stands_for |= {(result.name, number): (var.name, 0) for number, var in enumerate(outputs)}
         fields = (
             [result]
             if len(outputs) == 1
@@ -157,6 +166,7 @@ class _Expand:
                 result = self.bind(result, str(outputs[0].name))
         self._require(result, accelerator, what)
         self.work.env[outputs[0]] = result
+        self.work.done.stands_for[result.name, 0] = (outputs[0].name, 0)
 
     def _require(self, result: Any, accelerator: Accelerator, what: str) -> None:
         """The result is the claim's, and the accelerator has a part in it."""

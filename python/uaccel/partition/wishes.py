@@ -41,12 +41,16 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class Wishes:
-    """``pins`` and ``forbidden``: (layer or pattern of names, engine)."""
+    """``pins`` and ``forbidden``: (layer or pattern of names, engine).
+
+    ``cuts``: layers after which a region ends, so that a wrong region is searched by halves.
+    """
 
     choose: str = "preference"
     pins: tuple[tuple[str, str], ...] = ()
     forbidden: tuple[tuple[str, str], ...] = ()
     subgraphs: tuple[Subgraph, ...] = ()
+    cuts: tuple[str, ...] = ()
 
     def and_also(self, choose: str, pins: Iterable[str], forbidden: Iterable[str]) -> Wishes:
         """With those of the command line, ``LAYER=ENGINE`` each, which come last and so win."""

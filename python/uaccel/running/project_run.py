@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from uaccel.project.boardjson import read_board_json
 from uaccel.project.build import firmware_of, require_tools
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
+from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity, Kinds, ModelInfo
 from uaccel.session.devices import DeviceOptions, Ram, device_options
@@ -49,16 +52,24 @@ class ProjectRun:
     run: BatchRun
     layers: list[LayerTime]
     footprint: Footprint | None
+    extra: BatchRun | None = None
+    """Of samples that only verification wanted; they stand last in ``samples``."""
 
-    def meaning(self) -> ImportedModel:
-        """The model, as the archive holds it."""
+    @property
+    def outputs(self) -> Samples:
+        """Of every sample."""
+        return self.run.outputs + (self.extra.outputs if self.extra is not None else [])
+
+    @contextmanager
+    def meaning(self) -> Iterator[tuple[ImportedModel, Path]]:
+        """The model, as the archive holds it, and its file."""
         from uaccel.frontend import import_model
 
         file = read_model(self.archive, self.metadata)
         with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
             path = Path(folder) / f"model{file.suffix}"
             path.write_bytes(file.data)
-            return import_model(path)
+            yield import_model(path), path
 
 
 def run_project(
@@ -69,12 +80,14 @@ def run_project(
     options: Mapping[str, OptionValue] | None = None,
     board: str | None = None,
     port: str = "",
+    more: Callable[[tuple[TensorType, ...]], Samples] = lambda _inputs: [],
     profile: bool = False,
     sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> ProjectRun:
-    """``load`` gives the samples for the model's inputs; ``board``, where given, must be the project's.
+    """``load`` gives the samples for the model's inputs, and ``more`` those that only verification wants; ``board``,
+    where given, must be the project's.
 
     A project of uaccel's own template is built before it runs; with ``port`` it is on a board there already.
     """
@@ -90,9 +103,10 @@ def run_project(
                 require_layers(session)
             if sequence and not session.model.has_state:
                 raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
-            samples = load(session.model.inputs)
-            progress(f"run {len(samples)} inference{'s' if len(samples) > 1 else ''}")
-            run = run_batch(session, samples, sequence=sequence, count=count)
+            samples, further = load(session.model.inputs), more(session.model.inputs)
+            told = Told(len(samples) + len(further), progress, count)
+            run = run_batch(session, samples, sequence=sequence, count=told.done)
+            extra = run_batch(session, further, count=partial(told.done, before=len(samples))) if further else None
             if profile and project.is_there:
                 layers = layer_times(session, samples[0])
             model = session.model
@@ -100,9 +114,8 @@ def run_project(
             progress("profile the layers")
             with project.session(observe=True) as session:
                 layers = layer_times(session, samples[0])
-        return ProjectRun(
-            project.board, project.archive, project.metadata, model, samples, run, layers, project.footprint()
-        )
+        every, taken = [*samples, *further], project.footprint()
+        return ProjectRun(project.board, project.archive, project.metadata, model, every, run, layers, taken, extra)
 
 
 class _Project:

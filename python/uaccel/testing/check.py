@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
-from uaccel.model import Signature
-from uaccel.running.diagnosis import compare, exact_layers, first_wrong_layer, tolerance_of
-from uaccel.running.execute import tensor_types
+from uaccel.running.compare import compare
+from uaccel.running.execute import layers_of, tensor_types
+from uaccel.running.samples import SAMPLES, default_samples
+from uaccel.running.verdict import FAILED, judge_values, largest_tolerance, layers_to_read
+from uaccel.running.verify import Computed, first_wrong_layer
 from uaccel.session.batch import run_batch
-from uaccel.session.inputs import load_inputs, ramp, read_arrays, samples_of
+from uaccel.session.inputs import load_inputs, read_arrays, samples_of
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
 from uaccel.telling.report import batched
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from uaccel.testing.under_test import Values
 
 Array = NDArray[Any]
+Sample = list[Array]
 Open = Callable[[bool], AbstractContextManager[Session]]
 """Opens a session with a board that runs the model; with True one whose layers can be read."""
 
@@ -41,43 +44,81 @@ def check_product(
     open_session: Open,
     *,
     sequence: bool = False,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    look_inside: bool = True,
 ) -> Outcome:
     """Raises :class:`VerificationError` where an output differs; ``model`` and ``board`` are what it calls them.
 
-    With ``sequence`` the samples are frames: the model's state goes on from each to the next.
+    With ``sequence`` the samples are frames: the model's state goes on from each to the next. ``samples`` and ``seed``
+    are for a check without inputs. With ``look_inside`` what outputs hide is compared as well.
     """
-    signature, tolerance = product.compiled.model.signature, tolerance_of(product.compiled.program)
-    samples = _inputs(inputs, tensor_types(signature.inputs))
-    wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(samples))
+    compiled = product.compiled
+    signature = compiled.model.signature
+    own, more = _samples(
+        inputs, tensor_types(signature.inputs), 1 if sequence or expected is not None else samples, seed
+    )
+    wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(own))
     with open_session(False) as session:
-        run = run_batch(session, samples, sequence=sequence)
-    for number, (values, outputs) in enumerate(zip(samples, run.outputs, strict=True)):
-        should_be = (
-            product.meaning.outputs(values, continues=sequence and number > 0) if wanted is None else wanted[number]
+        run = run_batch(session, own, sequence=sequence)
+        further = run_batch(session, more).outputs if more else []
+    every, outputs = [*own, *more], [*run.outputs, *further]
+    read = layers_to_read(compiled, every_layer=False) if look_inside and wanted is None and not sequence else ()
+    computed = _computed(every, read, open_session)
+    fault = _fault(product, every, outputs, wanted, computed, sequence)
+    if fault is not None:
+        number, words = fault
+        means = "the exact meaning" if wanted is None else "what was expected"
+        told = (
+            LATER_FRAME if sequence and number else _tell(product, every[: number + 1], outputs[number], open_session)
         )
-        fault = _fault(signature, outputs, should_be, tolerance)
-        if fault is not None:
-            means = "the exact meaning" if wanted is None else "what was expected"
-            told = LATER_FRAME if sequence and number else _tell(product, values, outputs, open_session)
-            raise VerificationError(f"{model} on board {board} is not {means}: sample {number}, {fault}\n{told}")
+        raise VerificationError(f"{model} on board {board} is not {means}: {words}\n{told}")
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
-    layers = product.compiled.program.layers
-    calls = {layers[index].name: account.calls for index, account in run.accounts.items()}
+    calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}
     return Outcome(outcome, run.seconds, run.instructions, run.stack, calls)
 
 
-def _fault(signature: Signature, outputs: Sequence[Array], wanted: Sequence[Array], tolerance: float) -> str | None:
-    for spec, got, should_be in zip(signature.outputs, outputs, wanted, strict=True):
-        mismatch = compare(got, should_be, tolerance)
-        if mismatch is not None:
-            return f'output "{spec.name}", element {mismatch}'
-    return None
+def _computed(samples: Sequence[Sample], read: Sequence[int], open_session: Open) -> list[dict[tuple[int, int], Array]]:
+    """What layers gave, of firmware that shows them."""
+    if not read:
+        return []
+    with open_session(True) as session:
+        return [layers_of(session, sample, read) for sample in samples]
 
 
-def _inputs(values: Values | None, tensors: Sequence[TensorType]) -> list[list[Array]]:
+def _fault(
+    product: Product,
+    samples: Sequence[Sample],
+    outputs: Sequence[Sample],
+    wanted: Sequence[Sample] | None,
+    computed: Computed,
+    sequence: bool,
+) -> tuple[int, str] | None:
+    """The number of the first wrong sample, and what is wrong there."""
+    compiled = product.compiled
+    if wanted is not None:
+        for number, (values, expected) in enumerate(zip(outputs, wanted, strict=True)):
+            for spec, got, should_be in zip(compiled.model.signature.outputs, values, expected, strict=True):
+                mismatch = compare(got, should_be, largest_tolerance(compiled))
+                if mismatch is not None:
+                    return number, f'sample {number}, output "{spec.name}", element {mismatch}'
+        return None
+    verdict = judge_values(compiled, product.reference, samples, outputs, computed, sequence=sequence)
+    return (verdict.sample, verdict.complaint.removeprefix(f"{FAILED}: ")) if verdict.complaint else None
+
+
+def _samples(
+    values: Values | None, tensors: Sequence[TensorType], count: int, seed: int
+) -> tuple[list[Sample], list[Sample]]:
+    """Those that outcomes tell of, and those that are only compared."""
     if values is None:
-        return [[ramp(tensor) for tensor in tensors]]
+        first, *others = default_samples(tensors, count, seed)
+        return [first], others
+    return _inputs(values, tensors), []
+
+
+def _inputs(values: Values, tensors: Sequence[TensorType]) -> list[list[Array]]:
     if isinstance(values, str | Path):
         return load_inputs(Path(values), tensors)
     return samples_of(_named(values, tensors, "input"), tensors, "inputs")
@@ -102,18 +143,18 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
     return {tensors[0].name: np.asarray(values)}
 
 
-def _tell(product: Product, values: Sequence[Array], outputs: Sequence[Array], open_session: Open) -> str:
-    """Where it went wrong: firmware that shows its layers runs the same sample again."""
-    signature, tolerance = product.compiled.model.signature, tolerance_of(product.compiled.program)
-    if _fault(signature, outputs, product.meaning.outputs(values), tolerance) is None:
+def _tell(product: Product, samples: Sequence[Sample], outputs: Sample, open_session: Open) -> str:
+    """Where it went wrong: firmware that shows its layers runs the same samples again."""
+    compiled = product.compiled
+    meaning = product.reference.run(samples[-1])[0]
+    tolerance = largest_tolerance(compiled)
+    if all(compare(got, right, tolerance) is None for got, right in zip(outputs, meaning, strict=True)):
         return "every output is the exact meaning of the model: what was expected is not"
-    names = [spec.name for spec in signature.inputs]
     try:
-        with open_session(True) as session:
-            layers = session.layers(dict(zip(names, values, strict=True)))
+        computed = _computed(samples, range(len(compiled.program.layers)), open_session)
     except (DeviceError, ToolError) as error:
         return f"the first wrong layer cannot be told: {error}"
-    wrong = first_wrong_layer(product.compiled.program, exact_layers(product.compiled, values), layers)
+    wrong = first_wrong_layer(compiled, samples, computed)
     if wrong is None:
         return "watched layer by layer, every layer is right: does something else write to its memory?"
     return f"first wrong: {wrong}"

@@ -74,11 +74,15 @@ class BoardUnderTest:
         accelerators: Sequence[str | Path] = (),
         objective: str = "latency",
         sequence: bool = False,
+        samples: int = 8,
+        seed: int = 0,
     ) -> Outcome:
         """Compile, build, flash and run a model, and compare what it computes.
 
-        ``inputs``: without them the ramp. ``expected``: without it the exact meaning of the model. Where a byte
-        differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went wrong.
+        ``inputs``: without them the ramp, whose outputs the outcome has; zeros, extremes and random values from
+        ``seed`` are compared as well, ``samples`` in all. ``expected``: without it the exact meaning of the model.
+        Where a byte differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went
+        wrong.
         ``accelerators``: names, or :class:`~pathlib.Path` of their folders, the preferred one first.
         ``objective``: what those that can plan for it save, ``latency`` or ``energy``.
         ``sequence``: the samples are frames in order, and the model's state goes on from each to the next.
@@ -86,7 +90,7 @@ class BoardUnderTest:
         __tracebackhide__ = True
         try:
             product = self._workshop.product(self._path(model), self.board, accelerators, objective)
-            return self._check(product, self._path(model).name, inputs, expected, sequence)
+            return self._check(product, self._path(model).name, inputs, expected, sequence, samples, seed)
         except UaccelError as error:
             if os.environ.get("UACCEL_DEBUG") == "1":
                 raise
@@ -107,14 +111,32 @@ class BoardUnderTest:
             yield session
 
     def _check(
-        self, product: Product, name: str, inputs: Values | None, expected: Values | None, sequence: bool
+        self,
+        product: Product,
+        name: str,
+        inputs: Values | None,
+        expected: Values | None,
+        sequence: bool,
+        samples: int,
+        seed: int,
     ) -> Outcome:
         from uaccel.testing.check import check_product
 
         def session(observe: bool) -> AbstractContextManager[Session]:
             return self._session(product, observe=observe)
 
-        outcome = check_product(product, name, self.name, inputs, expected, session, sequence=sequence)
+        outcome = check_product(
+            product,
+            name,
+            self.name,
+            inputs,
+            expected,
+            session,
+            sequence=sequence,
+            samples=samples,
+            seed=seed,
+            look_inside=not over_line(self.board, self.port),  # there it would be flashed a second time
+        )
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)

@@ -6,38 +6,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uaccel.board import Board
 from uaccel.cpu_kernels.selection import selection_for
 from uaccel.errors import AcceleratorError, ModelError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uaccel.accelerator import Accelerator
-    from uaccel.model import StateSpec
     from uaccel.pipeline import Compiled
-    from uaccel.tvm_api.executor import Executor
-
-
-class Meaning:
-    """The exact meaning of a model, built for this computer when it is first asked for; that takes seconds."""
-
-    def __init__(self, module: Any, state: Sequence[StateSpec] = ()) -> None:
-        self._module = module
-        self._state = state
-        self._executor: Executor | None = None
-
-    def outputs(self, inputs: Sequence[NDArray[Any]], *, continues: bool = False) -> list[NDArray[Any]]:
-        """What the model should compute; with ``continues`` from the state that it had after the inputs before."""
-        from uaccel.tvm_api.executor import Executor
-
-        if self._executor is None:
-            self._executor = Executor(self._module, state=self._state)
-        if not continues:
-            self._executor.reset()
-        return self._executor.run(inputs)
+    from uaccel.running.verify import Reference
 
 
 @dataclass(frozen=True)
@@ -45,7 +23,7 @@ class Product:
     """A model for a board, what it means on any, and the project that builds its firmware."""
 
     compiled: Compiled
-    meaning: Meaning
+    reference: Reference
     project: Path
     _built: dict[bool, Path] = field(default_factory=dict)
 
@@ -64,7 +42,7 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._products: dict[tuple[object, ...], Product] = {}
-        self._meanings: dict[bytes, Meaning] = {}
+        self._references: dict[bytes, Reference] = {}
 
     def product(
         self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
@@ -97,8 +75,10 @@ class Workshop:
         _require_offload(compiled, accelerators)
         project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
         create_project(archive_of(compiled), board, project)
-        meaning = self._meanings.setdefault(digest, Meaning(compiled.stages["import"], compiled.model.state))
-        return Product(compiled, meaning, project)
+        from uaccel.running.verify import Reference
+
+        reference = self._references.setdefault(digest, Reference.of(compiled))
+        return Product(compiled, reference, project)
 
 
 def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:

@@ -7,7 +7,7 @@ what it needs from here, so that a new TVM release is a change to this file and 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -370,7 +370,7 @@ class FunctionBlock:
 
 
 def with_all_bindings(module: Any) -> Any:
-    """The module with a ``main`` that returns every bound tensor, for looking at intermediates."""
+    """The module with a ``main`` that returns every bound tensor after its results, for looking at intermediates."""
     return rebuild_main(module, lambda _var, expr: expr, all_bindings=True)
 
 
@@ -387,10 +387,42 @@ def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings
             for var, value in main_bindings(module)[1]:
                 expr = change(var, relax_substitute(value, bound))
                 bound[var] = expr if is_constant(expr) else builder.emit(expr, name_hint=var.name)
-            wanted = relax.Tuple(list(bound.values())) if all_bindings else relax_substitute(function.body.body, bound)
-            result = builder.emit_output(wanted)
+            wanted = relax_substitute(function.body.body, bound)
+            result = builder.emit_output(relax.Tuple([wanted, *bound.values()]) if all_bindings else wanted)
         builder.emit_func_output(result)
-    rebuilt = builder.get()
+    return _with_functions_of(module, builder.get())
+
+
+def each_by_itself(module: Any, given: Sequence[Any], shown: Sequence[Any] = ()) -> Any:
+    """A ``main`` in which every binding of ``given`` is computed from parameters: of the rest of the model, and one
+    more for each value that such a binding had. It returns those bindings' values, then the arguments of the calls
+    that ``shown`` bind."""
+    function = module["main"]
+    fresh = {var: [relax.Var(f"{var.name}_given", type_) for type_ in _fields_of(var)] for var in given}
+    builder = relax.BlockBuilder()
+    env: dict[Any, Any] = {}
+    values: dict[Any, Any] = {}
+    arguments: dict[Any, list[Any]] = {}
+    with builder.function("main", [*function.params, *(each for some in fresh.values() for each in some)]):
+        with builder.dataflow():
+            for var, value in main_bindings(module)[1]:
+                expr = relax_substitute(value, env)
+                values[var] = bound = builder.emit(expr, name_hint=var.name)
+                arguments[var] = list(expr.args) if is_call(expr) else []
+                single = not hasattr(var.ty, "fields")
+                env[var] = bound if var not in fresh else fresh[var][0] if single else relax.Tuple(fresh[var])
+            wanted = [*(values[var] for var in given), *(each for var in shown for each in arguments[var])]
+            result = builder.emit_output(relax.Tuple(wanted))
+        builder.emit_func_output(result)
+    return _with_functions_of(module, builder.get())
+
+
+def _fields_of(var: Any) -> list[Any]:
+    return list(var.ty.fields) if hasattr(var.ty, "fields") else [var.ty]
+
+
+def _with_functions_of(module: Any, rebuilt: Any) -> Any:
+    """With all functions that the other module has besides ``main``."""
     for name, other in module.functions.items():
         if name.name_hint != "main":
             rebuilt[name] = other

@@ -21,11 +21,11 @@ class Executor:
     """
 
     def __init__(self, module: Any, *, state: Sequence[StateSpec] = (), intermediates: bool = False) -> None:
-        self.names: list[str] = []
         self._initial = [entry.initial for entry in state]
-        self._updates = bool(state) and not intermediates
+        bindings = main_bindings(module)[1] if intermediates else []
+        self.names = [var.name for var, _ in bindings]
+        self._fields = [(var.name, len(getattr(var.ty, "fields", [var]))) for var, _ in bindings]
         if intermediates:
-            self.names = [var.name for var, _ in main_bindings(module)[1]]
             module = with_all_bindings(module)
         legal = relax.transform.LegalizeOps()(module)
         self._vm = relax.VirtualMachine(relax.build(legal, target="llvm"), tvm.cpu())
@@ -36,14 +36,23 @@ class Executor:
         self._state = list(self._initial)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs; with ``intermediates`` instead every binding's value, in the order of ``names``: the state then
-        stays as it was."""
+        """The outputs."""
+        return self.run_all(inputs)[0]
+
+    def intermediates(self, inputs: Sequence[Array]) -> list[Array]:
+        """Every binding's value, in the order of ``names``; a tuple's fields one by one."""
+        return [value for values in self.run_all(inputs)[1].values() for value in values]
+
+    def run_all(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[str, list[Array]]]:
+        """The outputs, and every binding's values where ``intermediates`` were asked for."""
         given = [tvm.runtime.tensor(np.asarray(value, order="C")) for value in (*inputs, *self._state)]
         results = _arrays(self._vm["main"](*given))
-        if self._updates:
-            outputs = len(results) - len(self._state)
-            results, self._state = results[:outputs], results[outputs:]
-        return results
+        values = iter(results[len(results) - sum(count for _, count in self._fields) :])
+        named = {name: [next(values) for _ in range(count)] for name, count in self._fields}
+        results = results[: len(results) - sum(map(len, named.values()))]
+        outputs = len(results) - len(self._state)
+        self._state = results[outputs:]
+        return results[:outputs], named
 
 
 def _arrays(result: Any) -> list[Array]:

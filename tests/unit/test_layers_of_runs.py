@@ -9,7 +9,9 @@ from support.hostlib import HostModel
 from support.networks import OWN
 from support.oracle import random_inputs
 from uaccel.pipeline import compile_model
-from uaccel.running.diagnosis import Mismatch, compare, exact_layers, first_wrong_layer
+from uaccel.running.compare import Mismatch, compare
+from uaccel.running.layers import exact_layers
+from uaccel.running.verify import first_wrong_layer
 
 
 @pytest.mark.parametrize("name", ["branches", "mixed"])  # several outputs a layer, views; float layers
@@ -22,14 +24,14 @@ def test_the_first_layer_that_is_wrong_is_told(name: str) -> None:
     exact = exact_layers(model.compiled, values)
     assert computed.keys() <= exact.keys()
     assert {layer for layer, _ in exact} == set(range(len(program.layers)))
-    assert first_wrong_layer(program, exact, computed) is None
+    assert first_wrong_layer(model.compiled, [values], [computed]) is None
     later = max(computed)
     for key in sorted(computed):
         wrong = dict(computed)
         for place in {key, later}:
             wrong[place] = computed[place].copy()
             wrong[place].flat[-1] += 1
-        told = first_wrong_layer(program, exact, wrong)
+        told = first_wrong_layer(model.compiled, [values], [wrong])
         assert told is not None
         layer = program.layers[key[0]]
         assert (told.index, told.output, told.name, told.op) == (*key, layer.name, layer.op)
