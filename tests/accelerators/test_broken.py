@@ -1,4 +1,4 @@
-"""Accelerators that are broken on purpose: plain ``--verify`` finds each on every network, ``--verify layers`` the layer."""
+"""Accelerators that are broken on purpose: ``--verify`` finds each on every network, ``--verify layers`` the layer."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def test_the_layer_is_named(broken: Broken, tmp_path: Path, call: Call) -> None:
     done = call("run", OWN / "gesture.tflite", "-a", folder, "--verify", "layers", "--json")
     assert done.status == 3
     if "expand" in broken.fault:
-        assert (
-            f"{folder}: expand of operation 'conv2d' changes what the model means: sample 0, layer " in done.complaint
-        )
+        assert f"{folder}: expand of operation 'conv2d' changes what the model means: sample 0, " in done.complaint
         return
     told = done.report["verify"]["first_wrong_layer"]
     assert (told["engine"], told["op"]) in [(broken.accelerator, kind) for kind in broken.kinds]
