@@ -24,7 +24,7 @@ from support.relax_modules import compiled_module
 from uaccel.board import load_board
 from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.selection import Selection, target_of
-from uaccel.running.execute import run_on_board
+from uaccel.running.execute import Looks, run_on_board
 from uaccel.testing.regions import example
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,7 +47,9 @@ def measure(name: str, seeds: int) -> Points:
         for turn in range(MOST_TURNS):
             compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn)))
             with tempfile.TemporaryDirectory() as folder:
-                run = run_on_board(compiled, board, sample, Path(folder) / "p", lambda _: None, profile=True)
+                run = run_on_board(
+                    compiled, board, sample, Path(folder) / "p", lambda _: None, looks=Looks(profile=True)
+                )
             taken = {time.layer: time.instructions or 0 for time in run.layers}
             for layer in compiled.program.layers:
                 functions = {call.function for call in layer.kernel.calls}

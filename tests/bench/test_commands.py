@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Call, Done, call_in
+from support.command import Call, Done, call_in, is_exact
 from support.networks import OWN
 from uaccel.bench import hold
 from uaccel.bench.desk import Desk
@@ -83,4 +83,7 @@ def test_a_board_with_another_models_firmware_is_refused(desk: Desk, tmp_path: P
         good(call("build", project))
     good(call("flash", tmp_path / "gesture"))
     assert "runs another model: gesture " in refused(call("run", tmp_path / "int16"))
-    assert "runs another model: gesture " in refused(call("run", OWN / "int16.tflite", "--board", desk.board_file))
+    other = OWN / "int16.tflite"
+    told = refused(call("run", other, "--board", desk.board_file, "--no-flash"))
+    assert "runs another model: gesture " in told
+    assert is_exact(good(call("run", other, "--board", desk.board_file, "--verify", "--json")).report)

@@ -53,8 +53,9 @@ SequenceFlag = Annotated[
     typer.Option("--sequence", help="The samples are frames of one sequence: the model's state goes on between them."),
 ]
 ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
-PortOption = Annotated[
-    str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board that is flashed already.")
+PortOption = Annotated[str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.")]
+NoFlashFlag = Annotated[
+    bool, typer.Option("--no-flash", help="Talk to the firmware that is on the board already; write none to it.")
 ]
 SymbolsFlag = Annotated[
     bool, typer.Option("--symbols", help="List every symbol of flash and RAM in the JSON, the largest first.")
@@ -100,6 +101,7 @@ def run_command(
     symbols: SymbolsFlag = False,
     trace: TraceOption = None,
     port: PortOption = "",
+    no_flash: NoFlashFlag = False,
     name: NameOption = "",
     workspace_io: WorkspaceIoOption = None,
     project: KeepOption = None,
@@ -136,6 +138,7 @@ def run_command(
         sequence,
         samples,
         seed,
+        flashes=not no_flash,
     )
     if model.is_dir():
         given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}

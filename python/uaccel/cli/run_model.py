@@ -52,7 +52,8 @@ class ModelJob:
     @property
     def io_in_workspace(self) -> bool:
         """As it was said; else where the firmware is ours, and not one that was flashed already."""
-        ours = not self.wishes.port and self.board.runs[0].kind != "serial"
+        line = self.wishes.port or self.board.runs[0].kind == "serial"
+        ours = not line or (self.wishes.flashes and self.board.flash is not None)
         return ours if self.workspace_io is None else self.workspace_io
 
     def compiled(self, step: Steps, engines: EngineOptions) -> Compiled:
@@ -107,7 +108,8 @@ def perform(job: ModelJob, step: Steps) -> Ran:
             _write_outputs(wishes.outputs, compiled, measured, wishes.repeat)
         if wishes.trace is not None:
             _write_trace(wishes.trace, compiled, measured, jobs)
-    seconds = measured.run.seconds if wishes.profile or wishes.port else None  # else two runs would not be alike
+    real = wishes.port or job.board.runs[0].kind == "serial"
+    seconds = measured.run.seconds if wishes.profile or real else None  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
     wishes.add_symbols(report, measured.footprint)
     if verdict is not None:
@@ -135,7 +137,7 @@ def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) 
 
 def _cut(job: ModelJob, cuts: tuple[str, ...], samples: list[list[Array]], step: Steps) -> WrongLayer | None:
     """The first wrong layer of the model with its regions cut after these layers."""
-    from uaccel.running.execute import run_on_board
+    from uaccel.running.execute import Looks, run_on_board
     from uaccel.running.verify import first_wrong_layer
 
     step("cut the wrong region in two and run again")
@@ -143,12 +145,21 @@ def _cut(job: ModelJob, cuts: tuple[str, ...], samples: list[list[Array]], step:
     compiled = job.compiled(step, replace(job.engines, wishes=wishes))
     every = range(len(compiled.program.layers))
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        measured = run_on_board(compiled, job.board, samples, Path(folder) / "project", step, read=every)
+        measured = run_on_board(
+            compiled,
+            job.board,
+            samples[:1],
+            Path(folder) / "project",
+            step,
+            looks=Looks(samples[1:], read=every),
+            port=job.wishes.port,
+            flashes=job.wishes.flashes,
+        )
     return first_wrong_layer(compiled, samples, measured.computed)
 
 
 def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measured:
-    from uaccel.running.execute import run_on_board, tensor_types
+    from uaccel.running.execute import Looks, run_on_board, tensor_types
     from uaccel.running.verdict import layers_to_read
 
     wishes = job.wishes
@@ -159,11 +170,14 @@ def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measur
         wishes.samples(types),
         folder,
         step,
-        extra=wishes.more(types),
+        looks=Looks(
+            wishes.more(types),
+            wishes.profile or wishes.trace is not None,
+            layers_to_read(compiled, every_layer=job.verify_layers) if wishes.verify else (),
+            wishes.sequence,
+        ),
         port=wishes.port,
-        profile=wishes.profile or wishes.trace is not None,
-        read=layers_to_read(compiled, every_layer=job.verify_layers) if wishes.verify else (),
-        sequence=wishes.sequence,
+        flashes=wishes.flashes,
         count=step.count,
         on_log=step.log,
     )

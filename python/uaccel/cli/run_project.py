@@ -43,6 +43,8 @@ class Wishes:
     """The samples are frames: the model's state goes on from each to the next."""
     verified_samples: int | None = None
     seed: int = 0
+    flashes: bool = True
+    """Write a model's firmware to a board at a line, where its board file says how."""
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
         """To the report's memory, where they were asked for."""

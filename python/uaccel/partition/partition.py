@@ -25,7 +25,8 @@ from uaccel.simplify import simplify
 class Partitioned:
     """``calls`` by the name of the function that ``main`` calls; ``layer_names`` by binding, ``origins`` by layer.
 
-    ``stands_for``: by (binding, output) of the module, the (binding, output) of the one before with the same value.
+    ``stands_for``: by (binding, output) of stage "partition", the (binding, output) of the one before with the same
+    value. Bindings of the module have those names, too, but for ``turned``, whose axes lie in another order.
     """
 
     model: ImportedModel
@@ -36,6 +37,7 @@ class Partitioned:
     accelerators: Sequence[Accelerator]
     stages: Mapping[str, Any] = field(default_factory=dict)
     stands_for: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    turned: frozenset[str] = frozenset()
 
 
 def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Partitioned:
@@ -63,8 +65,8 @@ def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes:
     stages["layouts"] = turned.module
     final = replace(model, module=turned.module, origins=_origins(model, done.origins, turned.origins))
     layers = turned_names(done.module, turned, done.layer_names)
-    same = {key: name for key, name in done.stands_for.items() if key[0] not in turned.origins}
-    return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, same)
+    renamed = frozenset(turned.origins)
+    return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, done.stands_for, renamed)
 
 
 def _origins(model: ImportedModel, parts: Mapping[str, str], turned: Mapping[str, str]) -> dict[str, Origin]:

@@ -66,10 +66,12 @@ class Difference:
 
 
 def differing(expected: Array, got: Array, tolerance: float = 0) -> NDArray[np.bool_]:
-    """Element by element. ``tolerance``: in steps of an integer type; relative for floats, which have one at least."""
+    """Element by element. ``tolerance``: in steps of an integer type; of floats, which have one at least, relative to
+    the largest of the tensor: what sums cancel leaves the errors of their parts."""
     if got.dtype.kind == "f":
         near = max(FLOAT_TOLERANCE, tolerance)
-        return ~np.isclose(got, expected, rtol=near, atol=near / 10, equal_nan=True)
+        size = float(np.abs(expected, where=np.isfinite(expected), out=np.zeros(expected.shape)).max(initial=0.0))
+        return ~np.isclose(got, expected, rtol=near, atol=near * size, equal_nan=True)
     if tolerance and got.dtype.kind in "iu":
         return np.asarray(np.abs(got.astype(np.int64) - expected.astype(np.int64)) > tolerance)
     return np.asarray(got != expected)

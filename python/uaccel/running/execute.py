@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from uaccel.bench import find_port, hold_if_known
+from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
 from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
@@ -25,6 +25,7 @@ from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity, Kinds
 from uaccel.session.link import Timeouts
+from uaccel.session.ports import require_port
 from uaccel.session.profile import layer_times, require_layers
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.records import LayerTime
@@ -81,6 +82,18 @@ def archive_of(compiled: Compiled) -> dict[str, bytes]:
     )
 
 
+@dataclass(frozen=True)
+class Looks:
+    """What else than outputs is wanted. ``extra`` are samples of verification, which count for no figure; ``read`` are
+    the layers whose outputs it wants."""
+
+    extra: Sequence[list[Array]] = ()
+    profile: bool = False
+    read: Sequence[int] = ()
+    sequence: bool = False
+    """The samples are frames of one sequence."""
+
+
 def run_on_board(
     compiled: Compiled,
     board: Board,
@@ -88,50 +101,87 @@ def run_on_board(
     folder: Path,
     progress: Progress,
     *,
-    extra: Sequence[list[Array]] = (),
+    looks: Looks | None = None,
     port: str = "",
-    profile: bool = False,
-    read: Sequence[int] = (),
-    sequence: bool = False,
+    flashes: bool = True,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> Measured:
     """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done,
-    ``on_log`` what the device's log says. ``extra`` are samples of verification, which count for no figure.
+    ``on_log`` what the device's log says.
 
-    With ``profile`` a second build, which calls an observer after every layer, tells what each layer takes; so it
-    does without being asked where instructions can be counted; it tells what the layers of ``read`` gave, too.
-    With ``port`` the board is one that runs already. With ``sequence`` the samples are frames of one sequence.
+    A second build, which calls an observer after every layer, tells what layers take and give, where that is asked for
+    or instructions can be counted. With ``port`` the board is one at a line; its firmware is written to it where the
+    board file says how, but not without ``flashes``: then it must run there already.
     """
-    progress("create the project")
-    create_project(archive_of(compiled), board, folder)
-    line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
-    progress("build the firmware")
-    build = build_project(folder)
-    taken = _measure(folder, build, compiled)
-    layers: list[LayerTime] = []
-    computed: list[dict[tuple[int, int], Array]] = []
-    every = [*samples, *extra]
-    looked_at = every[:1] if sequence else every
-    more = None
-    with hold_if_known(line), connect(board, firmware_of(build), identity(compiled), line, on_log=on_log) as session:
-        if line and profile:
-            require_layers(session)
-        told = Told(len(every), progress, count)
-        run = run_batch(session, samples, sequence=sequence, count=told.done)
-        if extra:
-            more = run_batch(session, extra, count=partial(told.done, before=len(samples)))
-        if line and profile:
-            layers = layer_times(session, samples[0])
-        if line and read and session.model.observable:
-            computed = [layers_of(session, sample, read) for sample in looked_at]
-    if not line and (profile or read or run.instructions is not None):
-        progress("read the layers" if read else "profile the layers")
-        observed = firmware_of(build_project(folder, observe=True))
-        with connect(board, observed, identity(compiled), line) as session:
-            layers = layer_times(session, samples[0])
-            computed = [layers_of(session, sample, read) for sample in looked_at] if read else []
-    return Measured(every, run, taken, layers, more, computed)
+    bench = _Bench(compiled, board, folder, progress, port, flashes)
+    looks = looks or Looks()
+    with hold_if_known(bench.line):
+        bench.build()
+        return bench.run(samples, looks, Told(len(samples) + len(looks.extra), progress, count), on_log)
+
+
+class _Bench:
+    """One board, and the project of one compiled model."""
+
+    def __init__(
+        self, compiled: Compiled, board: Board, folder: Path, progress: Progress, port: str, flashes: bool
+    ) -> None:
+        self.compiled = compiled
+        self.board = board
+        self.folder = folder
+        self.progress = progress
+        self.line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
+        self.flashes = flashes and bool(self.line) and board.flash is not None
+        self.exchanges = self.flashes or not self.line
+        """Whether other firmware can be run just to look into it."""
+
+    def build(self) -> None:
+        if self.line:
+            require_port(self.line, getattr(self.board.console, "baud", DEFAULT_BAUD))
+        self.progress("create the project")
+        create_project(archive_of(self.compiled), self.board, self.folder)
+        self.progress("build the firmware")
+        self.built = build_project(self.folder)
+
+    def run(
+        self, samples: list[list[Array]], looks: Looks, told: Told, on_log: Callable[[LogLine], None] | None
+    ) -> Measured:
+        taken = _measure(self.folder, self.built, self.compiled)
+        with self.session(self.built, on_log=on_log) as session:
+            if looks.profile and not self.exchanges:
+                require_layers(session)
+            told.begin()
+            run = run_batch(session, samples, sequence=looks.sequence, count=told.done)
+            more = None
+            if looks.extra:
+                more = run_batch(session, looks.extra, count=partial(told.done, before=len(samples)))
+            every = [*samples, *looks.extra]
+            layers: list[LayerTime] = []
+            computed: list[dict[tuple[int, int], Array]] = []
+            if not self.exchanges and session.model.observable:
+                layers, computed = _look(session, every, looks)
+        if self.exchanges and (looks.profile or looks.read or run.instructions is not None):
+            self.progress("read the layers" if looks.read else "profile the layers")
+            with self.session(build_project(self.folder, observe=True)) as session:
+                layers, computed = _look(session, every, replace(looks, profile=True))
+        return Measured(every, run, taken, layers, more, computed)
+
+    def session(self, build: Path, **options: Any) -> Session:
+        firmware = firmware_of(build)
+        if self.flashes:
+            self.progress("flash")
+            flash(self.board, firmware, self.line)
+        return connect(self.board, firmware, identity(self.compiled), self.line, **options)
+
+
+def _look(
+    session: Session, samples: list[list[Array]], looks: Looks
+) -> tuple[list[LayerTime], list[dict[tuple[int, int], Array]]]:
+    """What layers take, and what those that are wanted give for each sample; of a sequence for its first."""
+    layers = layer_times(session, samples[0]) if looks.profile else []
+    looked_at = samples[:1] if looks.sequence else samples
+    return layers, [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else []
 
 
 def layers_of(session: Session, sample: list[Array], wanted: Sequence[int]) -> dict[tuple[int, int], Array]:

@@ -105,6 +105,7 @@ def run_project(
                 raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
             samples, further = load(session.model.inputs), more(session.model.inputs)
             told = Told(len(samples) + len(further), progress, count)
+            told.begin()
             run = run_batch(session, samples, sequence=sequence, count=told.done)
             extra = run_batch(session, further, count=partial(told.done, before=len(samples))) if further else None
             if profile and project.is_there:

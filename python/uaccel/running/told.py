@@ -19,7 +19,10 @@ class Told:
         self._progress = progress
         self._count = count
         self._begun = 0.0
-        progress(self._text)
+
+    def begin(self) -> None:
+        """Now the first one runs."""
+        self._progress(self._text)
 
     def done(self, done: int, _total: int, before: int = 0) -> None:
         """So many are done of those that this call is about; others were done ``before``."""

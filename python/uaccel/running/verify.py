@@ -96,23 +96,24 @@ def _hides(expr: Any) -> bool:
 
 
 def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
-    """By output of a layer, the (binding, output) of the model as it was imported that has the same value; none after
-    a vendor's pass over the module, who may mean other things by the names."""
-    if any(accelerator.before_partition for accelerator in compiled.accelerators):
-        return {}
-    kept = {
-        (str(var.name), i): fields
-        for var, _ in main_bindings(compiled.stages["import"])[1]
-        for i, fields in enumerate(_types(var))
-    }
-    same = compiled.partitioned.stands_for
+    """By output of a layer, the (binding, output) of the model as it was imported that has the same value."""
+    kept, turned = _kept(compiled), compiled.partitioned.turned
     found = {}
     for index, var in enumerate(layers_of_bindings(compiled.model.module)):
         for i, type_ in enumerate(_types(var)):
-            origin = same.get((var.name, i))
-            if origin in kept and _alike(kept[origin], type_):
+            origin = compiled.partitioned.stands_for.get((var.name, i))
+            if origin in kept and var.name not in turned and _alike(kept[origin], type_):
                 found[index, i] = origin
     return found
+
+
+def _kept(compiled: Compiled) -> dict[tuple[str, int], Any]:
+    """The types of the imported model's tensors, by (binding, output); none after a vendor's pass over the module, who
+    may mean other things by the names."""
+    if any(accelerator.before_partition for accelerator in compiled.accelerators):
+        return {}
+    bindings = main_bindings(compiled.stages["import"])[1]
+    return {(str(var.name), i): type_ for var, _ in bindings for i, type_ in enumerate(_types(var))}
 
 
 def _types(var: Any) -> list[Any]:
@@ -167,16 +168,18 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
     passes = [a for a in compiled.accelerators if a.before_partition or a.on_region]
     if not passes and not any(call.operation and call.operation.expand for call in compiled.partitioned.calls.values()):
         return ""
-    places, variables = _places(compiled), layers_of_bindings(compiled.model.module)
-    final = Reference(compiled.model, compiled.model.module)
+    module = compiled.stages.get("partition", compiled.model.module)
+    kept, types = _kept(compiled), {str(var.name): _types(var) for var, _ in main_bindings(module)[1]}
+    same = {key: origin for key, origin in compiled.partitioned.stands_for.items() if origin in kept}
+    same = {key: origin for key, origin in same.items() if _alike(kept[origin], types[key[0]][key[1]])}
+    partitioned = Reference(compiled.model, module)
     for number, inputs in enumerate(samples):
         wanted, named = reference.run(inputs)
-        outputs, values = final.run(inputs)
-        for (index, output), (binding, field_) in sorted(places.items()):
-            mismatch = compare(values[variables[index].name][output], named[binding][field_], tolerance)
+        outputs, values = partitioned.run(inputs)
+        for (name, i), (binding, j) in same.items():
+            mismatch = compare(values[name][i], named[binding][j], tolerance)
             if mismatch is not None:
-                layer = compiled.program.layers[index].name
-                return f"{_whose(compiled, index)}: sample {number}, layer {layer}, {mismatch}"
+                return f"{_whose(compiled, binding)}: sample {number}, tensor {binding}, {mismatch}"
         for spec, got, expected in zip(compiled.model.signature.outputs, outputs, wanted, strict=True):
             mismatch = compare(got, expected, tolerance)
             if mismatch is not None:
@@ -186,9 +189,8 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
     return ""
 
 
-def _whose(compiled: Compiled, index: int) -> str:
-    """Whose doing the value of a layer is."""
-    origin = compiled.partitioned.stands_for[layers_of_bindings(compiled.model.module)[index].name, 0][0]
+def _whose(compiled: Compiled, origin: str) -> str:
+    """Whose doing the value is that stands for a binding of the model."""
     for call in compiled.partitioned.calls.values():
         if origin in {name for covered in call.covers for name in covered.results}:
             what = "an on_region pass"

@@ -35,6 +35,11 @@ def open_port(port: str, baud: int = 115200) -> Transport:
     return SerialTransport(port, line, rate)
 
 
+def require_port(port: str, baud: int) -> None:
+    """Complain about a port that cannot be opened before the work whose result would go there."""
+    open_port(port, baud).close()
+
+
 def _open_socket(url: str) -> Transport:
     try:
         parts = urlsplit(url)
