@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,11 @@ def opinion_words(found: dict[str, Any]) -> str:
     return f"with {found['runtime']}: {', '.join(words)}"
 
 
+PROVES_LITTLE: Final = (
+    "every compared element is the smallest or the largest of its type: this proves little; give inputs with --inputs"
+)
+
+
 def show_verified(console: Console, report: dict[str, Any]) -> None:
     from uaccel.cli.tables import show_lines
 
@@ -36,6 +41,8 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
         return
     lines = [("Verified", text) for text in _good(report["verify"])]
     show_lines(console, lines, style="green")
+    if report["verify"]["proves_little"]:
+        show_lines(console, [("Note", PROVES_LITTLE)])
     if "runtime" in report["verify"]:
         show_lines(console, [("Compared", opinion_words(report["verify"]["runtime"]))])
 
