@@ -1,23 +1,38 @@
 """Quantised neural networks to bare-metal C firmware.
 
-:class:`Session` talks to that firmware; it is loaded when it is first asked for. :func:`models` has models to try.
+What is public stands in ``__all__`` and in ``docs/api.md``; beside it :mod:`uaccel.accelerator` and
+:mod:`uaccel.streams` for the designers of accelerators, and :mod:`uaccel.testing` for their tests. Each name is loaded
+when it is first asked for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.resources import models
 
 if TYPE_CHECKING:
+    from uaccel.api import Run, compile, run, verify
+    from uaccel.board import Board, load_board
+    from uaccel.errors import UaccelError
     from uaccel.session.session import Session
 
-__all__ = ["Session", "models"]
+__all__ = ["Board", "Run", "Session", "UaccelError", "compile", "load_board", "models", "run", "verify"]
+
+_HOMES: Final = {
+    "Board": "uaccel.board",
+    "Run": "uaccel.api",
+    "Session": "uaccel.session.session",
+    "UaccelError": "uaccel.errors",
+    "compile": "uaccel.api",
+    "load_board": "uaccel.board",
+    "run": "uaccel.api",
+    "verify": "uaccel.api",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Session":
+    if name not in _HOMES:
         raise AttributeError(f"module 'uaccel' has no attribute {name!r}")
-    from uaccel.session.session import Session
-
-    return Session
+    return getattr(import_module(_HOMES[name]), name)

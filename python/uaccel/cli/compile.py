@@ -30,7 +30,6 @@ from uaccel.cli.model_options import (
     RecordsOption,
     WorkspaceIoOption,
     read_shapes,
-    record_words,
 )
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
@@ -83,25 +82,15 @@ def compile_command(
     require_writable(archive, "-o")
     with progress() as step:
         from uaccel.cli.model_options import emit_options
-        from uaccel.cpu_kernels.selection import selection_for
         from uaccel.emit.archive import write_archive
-        from uaccel.pipeline import compile_model
         from uaccel.running.execute import archive_of
+        from uaccel.running.job import Job
         from uaccel.telling.report import compile_report
 
         options = emit_options(workspace_pool, workspace_io=bool(workspace_io))
-        arguments = engine.arguments()
-        compiled = compile_model(
-            model,
-            board=target.name,
-            board_file=Path(board).name,
-            selection=selection_for(target, records),
-            name=name,
-            options=options,
-            input_shapes=read_shapes(input_shape),
-            progress=step,
-            **(arguments | {"engine_words": (*arguments["engine_words"], *record_words(records))}),
-        )
+        shapes = read_shapes(input_shape)
+        job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes)
+        compiled = job.compiled(step)
         engine.require_offload(compiled.partitioned.decisions)
         if dump is not None:
             from uaccel.telling.dump import write_dump

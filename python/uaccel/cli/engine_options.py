@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -80,14 +80,9 @@ class EngineOptions:
     allow_none: bool
     words: tuple[str, ...]
 
-    def arguments(self) -> dict[str, Any]:
-        """For ``compile_model``."""
-        return {
-            "accelerators": self.accelerators,
-            "wishes": self.wishes,
-            "cpu_fallback": self.cpu_fallback,
-            "engine_words": self.words,
-        }
+    def arguments(self) -> tuple[list[Accelerator], Wishes, bool, tuple[str, ...]]:
+        """What a :class:`~uaccel.running.job.Job` has of it, in its order."""
+        return self.accelerators, self.wishes, self.cpu_fallback, self.words
 
     def require_offload(self, decisions: Sequence[Decision]) -> None:
         """Offloading nothing is never silent."""

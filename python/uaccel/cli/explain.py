@@ -55,19 +55,13 @@ def explain_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, objective=objective, allow_none=allow_none)
     with progress() as step:
-        from uaccel.cpu_kernels.selection import selection_for
-        from uaccel.pipeline import compile_model
+        from uaccel.emit.options import EmitOptions
+        from uaccel.running.job import Job
         from uaccel.telling.explanation import explain
 
-        compiled = compile_model(
-            model,
-            board=target.name,
-            board_file=Path(board).name,
-            selection=selection_for(target, records),
-            input_shapes=read_shapes(input_shape),
-            progress=step,
-            **engine.arguments(),
-        )
+        shapes = read_shapes(input_shape)
+        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), records, shapes)
+        compiled = job.compiled(step)
     report = explain(compiled)
     emit(report, as_json, lambda console: _show(console, report))
     engine.require_offload(compiled.partitioned.decisions)

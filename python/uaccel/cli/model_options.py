@@ -74,11 +74,6 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def record_words(records: Path | None) -> tuple[str, ...]:
-    """What to type for the same choice of kernels."""
-    return () if records is None else ("--records", records.name)
-
-
 def emit_options(workspace_pool: str, *, workspace_io: bool) -> EmitOptions:
     """Checked: the pool's name becomes a member of a C structure."""
     from uaccel.basics.sinks import is_reserved

@@ -57,21 +57,12 @@ class ModelJob:
         return ours if self.workspace_io is None else self.workspace_io
 
     def compiled(self, step: Steps, engines: EngineOptions) -> Compiled:
-        from uaccel.cpu_kernels.selection import selection_for
         from uaccel.emit.options import EmitOptions
-        from uaccel.pipeline import compile_model
+        from uaccel.running.job import Job
 
-        return compile_model(
-            self.model,
-            board=self.board.name,
-            board_file=self.board_file,
-            selection=selection_for(self.board, self.records),
-            name=self.name,
-            options=EmitOptions(workspace_io=self.io_in_workspace),
-            input_shapes=self.input_shapes,
-            progress=step,
-            **engines.arguments(),
-        )
+        options, words = EmitOptions(workspace_io=self.io_in_workspace), self.board_file
+        given = (*engines.arguments(), self.records, self.input_shapes)
+        return Job(self.model, self.board, words, self.name, options, *given).compiled(step)
 
 
 @dataclass(frozen=True)

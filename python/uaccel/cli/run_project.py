@@ -131,25 +131,17 @@ def _conclude(report: dict[str, Any], verdict: Verdict | None, as_json: bool) ->
 
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
-    from uaccel.cpu_kernels.selection import selection_for
     from uaccel.emit.archive import write_archive
     from uaccel.emit.options import EmitOptions
-    from uaccel.pipeline import compile_model
     from uaccel.project.build import build_any
     from uaccel.project.create import create_from_archive
     from uaccel.project.flash import flash_any
     from uaccel.running.execute import archive_of
+    from uaccel.running.job import Job
 
-    compiled = compile_model(
-        job.model,
-        board=job.board.name,
-        board_file=job.board_file,
-        selection=selection_for(job.board, job.records),
-        name=job.name,
-        options=EmitOptions(workspace_io=job.workspace_io),
-        input_shapes=job.input_shapes,
-        progress=step,
-    )
+    options = EmitOptions(workspace_io=job.workspace_io)
+    wanted = Job(job.model, job.board, job.board_file, job.name, options, records=job.records)
+    compiled = replace(wanted, input_shapes=job.input_shapes).compiled(step)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         archive = Path(temporary) / "model.tar"
         write_archive(archive, archive_of(compiled))

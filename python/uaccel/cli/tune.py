@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,23 +68,15 @@ def tune_command(
     require_writable(path, "-o")
     with progress() as step:
         from uaccel.cpu_kernels import Records, read_records, write_records
-        from uaccel.cpu_kernels.selection import Selection
-        from uaccel.pipeline import Compiled, compile_model
+        from uaccel.emit.options import EmitOptions
+        from uaccel.running.job import Job
         from uaccel.running.tune import tune
 
-        def compile_with(selection: Selection) -> Compiled:
-            return compile_model(
-                model,
-                board=target.name,
-                board_file=Path(board).name,
-                selection=selection,
-                input_shapes=read_shapes(input_shape),
-                progress=step,
-                **engine.arguments(),
-            )
-
+        shapes = read_shapes(input_shape)
+        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), None, shapes)
         known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
-        tuned = tune(compile_with, target, Records(known.cpu, unit=known.unit) if again else known, step, port)
+        begun = Records(known.cpu, unit=known.unit) if again else known
+        tuned = tune(partial(job.compiled, step), target, begun, step, port)
         merged = known.merged(tuned.records)
         write_records(path, merged)
     report = _report(model, target.name, path, tuned)

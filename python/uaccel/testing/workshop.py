@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uaccel.board import Board
-from uaccel.cpu_kernels.selection import selection_for
 from uaccel.errors import AcceleratorError, ModelError
 
 if TYPE_CHECKING:
@@ -59,20 +58,13 @@ class Workshop:
         return self._products[key]
 
     def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> Product:
-        from uaccel.accelerator import load_accelerators, planning_for
-        from uaccel.pipeline import compile_model
         from uaccel.project.create import create_project
         from uaccel.running.execute import archive_of
+        from uaccel.running.job import Job
 
-        accelerators = planning_for(objective, load_accelerators(names))
-        compiled = compile_model(
-            model,
-            board=board.name,
-            board_file=board.file.name,
-            selection=selection_for(board),
-            accelerators=accelerators,
-        )
-        _require_offload(compiled, accelerators)
+        job = Job.of(model, board, names, objective=objective)
+        compiled = job.compiled()
+        _require_offload(compiled, job.accelerators)
         project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
         create_project(archive_of(compiled), board, project)
         from uaccel.running.verify import Reference

@@ -1,0 +1,127 @@
+"""What a Python program uses of uaccel: compile a model, run it on a board, prove what it computed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from uaccel.board import Board
+from uaccel.errors import VerificationError
+from uaccel.pipeline import Compiled
+from uaccel.running.execute import Looks, archive_of, run_on_board, tensor_types
+from uaccel.running.job import Job
+from uaccel.running.samples import SAMPLES, default_samples
+from uaccel.running.verdict import Verdict, judge, layers_to_read
+from uaccel.session.inputs import load_inputs, samples_of
+from uaccel.telling.report import batched
+
+Inputs = Mapping[str, Any] | str | Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave. ``outputs`` by name, of several samples along the first axis; ``instructions`` and
+    ``accelerator_cycles`` of the first, ``seconds`` of the fastest inference, ``stack`` in bytes. What the board cannot
+    measure is None. ``verdict`` is what ``uaccel run --verify --json`` has under ``verify``; None where nothing was
+    asked."""
+
+    compiled: Compiled
+    outputs: dict[str, NDArray[Any]]
+    instructions: int | None
+    accelerator_cycles: int
+    seconds: float | None
+    stack: int
+    verdict: dict[str, Any] | None = None
+
+
+def compile(  # noqa: A001 - as Python's own, it makes one form of another
+    model: str | Path,
+    board: str | Path | Board = "host",
+    accelerators: Sequence[str | Path] = (),
+    *,
+    output: str | Path | None = None,
+    **options: Any,
+) -> Compiled:
+    """Compile a model file for a board, by its name or the path of its file. ``accelerators`` by names or folders, the
+    preferred one first. With ``output`` the Model Library Format archive is written there. ``options`` are those of
+    :meth:`uaccel.running.job.Job.of`: ``name``, ``objective``, ``records``, ``input_shapes``, ``wishes`` and so on."""
+    compiled = Job.of(model, board, accelerators, **options).compiled()
+    if output is not None:
+        from uaccel.emit.archive import write_archive
+
+        write_archive(Path(output), archive_of(compiled))
+    return compiled
+
+
+def run(
+    model: str | Path,
+    board: str | Path | Board = "host",
+    accelerators: Sequence[str | Path] = (),
+    *,
+    inputs: Inputs | None = None,
+    port: str = "",
+    flashes: bool = True,
+    **options: Any,
+) -> Run:
+    """Compile, build, flash where the board is flashed, and run. ``inputs``: arrays by name, or the path of an ``.npz``
+    file; left away they are the ramp. ``port``: of a board at a line. ``options`` as for :func:`compile`."""
+    return _run(model, board, accelerators, inputs, port, flashes, options, 0, 0)[0]
+
+
+def verify(
+    model: str | Path,
+    board: str | Path | Board = "host",
+    accelerators: Sequence[str | Path] = (),
+    *,
+    inputs: Inputs | None = None,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    port: str = "",
+    flashes: bool = True,
+    **options: Any,
+) -> Run:
+    """The same as :func:`run`, and every output held to the model's exact meaning; without ``inputs`` for so many
+    ``samples``. :class:`~uaccel.errors.VerificationError` says where a bit is wrong."""
+    done, verdict = _run(model, board, accelerators, inputs, port, flashes, options, samples, seed)
+    if verdict is not None and verdict.complaint:
+        raise VerificationError(verdict.complaint)
+    return done
+
+
+def _run(
+    model: str | Path,
+    board: str | Path | Board,
+    accelerators: Sequence[str | Path],
+    inputs: Inputs | None,
+    port: str,
+    flashes: bool,
+    options: Mapping[str, Any],
+    samples: int,
+    seed: int,
+) -> tuple[Run, Verdict | None]:
+    job = Job.of(model, board, accelerators, **options)
+    compiled = job.compiled()
+    types = tensor_types(compiled.model.signature.inputs)
+    more: list[list[NDArray[Any]]] = []
+    if isinstance(inputs, (str, Path)):
+        own = load_inputs(Path(inputs), types)
+    elif inputs is not None:
+        own = samples_of(inputs, types, "inputs")
+    else:
+        first, *more = default_samples(types, max(1, samples), seed)
+        own = [first]
+    looks = Looks(more, read=layers_to_read(compiled, every_layer=False) if samples else ())
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
+        measured = run_on_board(
+            compiled, job.board, own, Path(folder) / "project", lambda _: None, looks=looks, port=port, flashes=flashes
+        )
+    verdict = judge(compiled, measured) if samples else None
+    names = [spec.name for spec in compiled.model.signature.outputs]
+    outputs = {name: batched([values[i] for values in measured.run.outputs]) for i, name in enumerate(names)}
+    taken, told = measured.run, None if verdict is None else verdict.report
+    return Run(compiled, outputs, taken.instructions, taken.cycles, taken.seconds, taken.stack, told), verdict

@@ -1,0 +1,98 @@
+"""What to compile, as one object: a model, a board, and who computes what. It can say which command does the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uaccel.accelerator import Accelerator, load_accelerators, planning_for
+from uaccel.board import Board, load_board
+from uaccel.cpu_kernels.selection import Selection, selection_for
+from uaccel.emit.options import EmitOptions
+from uaccel.model import Shape
+from uaccel.partition import Wishes
+from uaccel.pipeline import Compiled, Progress, compile_model
+
+
+@dataclass(frozen=True)
+class Job:
+    """``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``engine_words`` are
+    the options about ``accelerators``, ``wishes`` and ``cpu_fallback``, as one types them. ``records``: measurements to
+    choose kernels by. ``input_shapes``: of inputs that the model leaves open.
+    """
+
+    model: Path
+    board: Board
+    board_word: str = ""
+    name: str = ""
+    options: EmitOptions = field(default_factory=EmitOptions)
+    accelerators: Sequence[Accelerator] = ()
+    wishes: Wishes = field(default_factory=Wishes)
+    cpu_fallback: bool = False
+    engine_words: Sequence[str] = ()
+    records: Path | None = None
+    input_shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        model: str | Path,
+        board: str | Path | Board = "host",
+        accelerators: Sequence[str | Path] = (),
+        *,
+        objective: str = "latency",
+        name: str = "",
+        options: EmitOptions | None = None,
+        wishes: Wishes | None = None,
+        cpu_fallback: bool = False,
+        records: str | Path | None = None,
+        input_shapes: Mapping[str, Shape] | None = None,
+    ) -> Job:
+        """By names and paths, as on the command line."""
+        target = board if isinstance(board, Board) else load_board(str(board))
+        return cls(
+            Path(model),
+            target,
+            "" if isinstance(board, Board) else Path(board).name,
+            name,
+            options or EmitOptions(),
+            planning_for(objective, load_accelerators([str(name) for name in accelerators])),
+            wishes or Wishes(),
+            cpu_fallback,
+            tuple(word for name in accelerators for word in ("--accelerator", str(name))),
+            None if records is None else Path(records),
+            input_shapes or {},
+        )
+
+    def compiled(self, progress: Progress = lambda _step: None, selection: Selection | None = None) -> Compiled:
+        """``selection`` picks kernels otherwise than by the records."""
+        return compile_model(
+            self.model,
+            board=self.board.name,
+            board_file=self.board_word,
+            selection=selection or selection_for(self.board, self.records),
+            name=self.name,
+            options=self.options,
+            accelerators=self.accelerators,
+            wishes=self.wishes,
+            cpu_fallback=self.cpu_fallback,
+            engine_words=(*self.engine_words, *self._record_words),
+            input_shapes=self.input_shapes,
+            progress=progress,
+        )
+
+    def command(self, verb: str = "compile") -> str:
+        """The line to type for the same; files by their paths."""
+        words = ["uaccel", verb, str(self.model), "--board", self.board_word or self.board.name]
+        words += ["--name", self.name] if self.name else []
+        words += ["--workspace-io"] if self.options.workspace_io else []
+        words += ["--workspace-pool", self.options.workspace_pool] if self.options.workspace_pool else []
+        for name, shape in self.input_shapes.items():
+            words += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
+        return shlex.join([*words, *self.engine_words, *self._record_words])
+
+    @property
+    def _record_words(self) -> tuple[str, ...]:
+        return () if self.records is None else ("--records", self.records.name)

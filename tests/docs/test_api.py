@@ -1,0 +1,62 @@
+"""docs/api.md is what the docstrings of the public names say, and what it says is so."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import uaccel
+from support.networks import OWN
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_page.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("api_page", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_up_to_date(script: ModuleType) -> None:
+    assert script.PAGE.read_text(encoding="utf-8") == script.page(), "write it anew: python scripts/api_page.py"
+
+
+def test_every_public_name_says_what_it_is(script: ModuleType) -> None:
+    for name in script.MODULES:
+        module = import_module(name)
+        assert module.__doc__
+        for public in module.__all__:
+            value = getattr(module, public)
+            assert not callable(value) or (value.__doc__ or "").strip(), f"{name}.{public} has no docstring"
+
+
+def test_compile_run_and_verify(tmp_path: Path) -> None:
+    gesture = OWN / "gesture.tflite"
+    compiled = uaccel.compile(gesture, "mps2_an386", output=tmp_path / "gesture.tar", name="waving")
+    assert (tmp_path / "gesture.tar").stat().st_size > 10_000
+    assert (compiled.board, compiled.program.name) == ("mps2_an386", "waving")
+    done = uaccel.verify(gesture, accelerators=["matrix8"], samples=3, seed=1)
+    assert done.verdict is not None
+    assert (done.verdict["bit_exact"], done.verdict["samples"]) == (True, 3)
+    assert done.accelerator_cycles > 0
+    names = [spec.name for spec in done.compiled.model.signature.inputs]
+    (tensor,) = done.compiled.model.signature.inputs
+    again = uaccel.run(gesture, inputs={names[0]: np.zeros((2, *tensor.info.shape[1:]), np.int8)})
+    assert again.outputs["softmax_1"].shape == (2, 6)
+    assert again.verdict is None
+
+
+def test_what_is_wrong_with_inputs_is_said() -> None:
+    with pytest.raises(uaccel.UaccelError, match=r"holds .*; the model's inputs are"):
+        uaccel.run(OWN / "gesture.tflite", inputs={"nonsense": np.zeros(3)})
+    with pytest.raises(AttributeError, match="module 'uaccel' has no attribute 'nonsense'"):
+        _ = uaccel.nonsense

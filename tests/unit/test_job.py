@@ -1,0 +1,35 @@
+"""What to compile, as one object, and the command that does the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.networks import OWN
+from uaccel.emit.options import EmitOptions
+from uaccel.running.job import Job
+
+GESTURE = OWN / "gesture.tflite"
+
+
+def test_a_job_says_which_command_repeats_it(tmp_path: Path) -> None:
+    assert Job.of(GESTURE).command() == f"uaccel compile {GESTURE} --board host"
+    job = Job.of(
+        tmp_path / "a model.onnx",
+        "mps2_an386",
+        ["npu", "matrix8"],
+        name="x",
+        options=EmitOptions(workspace_io=True),
+        records=tmp_path / "m.json",
+        input_shapes={"in": (1, 3)},
+    )
+    assert job.command("run") == (
+        f"uaccel run '{tmp_path}/a model.onnx' --board mps2_an386 --name x --workspace-io --input-shape in:1,3 "
+        "--accelerator npu --accelerator matrix8 --records m.json"
+    )
+
+
+def test_what_it_compiles_says_the_same() -> None:
+    compiled = Job.of(GESTURE, accelerators=["matrix8"]).compiled()
+    header = next(iter(compiled.generated.public_headers.values()))
+    assert "uaccel compile gesture.tflite --board host" in header
+    assert "--accelerator matrix8" in header
