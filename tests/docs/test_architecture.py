@@ -1,0 +1,42 @@
+"""docs/architecture.md names files that there are, each stage in its place, and its picture is drawn of its text."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "uaccel"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+MADE_UP = {"ops/NAME.py"}
+FILES = sorted(set(re.findall(r"`([\w./]+(?:\.(?:py|c|h|toml|json)|/))`", PAGE)) - MADE_UP)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_it_names_is_there(name: str) -> None:
+    places = [PACKAGE / name, ROOT / name]
+    assert any(place.exists() for place in places) or ("/" not in name and any(PACKAGE.rglob(name))), name
+
+
+def test_the_page_names_enough_to_be_worth_checking() -> None:
+    assert len(FILES) > 50
+
+
+def test_every_package_is_on_it() -> None:
+    packages = {path.parent.name for path in PACKAGE.glob("*/*.py")}
+    assert packages - {name.partition("/")[0] for name in FILES} <= {"board", "toolchain"}
+
+
+def test_the_picture_is_drawn_of_its_text() -> None:
+    spec = importlib.util.spec_from_file_location("picture", ROOT / "scripts" / "picture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = (ROOT / "docs" / "architecture.txt").read_text(encoding="utf-8")
+    assert (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8") == script.picture(text)
+    with pytest.raises(KeyError, match="nowhere"):
+        script.picture("a: x | b: y\na -> nowhere")
