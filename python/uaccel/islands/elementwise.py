@@ -9,13 +9,14 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import operator_name, shape_of
+from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers, Layout, identity
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import Shape
 from uaccel.ops.base import constant, get
 from uaccel.ops.product import Product, product_attrs
+from uaccel.ops.traits import name_of
 from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
 from uaccel.tvm_api import relax
 
@@ -44,7 +45,7 @@ def binary(island: Island) -> Emit | str | None:
         return f"its inputs and output are of {' and '.join(sorted(dtypes))}"
     one, other, output = (grid.quantisation for grid in (first.grid, second.grid, island.output))
     clamp = (island.low, island.high)
-    name = operator_name(call)
+    name = name_of(call)
     try:
         if name == PRODUCT:
             product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)

@@ -6,13 +6,14 @@ from typing import Any
 
 from uaccel.errors import ModelError
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import attributes, operator_name, shape_of
+from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
 from uaccel.islands.moves import in_place, integers_of, pool_padding, without
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
 from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
+from uaccel.ops.traits import name_of
 from uaccel.ops.window import WindowAttrs, WindowMean, window_mean_operands
 
 POOL = "relax.nn.avg_pool2d"
@@ -90,7 +91,7 @@ def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, axes: list[in
         island.output.quantisation,
         [held.layout.index(axis) for axis in axes],
         keep_dims=keep,
-        mean=operator_name(call) == MEAN,
+        mean=name_of(call) == MEAN,
         clamp=(island.low, island.high),
     )
     layout = held.layout if keep else without(held.layout, axes)

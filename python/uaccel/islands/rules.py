@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import Graph, operator_name
+from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of
+from uaccel.ops.traits import name_of
 from uaccel.tvm_api import is_call
 
 
@@ -82,7 +83,7 @@ def _clamp(graph: Graph, var: Any) -> _Clamp | None:
     bound = graph.definitions.get(var)
     if bound is None or not is_call(bound):
         return None
-    name = operator_name(bound)
+    name = name_of(bound)
     if name == "relax.nn.relu":
         return _Clamp(bound.args[0], low=0.0)
     if name == "relax.nn.relu6":

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.accelerator.region import plain_macs
 from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.errors import InternalError, ModelError
@@ -19,17 +18,20 @@ from uaccel.lower.program import CPU, Engine, Layer, Program, Value
 from uaccel.lower.state import Storing
 from uaccel.lower.tir_c_value import C_TYPES
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
-from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
+from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rules import layout_kernels
+from uaccel.ops.traits import macs_of
 from uaccel.partition import Partitioned
 from uaccel.partition.names import part_name
 from uaccel.tvm_api import (
+    field_names,
     is_call,
     is_constant,
     is_region_call,
     is_tuple,
     is_tuple_get_item,
+    is_tuple_type,
     is_var,
     main_bindings,
     main_result,
@@ -126,8 +128,7 @@ class _Lowering:
         name = var.name
         arguments = flatten([self._resolve(arg) for arg in expr.args if is_tensor_argument(arg)])
         operands = tuple(as_operand(argument) for argument in arguments)
-        single = not hasattr(expr.ty, "fields")
-        infos = (type_info(expr.ty),) if single else tuple(type_info(entry) for entry in expr.ty.fields)
+        single, infos = not is_tuple_type(expr), infos_of(expr)
         layer_name = self._layer_name(name, expr)
         names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
@@ -233,15 +234,6 @@ class _Lowering:
         return target
 
 
-def field_names(bindings: Sequence[tuple[Any, Any]]) -> dict[tuple[Any, int], str]:
-    """The names under which the fields of a tuple are bound, by the tuple's variable and the field's number."""
-    names: dict[tuple[Any, int], str] = {}
-    for var, expr in bindings:
-        if is_tuple_get_item(expr) and is_var(expr.tuple_value):
-            names.setdefault((expr.tuple_value, int(expr.index)), var.name)
-    return names
-
-
 def is_tensor_argument(expr: Any) -> bool:
     """Shapes, numbers and other compile-time arguments of Relax operators are no tensors."""
     return is_tensor_type(expr.ty)
@@ -281,15 +273,13 @@ def choose(
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
         return _Step(op, kernels[0], _describe(kernels[0]))
-    return _fallback_step(op, call, operands, symbol, plain_macs(call, Site(None, operands, outputs)))
+    return _fallback_step(op, call, operands, symbol, macs_of(call, Site(None, operands, outputs)))
 
 
 def _kernel_of(
     selection: Selection, call: Any, operands: tuple[Operand, ...], symbol: str
 ) -> tuple[Kernel, Definition | None]:
-    fields = getattr(call.ty, "fields", None)
-    outputs = (type_info(call.ty),) if fields is None else tuple(type_info(field) for field in fields)
-    step = choose(call, operands, outputs, symbol, selection)
+    step = choose(call, operands, infos_of(call), symbol, selection)
     return step.kernel, step.definition
 
 

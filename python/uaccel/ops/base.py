@@ -8,6 +8,7 @@ import math
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -78,6 +79,20 @@ class Site(Generic[A]):
         return indices
 
 
+class Elementwise(Enum):
+    """Every element of the result depends on one element of ..."""
+
+    FIRST = "the first argument, whose shape it has; other arguments are tables"
+    EACH = "each argument; they broadcast"
+
+
+class Channels(Enum):
+    """What a layer does with the last axis of its first argument, whose place the result's channels take."""
+
+    MIXED = "every channel of the result reads every channel"
+    APART = "a channel of the result reads the channel of its number"
+
+
 class IntegerOperator(abc.ABC, Generic[A]):
     """An operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
 
@@ -86,6 +101,18 @@ class IntegerOperator(abc.ABC, Generic[A]):
     """Different inputs often give the same result: what tests a network looks at its input, too."""
     attributes: ClassVar[type[Attributes]]
     arguments: ClassVar[tuple[str, ...]]
+
+    elementwise: ClassVar[Elementwise | None] = None
+    channels: ClassVar[Channels | None] = None
+    """None where they are treated in a way of the operator's own."""
+    keeps_number: ClassVar[bool] = False
+    """A channel of one number stays this number, clamped."""
+    channel_axis: ClassVar[str] = ""
+    """The attribute that names the one axis that matters; in any other respect it is elementwise."""
+
+    @property
+    def weighted(self) -> bool:
+        return "weights" in self.arguments
 
     @abc.abstractmethod
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo | tuple[TensorInfo, ...]:
@@ -167,6 +194,11 @@ def short_name(operator: str) -> str:
 def info_of(expr: Any) -> TensorInfo:
     """The static type of a Relax expression."""
     return type_info(expr.ty)
+
+
+def infos_of(expr: Any) -> tuple[TensorInfo, ...]:
+    """The types of an expression's fields, its own where it is no tuple."""
+    return tuple(map(type_info, getattr(expr.ty, "fields", [expr.ty])))
 
 
 def type_info(ty: Any) -> TensorInfo:

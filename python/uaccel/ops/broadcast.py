@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from uaccel.model import Shape, TensorInfo
-from uaccel.ops.base import Attributes, IntegerOperator, Operand, Site, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Operand, Site, require
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.tvm_api import te
 
@@ -68,6 +68,7 @@ class BinaryOperator(IntegerOperator[A]):
     """An operator whose every output element depends on one element of each input."""
 
     arguments = ("input1", "input2")
+    elementwise = Elementwise.EACH
     header: ClassVar[str]
     kernel: ClassVar[str]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
@@ -93,6 +93,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
     name = "conv2d"
     attributes = Conv2dAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import IntegerOperator, Site, register, require
+from uaccel.ops.base import Channels, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import (
     Conv2dAttrs,
     accumulator_suffix,
@@ -30,6 +30,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
     name = "depthwise_conv2d"
     attributes = Conv2dAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels = Channels.APART
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, folded_constants, output_stage, scale_step
 from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable
 from uaccel.ops.rounding import TFLITE, check_rounding
@@ -31,6 +31,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
     name = "fully_connected"
     attributes = FullyConnectedAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable
 from uaccel.tvm_api import te
 
@@ -33,6 +33,7 @@ class Lookup(IntegerOperator[LookupAttrs]):
     hides_differences = True
     attributes = LookupAttrs
     arguments = ("input", "table")
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
         data, table = inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.tvm_api import te, tirx
 
@@ -91,6 +91,8 @@ class AveragePool2d(IntegerOperator[PoolAttrs]):
     name = "average_pool2d"
     attributes = PoolAttrs
     arguments = ("input",)
+    channels = Channels.APART
+    keeps_number = True
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
         return infer_pool(inputs[0], attrs, self.name)
@@ -121,6 +123,8 @@ class MaxPool2d(IntegerOperator[PoolAttrs]):
     name = "max_pool2d"
     attributes = PoolAttrs
     arguments = ("input",)
+    channels = Channels.APART
+    keeps_number = True
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
         return infer_pool(inputs[0], attrs, self.name)

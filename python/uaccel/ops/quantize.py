@@ -8,7 +8,7 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.exact import half_even, real
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
@@ -38,6 +38,7 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
     name = "quantize"
     attributes = QuantizeAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
@@ -91,6 +92,7 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     name = "dequantize"
     attributes = DequantizeAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeAttrs) -> TensorInfo:
         require(inputs[0].dtype in DTYPES, f"dequantize: input is {inputs[0].dtype}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix, requantized
@@ -43,6 +43,7 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
     name = "requantize"
     attributes = RequantizeAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)

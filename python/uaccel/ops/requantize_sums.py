@@ -36,6 +36,7 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     name = "requantize_sums"
     attributes = RequantizeSumsAttrs
     arguments = ("sums", "bias", "multiplier", "shift")
+    channel_axis = "axis"
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeSumsAttrs) -> TensorInfo:
         sums, rank = inputs[0], len(inputs[0].shape)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
 from uaccel.tvm_api import te, tirx
 
@@ -80,6 +80,7 @@ def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
 class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
     attributes = Sigmoid16Attrs
     arguments = ("input", "points")
+    elementwise = Elementwise.FIRST
     curve: ClassVar[Curve]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Sigmoid16Attrs) -> TensorInfo:

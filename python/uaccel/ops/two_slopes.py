@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.lookup import lookup_kernel, stored_values, worth_a_table
@@ -37,6 +37,7 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
     name = "two_slopes"
     attributes = TwoSlopesAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TwoSlopesAttrs) -> TensorInfo:
         require(inputs[0].dtype in ("int8", "int16"), f"two_slopes: input is {inputs[0].dtype}, wanted int8 or int16")
