@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
+from uaccel.frontend import quantising
 from uaccel.model import ImportedModel
 from uaccel.ops.base import info_of, operator_of, type_info
 from uaccel.ops.traits import DEQUANTIZE, FLOATS, QUANTIZE, macs_of, name_of, tensor_arguments
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
-
-HOW: Final[Mapping[str, str]] = {
-    "tflite": "have the TFLite converter quantise it (a representative_dataset, int8 operators)",
-    "onnx": "uaccel quantize MODEL.onnx --calibration DATA.npz does it",
-    "torch.export": "quantise it with PT2E before exporting (torchao's prepare_pt2e and convert_pt2e)",
-}
 
 
 def float_advice(model: ImportedModel) -> tuple[str, ...]:
@@ -33,7 +28,7 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     work = f"{_share(floating, total)} multiply-accumulates are in float" if floating else "it computes in float"
     saving = f"quantised to int8, its float weights would take {size // 4:,} bytes of flash instead of {size:,}"
     saving = saving if size else "quantised to int8, it would compute in integers"
-    return (f"{work}; {saving}: {HOW[model.source_format]}",)
+    return (f"{work}; {saving}: {quantising(model.source_format)}",)
 
 
 def _is_float(call: Any) -> bool:

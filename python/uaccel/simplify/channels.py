@@ -95,7 +95,7 @@ def _weighted(var: Any, call: Any, operator: IntegerOperator[Any]) -> Weighted |
 
 
 def _elementwise(var: Any, call: Any) -> Linked | None:
-    """One tensor and tables, or tensors of one shape: a broadcast one has other channels. No floats: biases are none."""
+    """One tensor and tables, or tensors of one shape: a broadcast one has other channels; nothing of floats."""
     sources = tuple(arg for arg in call.args if is_var(arg))
     tables = [arg for arg in call.args[1:] if is_constant(arg)] if elementwise_of(call) is Elementwise.FIRST else []
     complete = bool(sources) and len(sources) + len(tables) == len(call.args)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, Expr, converts, expressions, need
+from uaccel.frontend.checks import need
+from uaccel.frontend.onnx.convert import Context, Expr, converts, expressions
 from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.package import onnx_package

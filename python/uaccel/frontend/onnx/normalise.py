@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from uaccel.frontend.checks import need, need_axis
 from uaccel.frontend.onnx import fallback
-from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
+from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.integer import real
 from uaccel.tvm_api import relax

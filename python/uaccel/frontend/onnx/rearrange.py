@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from uaccel.frontend.checks import need, need_axis
 from uaccel.frontend.onnx import fallback
-from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
+from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Array, Node
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax

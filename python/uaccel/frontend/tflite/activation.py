@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
     Expr,
     bounded_range,
     converts,
-    need,
     need_dtype,
     quantize_value,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.checks import axis_numbers
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.arg_extreme import ArgExtremeAttrs, ArgMax, ArgMin
 from uaccel.ops.base import get

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget
+from uaccel.frontend.checks import at_run_time, need
+from uaccel.frontend.converters import Converters
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import TensorSpec
 from uaccel.ops.base import constant, same_padding
@@ -62,35 +64,19 @@ class Context:
         return constant(tensor.data)
 
 
-CONVERTERS: dict[str, tuple[Converter, Callable[[Operator], bool]]] = {}
-
-
 def is_quantised(operator: Operator) -> bool:
     """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
 
 
-def converts(*names: str, when: Callable[[Operator], bool] = is_quantised) -> Callable[[Converter], Converter]:
-    """Register the converter of the TFLite operators ``names``, for those calls where ``when`` holds."""
-
-    def add(function: Converter) -> Converter:
-        for name in names:
-            CONVERTERS[name] = (function, when)
-        return function
-
-    return add
-
-
-def need(condition: bool, problem: str) -> None:
-    """Refuse an operator with a reason in words; the driver adds which one it was."""
-    if not condition:
-        raise ModelError(problem)
+CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
+converts = CONVERTERS.converts
 
 
 def need_constant(tensor: Tensor, role: str) -> NDArray[Any]:
     if tensor.data is None:
-        raise ModelError(f'{role} "{tensor.name}" is computed at run time; only constant {role} can be compiled')
+        raise at_run_time(role, tensor.name)
     return tensor.data
 
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.tflite.convert import (
-    INTEGER_ACTIVATIONS,
-    Context,
-    Expr,
-    activation_range,
-    converts,
-    need,
-    need_dtype,
-)
+from uaccel.frontend.checks import need
+from uaccel.frontend.tflite.convert import INTEGER_ACTIVATIONS, Context, Expr, activation_range, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
 from uaccel.ops.add import Add, AddAttrs, Sub

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import (
     Context,
     Expr,
@@ -9,7 +10,6 @@ from uaccel.frontend.tflite.convert import (
     bias_values,
     channel_multipliers,
     converts,
-    need,
     need_constant,
     need_dtype,
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
-from uaccel.frontend.tflite.folding import Array, always, apply, known, need_axis, need_same_dtype, need_shape
+from uaccel.frontend.checks import need, need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
+from uaccel.frontend.tflite.folding import Array, apply, known, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Shape
 from uaccel.ops.base import constant

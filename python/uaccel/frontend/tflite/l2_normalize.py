@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.checks import need_quantisation
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator
 from uaccel.ops.base import get
 from uaccel.ops.l2_normalize import L2Normalize, L2NormalizeAttrs

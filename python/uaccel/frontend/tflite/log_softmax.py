@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.checks import need_quantisation
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.softmax import scaled_difference
 from uaccel.ops.base import constant, get

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
     Update,
     converts,
-    need,
     need_constant,
     need_dtype,
     need_possible_shift,

@@ -8,8 +8,10 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_constant, need_dtype
-from uaccel.frontend.tflite.folding import always, apply, need_known, need_same_dtype, need_shape, shape_text
+from uaccel.frontend.checks import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_constant, need_dtype
+from uaccel.frontend.tflite.folding import apply, need_known, need_same_dtype, need_shape, shape_text
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax

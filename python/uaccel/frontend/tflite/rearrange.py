@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import always, need_numbers, need_same_dtype, need_shape
+from uaccel.frontend.checks import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.frontend.tflite.shapes import reshaped
 from uaccel.frontend.tflite.slices import Part, sliced

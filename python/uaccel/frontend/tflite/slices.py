@@ -6,16 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uaccel.errors import ModelError
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import (
-    Array,
-    always,
-    apply,
-    need_known,
-    need_numbers,
-    need_same_dtype,
-    need_shape,
-)
+from uaccel.frontend.checks import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import Array, apply, need_known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.shapes import reshaped
 from uaccel.tvm_api import relax

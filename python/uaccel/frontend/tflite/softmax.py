@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.checks import need_quantisation
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier

@@ -6,8 +6,10 @@ import itertools
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import always, known, need_axis, need_numbers, need_same_dtype, need_shape
+from uaccel.frontend.checks import need, need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax

@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.frontend.tflite.convert import (
-    Context,
-    Update,
-    bias_values,
-    converts,
-    need,
-    need_constant,
-    need_dtype,
-)
+from uaccel.frontend.checks import need
+from uaccel.frontend.tflite.convert import Context, Update, bias_values, converts, need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -14,7 +15,6 @@ from uaccel.frontend.tflite.convert import (
     activation_range,
     channel_multipliers,
     converts,
-    need,
     need_constant,
     need_dtype,
 )

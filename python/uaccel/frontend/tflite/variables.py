@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.tflite.convert import Context, Variable, VariableKey, need
+from uaccel.frontend.checks import need
+from uaccel.frontend.tflite.convert import Context, Variable, VariableKey
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
 
 
