@@ -14,7 +14,7 @@ from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.program import CPU, Engine, Layer, Program, Value
+from uaccel.lower.program import CPU, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
 from uaccel.lower.tir_c_value import C_TYPES
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
@@ -204,19 +204,12 @@ class _Lowering:
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
         """Every output needs bytes of its own: copy what is an input, a constant, or shares another output's."""
         owners = {value.name for value in inputs}
-        roots = {layer.outputs[0].name: layer.inputs[0].name for layer in self.layers if layer.is_view and layer.inputs}
-
-        def root(value: Value) -> str:
-            name = value.name
-            while name in roots:
-                name = roots[name]
-            return name
-
+        roots = view_roots(self.layers)
         values = []
         for spec, result in zip(self.model.signature.outputs, results, strict=True):
-            if not isinstance(result, Value) or root(result) in owners:
+            if not isinstance(result, Value) or roots.get(result.name, result.name) in owners:
                 result = self._copy(spec, result)
-            owners.add(root(result))
+            owners.add(roots.get(result.name, result.name))
             values.append(result)
         return tuple(values)
 
