@@ -6,10 +6,12 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uaccel.errors import ModelError
-from uaccel.model import ImportedModel, Shape
+
+if TYPE_CHECKING:  # what tells users of formats is light
+    from uaccel.model import ImportedModel, Shape
 
 
 @dataclass(frozen=True)

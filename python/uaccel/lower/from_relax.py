@@ -16,6 +16,7 @@ from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
+from uaccel.lower.structures import check_parameters
 from uaccel.lower.tir_c_value import C_TYPES
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
@@ -265,7 +266,7 @@ def choose(
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
-        return _Step(op, kernels[0], _describe(kernels[0]))
+        return _Step(op, check_parameters(kernels[0]), _describe(kernels[0]))
     return _fallback_step(op, call, operands, symbol, macs_of(call, Site(None, operands, outputs)))
 
 
@@ -290,7 +291,7 @@ def _integer_step(
         return _fallback_step(operator.name, call, operands, symbol, macs)
     work = Work(macs, site.output.elements)
     choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
-    kernel = kernels[choice.picked]
+    kernel = check_parameters(kernels[choice.picked])
     why = f"; {choice.why}" if choice.why else ""
     return _Step(operator.name, kernel, _describe(kernel) + why, macs, choice=choice)
 

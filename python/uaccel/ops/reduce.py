@@ -91,6 +91,10 @@ def loop_parameters(shape: Shape, axes: Sequence[int]) -> dict[str, int]:
     return dict(zip(names, [*runs, *[1] * (LONGEST - len(runs))], strict=True))
 
 
+OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")
+"""Fields that extremes have no use for."""
+
+
 def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kernel:
     data = site.operands[0].info
     loops = loop_parameters(data.shape, site.attrs.axes)
@@ -178,7 +182,7 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
         return reduced(inputs[0], attrs, self.name, type(self).combine, lambda element: element)
 
     def kernels(self, site: Site[ReduceAttrs]) -> Sequence[Kernel]:
-        return [_kernel(f"uaccel_{self.name}", site, {})]
+        return [_kernel(f"uaccel_{self.name}", site, dict.fromkeys(OF_SUMS, 0))]
 
 
 @register

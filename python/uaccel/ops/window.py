@@ -126,6 +126,13 @@ def _geometry(data: TensorInfo, output: TensorInfo, attrs: WindowAttrs) -> dict[
     }
 
 
+OF_MEANS = (
+    *("counted_top", "counted_left", "counted_bottom", "counted_right"),
+    *("least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
+)
+"""Fields that maxima have no use for."""
+
+
 def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: tuple[Argument, ...]) -> Kernel:
     data = site.operands[0].info
     fields = _geometry(data, site.output, site.attrs) | parameters
@@ -155,7 +162,7 @@ class WindowMax(IntegerOperator[WindowAttrs]):
         return te.compute(largest.shape, clamped, name=self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
-        return [_kernel(self.name, site, {}, ())]
+        return [_kernel(self.name, site, dict.fromkeys(OF_MEANS, 0), ())]
 
 
 @register
