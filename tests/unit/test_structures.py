@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from uaccel.errors import InternalError
 from uaccel.lower.structures import check_parameters, fields_of
-from uaccel.ops.kernel import Input, Kernel, Output, portable
+from uaccel.ops.kernel import Input, Kernel, Output, ParameterValue, portable
 
 POOL = dict.fromkeys(("batch", "in_height", "in_width", "out_height", "out_width", "channels"), 1)
 POOL |= {f"{kind}_{axis}": 1 for kind in ("window", "stride") for axis in ("height", "width")}
 POOL |= {"pad_top": 1, "pad_left": 1, "clamp_min": -128, "clamp_max": 127}
 
 
-def pool(parameters: dict[str, int], struct: str = "uaccel_pool") -> Kernel:
+def pool(parameters: Mapping[str, ParameterValue], struct: str = "uaccel_pool") -> Kernel:
     return portable("uaccel_max_pool_s8", "uaccel_pool.h", parameters, (Input(0), Output(0)), struct=struct)
 
 
@@ -36,7 +37,7 @@ def test_a_complete_call_is_let_through() -> None:
     [
         (pool({name: value for name, value in POOL.items() if name != "pad_left"}), " without its field pad_left; "),
         (pool(POOL | {"pad_right": 1}), " and 1 numbers for pad_right, which takes 0"),
-        (pool(POOL | {"batch": (1, 2)}), " and 2 numbers for batch, which takes 1"),  # type: ignore[dict-item]
+        (pool(POOL | {"batch": (1, 2)}), " and 2 numbers for batch, which takes 1"),
         (pool(POOL, "uaccel_pond"), "no header of firmware/kernels declares struct uaccel_pond"),
     ],
 )
