@@ -14,7 +14,7 @@ from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, sides
 
 REQUIRES: Final = ("dsp",)
 FPU: Final = ("fpu",)
@@ -51,16 +51,12 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         return None
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "in_channels": data.shape[3],
-        "out_height": site.output.shape[1],
-        "out_width": site.output.shape[2],
+        **sides("out", site.output.shape[1:3]),
         "out_channels": out_channels,
-        "kernel_height": height,
-        "kernel_width": width,
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
         "dilation_height": attrs.dilation[0],
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
@@ -132,11 +128,9 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     plane = ((band - 1) * stride + 3) * pitch
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "channels": channels,
-        "out_height": out_height,
-        "out_width": out_width,
+        **sides("out", (out_height, out_width)),
         "stride": stride,
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
@@ -183,17 +177,12 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     stream = joined(stage.bias.reshape(-1, 4), _tap_words(taps), finish_words(stage, 4))
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "channels": channels,
-        "out_height": site.output.shape[1],
-        "out_width": site.output.shape[2],
-        "kernel_height": height,
-        "kernel_width": width,
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
-        "dilation_height": attrs.dilation[0],
-        "dilation_width": attrs.dilation[1],
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,

@@ -8,7 +8,7 @@ from uaccel.cpu_kernels.output_stage import LARGEST_SHIFT
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import Site
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, same
 
 REQUIRES: Final = ("dsp",)
 HALF: Final = 1 << 30
@@ -54,8 +54,7 @@ def sum_call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool)
         "multiplier": attrs.output_multiplier,
         "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
         "shift": shift,
-        "clamp_min": attrs.clamp_min,
-        "clamp_max": attrs.clamp_max,
+        **same(attrs, "clamp_min", "clamp_max"),
         "subtract": subtract,
     }
     arguments: list[Argument] = []

@@ -24,7 +24,6 @@ class ArgExtremeAttrs(Attributes):
 
 
 class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
-    attributes = ArgExtremeAttrs
     arguments = ("input",)
     combine: ClassVar[Any]
 

@@ -100,6 +100,7 @@ class IntegerOperator(abc.ABC, Generic[A]):
     hides_differences: ClassVar[bool] = False
     """Different inputs often give the same result: what tests a network looks at its input, too."""
     attributes: ClassVar[type[Attributes]]
+    """What the class is generic in."""
     arguments: ClassVar[tuple[str, ...]]
 
     elementwise: ClassVar[Elementwise | None] = None
@@ -110,9 +111,15 @@ class IntegerOperator(abc.ABC, Generic[A]):
     channel_axis: ClassVar[str] = ""
     """The attribute that names the one axis that matters; in any other respect it is elementwise."""
 
+    def __init_subclass__(cls) -> None:
+        bases = cls.__dict__.get("__orig_bases__", ())
+        for given in (argument for base in bases for argument in typing.get_args(base)):
+            if isinstance(given, type) and issubclass(given, Attributes):
+                cls.attributes = given
+
     @property
     def weighted(self) -> bool:
-        return "weights" in self.arguments
+        return self.arguments[1:2] == ("weights",)
 
     @abc.abstractmethod
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo | tuple[TensorInfo, ...]:
@@ -122,13 +129,16 @@ class IntegerOperator(abc.ABC, Generic[A]):
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         """The exact meaning, as TE tensors over TE tensors: what every kernel must equal bit for bit."""
 
-    @abc.abstractmethod
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         """The ways the CPU can compute it, most specialised first; none: C from its meaning, by the TIR fallback."""
+        return ()
 
     def macs(self, site: Site[A]) -> int:
-        """Multiply-accumulates of one inference, counting nothing for other work."""
-        return 0
+        """Multiply-accumulates of one inference, counting nothing for other work.
+
+        Of weights that have an output channel first: each element of the result takes all of its channel's.
+        """
+        return site.output.elements * math.prod(site.operands[1].info.shape[1:]) if self.weighted else 0
 
     @property
     def full_name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar
 
 from uaccel.model import Shape, TensorInfo
@@ -84,9 +84,9 @@ class BinaryOperator(IntegerOperator[A]):
     def combine(self, x: Any, y: Any, attrs: A, dtype: str) -> Any:
         """The output element of both contributions."""
 
-    @abc.abstractmethod
     def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
         """The fields of the kernel's structure besides the loops."""
+        return asdict(attrs)
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         """What the second input may be beside a first of ``dtype``."""

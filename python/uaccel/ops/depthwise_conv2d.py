@@ -28,7 +28,6 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
     """Output channel o reads input channel o // multiplier; ``groups`` is the number of input channels."""
 
     name = "depthwise_conv2d"
-    attributes = Conv2dAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
     channels = Channels.APART
 

@@ -6,7 +6,7 @@ structure beside the call, so that the inlined kernel folds and unrolls for this
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,3 +120,14 @@ def dtype_suffix(dtype: str) -> str:
     """int8 -> s8: how the kernels' names state the element type."""
     kind = {"i": "s", "u": "u", "f": "f", "b": "b"}[np.dtype(dtype).kind]
     return f"{kind}{np.dtype(dtype).itemsize * 8}"
+
+
+def sides(what: str, extents: Sequence[int]) -> dict[str, int]:
+    """Two fields of a structure: ``what_height`` and ``what_width``."""
+    height, width = extents
+    return {f"{what}_height": height, f"{what}_width": width}
+
+
+def same(attrs: Any, *names: str) -> dict[str, Any]:
+    """Fields of a structure that attributes of the same names give."""
+    return {name: getattr(attrs, name) for name in names}

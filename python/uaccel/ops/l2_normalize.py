@@ -28,7 +28,6 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
     """Along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
 
     name = "l2_normalize"
-    attributes = L2NormalizeAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: L2NormalizeAttrs) -> TensorInfo:

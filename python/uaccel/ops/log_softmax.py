@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable, same
 from uaccel.ops.softmax_steps import (
     SUM_BITS,
     differences,
@@ -44,7 +44,6 @@ class LogSoftmax(IntegerOperator[LogSoftmaxAttrs]):
 
     name = "log_softmax"
     hides_differences = True
-    attributes = LogSoftmaxAttrs
     arguments = ("input", "exponentials")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LogSoftmaxAttrs) -> TensorInfo:
@@ -76,8 +75,7 @@ class LogSoftmax(IntegerOperator[LogSoftmaxAttrs]):
             "depth": depth,
             "entries": len(table),
             "radius": _radius(attrs),
-            "multiplier": attrs.multiplier,
-            "shift": attrs.shift,
+            **same(attrs, "multiplier", "shift"),
         }
         function, header = "uaccel_log_softmax_s8", "uaccel_log_softmax.h"
         arguments = (Input(0), Constant("exponentials", table), Output(0))

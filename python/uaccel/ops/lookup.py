@@ -31,7 +31,6 @@ class Lookup(IntegerOperator[LookupAttrs]):
 
     name = "lookup"
     hides_differences = True
-    attributes = LookupAttrs
     arguments = ("input", "table")
     elementwise = Elementwise.FIRST
 

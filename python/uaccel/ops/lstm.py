@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
 from uaccel.ops.sigmoid16 import POINTS, Curve, Logistic16, Tanh16, table_argument
 from uaccel.tvm_api import computed_once, count_to, local_array, tirx, written_by_loops
 
@@ -50,7 +50,6 @@ class Lstm(IntegerOperator[LstmAttrs]):
     Results: output, hidden state and cell state afterwards."""
 
     name = "lstm"
-    attributes = LstmAttrs
     arguments = ("input", "hidden", "cell", "weights", "recurrent_weights", "bias", "scales", "points")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LstmAttrs) -> tuple[TensorInfo, ...]:
@@ -86,15 +85,8 @@ class Lstm(IntegerOperator[LstmAttrs]):
             "hidden_zero_point": attrs.hidden_zero_point,
             "hidden_min": low,
             "hidden_max": high,
-            "cell_clip": attrs.cell_clip,
-            "keep_multiplier": attrs.keep_multiplier,
-            "keep_shift": attrs.keep_shift,
-            "take_multiplier": attrs.take_multiplier,
-            "take_shift": attrs.take_shift,
-            "give_multiplier": attrs.give_multiplier,
-            "give_shift": attrs.give_shift,
-            "tanh_multiplier": attrs.tanh_multiplier,
-            "tanh_right_shift": attrs.tanh_right_shift,
+            **same(attrs, "cell_clip", "keep_multiplier", "keep_shift", "take_multiplier", "take_shift"),
+            **same(attrs, "give_multiplier", "give_shift", "tanh_multiplier", "tanh_right_shift"),
         }
         constants = (
             *(Constant("weights", weights), Constant("recurrent_weights", recurrent)),

@@ -9,7 +9,7 @@ from typing import Any
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same, sides
 from uaccel.tvm_api import te, tirx
 
 
@@ -66,19 +66,14 @@ def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     parameters = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
-        "out_height": output.shape[1],
-        "out_width": output.shape[2],
+        **sides("in", data.shape[1:3]),
+        **sides("out", output.shape[1:3]),
         "channels": data.shape[3],
-        "window_height": attrs.window[0],
-        "window_width": attrs.window[1],
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
+        **sides("window", attrs.window),
+        **sides("stride", attrs.strides),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
-        "clamp_min": attrs.clamp_min,
-        "clamp_max": attrs.clamp_max,
+        **same(attrs, "clamp_min", "clamp_max"),
     }
     name = f"{function}_{dtype_suffix(data.dtype)}"
     return portable(name, "uaccel_pool.h", parameters, (Input(0), Output(0)), struct="uaccel_pool")
@@ -89,7 +84,6 @@ class AveragePool2d(IntegerOperator[PoolAttrs]):
     """The mean of the elements under each window, halves away from zero; input and output share their scale."""
 
     name = "average_pool2d"
-    attributes = PoolAttrs
     arguments = ("input",)
     channels = Channels.APART
     keeps_number = True
@@ -121,7 +115,6 @@ class MaxPool2d(IntegerOperator[PoolAttrs]):
     """The largest element under each window; input and output share their scale."""
 
     name = "max_pool2d"
-    attributes = PoolAttrs
     arguments = ("input",)
     channels = Channels.APART
     keeps_number = True

@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.exact import half_even, real
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
 
@@ -36,7 +36,6 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
     """
 
     name = "quantize"
-    attributes = QuantizeAttrs
     arguments = ("input",)
     elementwise = Elementwise.FIRST
 
@@ -68,8 +67,7 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
         low, high = exact.limits(site.output.dtype)
         parameters = {
             "elements": site.output.elements,
-            "scale": site.attrs.scale,
-            "zero_point": site.attrs.zero_point,
+            **same(site.attrs, "scale", "zero_point"),
             "clamp_min": low,
             "clamp_max": high,
         }
@@ -90,7 +88,6 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     """(x - zero_point) * scale."""
 
     name = "dequantize"
-    attributes = DequantizeAttrs
     arguments = ("input",)
     elementwise = Elementwise.FIRST
 
@@ -110,8 +107,7 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     def kernels(self, site: Site[DequantizeAttrs]) -> Sequence[Kernel]:
         parameters = {
             "elements": site.output.elements,
-            "scale": site.attrs.scale,
-            "zero_point": site.attrs.zero_point,
+            **same(site.attrs, "scale", "zero_point"),
         }
         function = f"uaccel_dequantize_{dtype_suffix(site.operands[0].info.dtype)}"
         return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_dequantize")]

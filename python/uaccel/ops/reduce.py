@@ -105,7 +105,6 @@ def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kerne
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
     """What mean and sum share: they differ in the factor alone."""
 
-    attributes = ReduceSumAttrs
     arguments = ("input",)
 
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
@@ -171,7 +170,6 @@ class ReduceMean(_RequantisedSum):
 class _Extreme(IntegerOperator[ReduceAttrs]):
     """What maximum and minimum share."""
 
-    attributes = ReduceAttrs
     arguments = ("input",)
     combine: Any
 

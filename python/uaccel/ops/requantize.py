@@ -41,7 +41,6 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
     """
 
     name = "requantize"
-    attributes = RequantizeAttrs
     arguments = ("input",)
     elementwise = Elementwise.FIRST
 

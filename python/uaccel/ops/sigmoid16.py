@@ -78,7 +78,6 @@ def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
 
 
 class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
-    attributes = Sigmoid16Attrs
     arguments = ("input", "points")
     elementwise = Elementwise.FIRST
     curve: ClassVar[Curve]

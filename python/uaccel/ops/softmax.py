@@ -41,7 +41,6 @@ class Softmax(IntegerOperator[SoftmaxAttrs]):
 
     name = "softmax"
     hides_differences = True
-    attributes = SoftmaxAttrs
     arguments = ("input", "exponentials")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxAttrs) -> TensorInfo:

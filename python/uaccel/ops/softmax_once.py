@@ -44,7 +44,6 @@ class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
 
     name = "softmax_once"
     hides_differences = True
-    attributes = SoftmaxOnceAttrs
     arguments = ("input", "exponentials")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxOnceAttrs) -> TensorInfo:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.tvm_api import te, tirx
 
 
@@ -36,7 +36,6 @@ class Svdf(IntegerOperator[SvdfAttrs]):
     the state afterwards."""
 
     name = "svdf"
-    attributes = SvdfAttrs
     arguments = ("input", "state", "feature_weights", "time_weights", "bias")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfAttrs) -> tuple[TensorInfo, ...]:
@@ -103,14 +102,10 @@ class Svdf(IntegerOperator[SvdfAttrs]):
             "units": len(bias),
             "rank": attrs.rank,
             "memory": times.shape[1],
-            "state_zero_point": attrs.state_zero_point,
-            "output_zero_point": attrs.output_zero_point,
+            **same(attrs, "state_zero_point", "output_zero_point"),
             "state_min": low,
             "state_max": high,
-            "feature_multiplier": attrs.feature_multiplier,
-            "feature_shift": attrs.feature_shift,
-            "output_multiplier": attrs.output_multiplier,
-            "output_shift": attrs.output_shift,
+            **same(attrs, "feature_multiplier", "feature_shift", "output_multiplier", "output_shift"),
         }
         by_unit = times.reshape(len(bias), -1)
         arguments = (

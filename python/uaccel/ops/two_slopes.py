@@ -35,7 +35,6 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
     """x * positive factor for x >= 0, x * negative factor for x < 0; int8 and int16."""
 
     name = "two_slopes"
-    attributes = TwoSlopesAttrs
     arguments = ("input",)
     elementwise = Elementwise.FIRST
 

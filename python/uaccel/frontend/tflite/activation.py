@@ -93,7 +93,6 @@ def relu6(context: Context, operator: Operator) -> Expr:
 @converts("LEAKY_RELU")
 def leaky_relu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
-    need(operator.options is not None, "the operator has no options table")
     alpha = float(np.float32(operator.options.Alpha()))
     return _two_slopes(context, data, output, data.scale / output.scale, data.scale * alpha / output.scale)
 
@@ -267,6 +266,6 @@ def real_function(context: Context, operator: Operator) -> Expr:
 @converts("GELU", when=_is_int8)
 def gelu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
-    approximate = operator.options is not None and operator.options.Approximate()
+    approximate = operator.option("Approximate")
     function = function_tables.gelu_by_tanh if approximate else function_tables.gelu
     return _lookup(context, operator, data, _of_reals(data, output, function))

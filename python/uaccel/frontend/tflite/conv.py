@@ -24,7 +24,6 @@ def _window_attrs(
     operator: Operator, data: Tensor, output: Tensor, kernel: tuple[int, int], groups: int
 ) -> Conv2dAttrs:
     options = operator.options
-    need(options is not None, "the operator has no options table")
     strides = (options.StrideH(), options.StrideW())
     dilation = (options.DilationHFactor(), options.DilationWFactor())
     need(min(strides) > 0 and min(dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")

@@ -106,7 +106,7 @@ _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
 
 def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
     """The clamp that a fused activation means for the quantised output."""
-    name = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
     if name not in _BOUNDS:
         raise ModelError(f"fused activation {name} is not supported; use RELU, RELU6, RELU_N1_TO_1 or none")
     return bounded_range(output, *_BOUNDS[name])

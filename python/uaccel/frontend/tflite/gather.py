@@ -22,8 +22,8 @@ def gather(context: Context, operator: Operator) -> Expr:
     """An index that is known must exist; at run time a wrong one takes the nearest slice."""
     data, indices, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     shape = data.info.shape
-    axis = need_axis(operator.options.Axis() if operator.options else 0, len(shape))
-    batch = operator.options.BatchDims() if operator.options else 0
+    axis = need_axis(operator.option("Axis"), len(shape))
+    batch = operator.option("BatchDims")
     need(batch == 0, f"batch_dims {batch} is not supported, wanted 0")
     need_dtype(indices, INDEX_TYPES, "indices")
     need_same_dtype(data, output)

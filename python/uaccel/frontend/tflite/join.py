@@ -15,10 +15,10 @@ from uaccel.tvm_api import relax
 @converts("CONCATENATION", when=always)
 def concatenation(context: Context, operator: Operator) -> Expr:
     parts, output = _parts(operator)
-    activation = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    activation = ACTIVATIONS[operator.option("FusedActivationFunction")]
     need(activation == "NONE", f"fused activation {activation} is not supported; use none")
     rank = len(output.info.shape)
-    axis = need_axis(operator.options.Axis() if operator.options else 0, rank)
+    axis = need_axis(operator.option("Axis"), rank)
     shape = list(output.info.shape)
     for part in parts:
         _need_alike(part, output)
@@ -56,7 +56,7 @@ def _need_alike(part: Tensor, output: Tensor) -> None:
 def pack(context: Context, operator: Operator) -> Expr:
     parts, output = _parts(operator)
     shape = list(parts[0].info.shape)
-    axis = need_axis(operator.options.Axis() if operator.options else 0, len(shape) + 1)
+    axis = need_axis(operator.option("Axis"), len(shape) + 1)
     for part in parts:
         need(list(part.info.shape) == shape, f'input "{part.name}" ({part.info}) differs from {parts[0].info}')
     need_shape(output, [*shape[:axis], len(parts), *shape[axis:]])

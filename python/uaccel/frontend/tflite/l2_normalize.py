@@ -18,7 +18,7 @@ def l2_normalization(context: Context, operator: Operator) -> Expr:
     need_dtype(data, ("int8",), "input")
     need_dtype(output, ("int8",), "output")
     need_quantisation(output, 1 / 128, 0)
-    name = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
     need(name == "NONE", f"fused activation {name} is not supported here; make it an operator of its own")
     need(len(data.info.shape) > 0, "the input is a scalar")
     depth = data.info.shape[-1]

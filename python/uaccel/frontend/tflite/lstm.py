@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
 from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
@@ -71,8 +70,6 @@ def _refuse_extras(operator: Operator) -> None:
         need(not given, f"it has {what}, which is not supported; an LSTM without can be compiled")
     need(operator.optional_input(WEIGHTS) is not None, "its input gate is coupled to its forget gate: not supported")
     options = operator.options
-    if options is None:
-        raise ModelError("the operator has no options table")
     name = ACTIVATIONS[options.FusedActivationFunction()]
     need(name == "TANH", f"activation {name} is not supported; an LSTM with TANH can be compiled")
     need(not options.DiagonalRecurrentTensors(), "its recurrent weights are diagonal, which is not supported")

@@ -79,7 +79,7 @@ def mirror_pad(context: Context, operator: Operator) -> Expr:
     """Along each axis the mirrored indices are picked."""
     data = operator.required_input(0)
     widths = _widths(context, operator)
-    mode = MODES.get(operator.options.Mode() if operator.options else 0, "unknown")
+    mode = MODES.get(operator.option("Mode"), "unknown")
     need(mode in ("REFLECT", "SYMMETRIC"), f"mode {mode} is not known")
     edge = 1 if mode == "REFLECT" else 0
     for axis, (pair, extent) in enumerate(zip(widths, data.info.shape, strict=True)):

@@ -14,7 +14,6 @@ SCALE_TOLERANCE = 1e-6  # the reference's: below it a difference of scales is ig
 
 def _attrs(operator: Operator) -> PoolAttrs:
     data, output, options = operator.required_input(0), operator.outputs[0], operator.options
-    need(options is not None, "the operator has no options table")
     need_dtype(output, (data.info.dtype,), "output")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     window = (options.FilterHeight(), options.FilterWidth())

@@ -117,13 +117,13 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """``options`` are ``Options``, None where the operator has none; ``table`` is the flatbuffer's own, for TVM."""
+    """``given_options`` is None where the operator has none; ``table`` is the flatbuffer's own, for TVM."""
 
     index: int
     name: str
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    options: Any
+    given_options: Options | None
     table: Any
 
     def required_input(self, position: int) -> Tensor:
@@ -131,6 +131,16 @@ class Operator:
         if tensor is None:
             raise ModelError(f"input {position} is missing")
         return tensor
+
+    @property
+    def options(self) -> Options:
+        if self.given_options is None:
+            raise ModelError("the operator has no options table")
+        return self.given_options
+
+    def option(self, name: str) -> int:
+        """0 where the operator has no options."""
+        return int(getattr(self.given_options, name)()) if self.given_options else 0
 
     def optional_input(self, position: int) -> Tensor | None:
         return self.inputs[position] if position < len(self.inputs) else None

@@ -24,7 +24,7 @@ def _image(operator: Operator) -> tuple[Tensor, Tensor, int]:
     data, output = operator.required_input(0), operator.outputs[0]
     need_same_dtype(data, output)
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
-    size = int(operator.options.BlockSize()) if operator.options else 0
+    size = operator.option("BlockSize")
     need(size > 0, f"block size {size} must be positive")
     return data, output, size
 

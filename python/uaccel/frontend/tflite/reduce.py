@@ -32,7 +32,7 @@ def _axes(operator: Operator) -> tuple[int, ...]:
 
 
 def _keep_dims(operator: Operator) -> bool:
-    return operator.options is not None and bool(operator.options.KeepDims())
+    return bool(operator.option("KeepDims"))
 
 
 @converts("MEAN", "SUM")

@@ -16,7 +16,6 @@ LARGEST_EXTENT = 1 << 15  # the tables' 16 bits
 
 def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
     data = operator.required_input(0)
-    need(operator.options is not None, "the operator has no options table")
     need_dtype(data, allowed, "input")
     need_dtype(operator.outputs[0], (data.info.dtype,), "output")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")

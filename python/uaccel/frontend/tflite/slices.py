@@ -80,7 +80,6 @@ class Entry:
 def strided_slice(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     options = operator.options
-    need(options is not None, "the operator has no options table")
     need(not (hasattr(options, "Offset") and options.Offset()), "ends that count from the begin are not supported")
     entries = _dense(context, operator)
     shape = data.info.shape

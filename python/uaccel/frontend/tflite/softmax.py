@@ -19,7 +19,6 @@ LOOKUP_RANGE = 10.0 / 65535.0  # the 16-bit table's [-10, 0] covers all differen
 
 
 def _beta(operator: Operator) -> float:
-    need(operator.options is not None, "the operator has no options table")
     return float(operator.options.Beta())
 
 

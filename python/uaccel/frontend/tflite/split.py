@@ -60,7 +60,7 @@ def unpack(context: Context, operator: Operator) -> list[Expr]:
     """A slice of one element along the axis, of which the shape then forgets the axis."""
     data = operator.required_input(0)
     shape = data.info.shape
-    axis = need_axis(operator.options.Axis() if operator.options else 0, len(shape))
+    axis = need_axis(operator.option("Axis"), len(shape))
     count = len(operator.outputs)
     need(count == shape[axis], f"{count} outputs for the {shape[axis]} elements along axis {axis}")
     rest = (*shape[:axis], *shape[axis + 1 :])

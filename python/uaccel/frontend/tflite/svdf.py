@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.errors import ModelError
 from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import Context, Update, bias_values, converts, need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Operator, Tensor
@@ -39,8 +38,6 @@ def svdf(context: Context, operator: Operator) -> Update:
     need_zero_points(data, state, output)
     for tensor in (data, features, times):
         need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
-    if operator.options is None:
-        raise ModelError("the operator has no options table")
     rank, filters = operator.options.Rank(), features.info.shape[0]
     need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
     bias = bias_values(operator.optional_input(3), filters // rank, wide=False)

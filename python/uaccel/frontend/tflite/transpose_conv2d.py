@@ -39,7 +39,6 @@ def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
 
 def _attrs(operator: Operator, data: Tensor, output: Tensor, kernel: tuple[int, int]) -> TransposeConv2dAttrs:
     options = operator.options
-    need(options is not None, "the operator has no options table")
     strides = (options.StrideH(), options.StrideW())
     need(min(strides) > 0, f"strides {strides} must be positive")
     size = output.info.shape[1:3]

@@ -65,7 +65,7 @@ def _resources(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
 
 
 def _init_graph(graph: Graph, operator: Operator) -> Graph:
-    return graph.other(operator.options.InitSubgraphIndex() if operator.options else 0)
+    return graph.other(operator.option("InitSubgraphIndex"))
 
 
 def _assignments(graph: Graph) -> Iterator[tuple[VariableKey, Tensor]]:
@@ -84,7 +84,6 @@ def _assignments(graph: Graph) -> Iterator[tuple[VariableKey, Tensor]]:
 
 
 def _key(operator: Operator) -> VariableKey:
-    need(operator.options is not None, "the operator has no options table")
     container, name = operator.options.Container(), operator.options.SharedName()
     return (container or b"").decode(errors="replace"), (name or b"").decode(errors="replace")
 
@@ -124,7 +123,7 @@ def _variable(context: Context, operator: Operator) -> Variable:
 
 def call_once(context: Context, graph: Graph, operator: Operator) -> None:
     """What it assigns is known already; here it is checked that it does nothing else."""
-    number = operator.options.InitSubgraphIndex() if operator.options else 0
+    number = operator.option("InitSubgraphIndex")
     need(number != 0, "it calls the subgraph that it stands in")
     early = [other for other in graph.operators[: operator.index] if other.name in ("READ_VARIABLE", "ASSIGN_VARIABLE")]
     need(not early, "it comes after operators that use variables; only before them can it be compiled")
