@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -139,7 +139,7 @@ class _Lowering:
         else:
             step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.selection)
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
-            self._append(layer_name, origin, step, inputs, outputs)
+            self._append_cpu(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
 
     def _append_engine(
@@ -151,25 +151,18 @@ class _Lowering:
         if self.cpu_fallback:
             kernel_of = partial(_kernel_of, self.selection)
             otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
+        macs = sum(covered.macs for covered in step.covers)
+        made = _Step(step.op, step.kernel, step.reason, macs, step.lowered.source, step.choice)
+        layer = self._layer(name, origin or Origin(-1, step.op, name), made, inputs, outputs)
         self.layers.append(
-            Layer(
-                index=len(self.layers),
-                name=name,
-                op=step.op,
+            replace(
+                layer,
                 engine=call.accelerator.name,
-                reason=step.reason,
-                origin=origin or Origin(-1, step.op, name),
-                inputs=inputs,
-                outputs=outputs,
-                kernel=step.kernel,
-                macs=sum(covered.macs for covered in step.covers),
-                definition=step.lowered.source,
                 covers=step.covers,
                 otherwise=otherwise[0],
                 otherwise_definition=otherwise[1],
                 artefacts=step.lowered.artefacts,
                 labels=step.lowered.labels,
-                choice=step.choice,
             )
         )
 
@@ -180,26 +173,29 @@ class _Lowering:
         origin = self.model.origins.get(name)
         return self.layer_names.take(c_identifier(name) if origin is None else part_name(call, origin.index))
 
-    def _append(
+    def _append_cpu(
         self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> None:
+        layer = self._layer(name, origin, step, inputs, outputs)
         refused = self.reasons.get(name, "") if self.partitioned.accelerators else ""
-        self.layers.append(
-            Layer(
-                index=len(self.layers),
-                name=name,
-                op=step.op,
-                engine=CPU,
-                reason=f"{step.reason}; {refused}" if refused else step.reason,
-                origin=origin,
-                inputs=inputs,
-                outputs=outputs,
-                kernel=step.kernel,
-                macs=step.macs,
-                definition=step.definition,
-                refused=refused,
-                choice=step.choice,
-            )
+        self.layers.append(replace(layer, reason=f"{layer.reason}; {refused}", refused=refused) if refused else layer)
+
+    def _layer(
+        self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
+    ) -> Layer:
+        return Layer(
+            index=len(self.layers),
+            name=name,
+            op=step.op,
+            engine=CPU,
+            reason=step.reason,
+            origin=origin,
+            inputs=inputs,
+            outputs=outputs,
+            kernel=step.kernel,
+            macs=step.macs,
+            definition=step.definition,
+            choice=step.choice,
         )
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
@@ -224,7 +220,7 @@ class _Lowering:
         )
         step = _Step("copy", Kernel("portable", (call,)), why)
         origin = Origin(-1, "copy", spec.name)
-        self._append(self.layer_names.take(target.name), origin, step, (source,) if is_value else (), (target,))
+        self._append_cpu(self.layer_names.take(target.name), origin, step, (source,) if is_value else (), (target,))
         return target
 
 

@@ -15,6 +15,7 @@ from uaccel.frontend.tflite.convert import (
     Expr,
     bounded_range,
     converts,
+    factor,
     need_dtype,
     quantize_value,
 )
@@ -106,15 +107,11 @@ def absolute(context: Context, operator: Operator) -> Expr:
 
 
 def _two_slopes(context: Context, data: Tensor, output: Tensor, positive: float, negative: float) -> Expr:
-    positive_multiplier, positive_shift = quantize_multiplier(positive)
-    negative_multiplier, negative_shift = quantize_multiplier(negative)
     attrs = TwoSlopesAttrs(
         input_zero_point=data.zero_point,
         output_zero_point=output.zero_point,
-        positive_multiplier=positive_multiplier,
-        positive_shift=positive_shift,
-        negative_multiplier=negative_multiplier,
-        negative_shift=negative_shift,
+        **factor("positive", positive),
+        **factor("negative", negative),
     )
     return get(TwoSlopes)(context.expr(data), attrs=attrs)
 
@@ -131,17 +128,13 @@ def prelu(context: Context, operator: Operator) -> Expr:
     need(
         shape == output.info.shape, f"{data.info} and alpha {alpha.info} broadcast to {list(shape)}, not {output.info}"
     )
-    positive_multiplier, positive_shift = quantize_multiplier(data.scale / output.scale)
-    negative_multiplier, negative_shift = quantize_multiplier(data.scale * alpha.scale / output.scale)
     low, high = exact.limits(output.info.dtype)
     attrs = PreluAttrs(
         input_zero_point=data.zero_point,
         alpha_zero_point=alpha.zero_point,
         output_zero_point=output.zero_point,
-        positive_multiplier=positive_multiplier,
-        positive_shift=positive_shift,
-        negative_multiplier=negative_multiplier,
-        negative_shift=negative_shift,
+        **factor("positive", data.scale / output.scale),
+        **factor("negative", data.scale * alpha.scale / output.scale),
         clamp_min=low,
         clamp_max=high,
     )

@@ -17,7 +17,7 @@ from uaccel.frontend.converters import Converters
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import TensorSpec
 from uaccel.ops.base import constant, same_padding
-from uaccel.ops.fixedpoint import quantize_multipliers
+from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
 
 INTEGER_ACTIVATIONS = ("int8", "int16")
 
@@ -94,6 +94,12 @@ def quantize_value(tensor: Tensor, real: float) -> int:
     """A real constant in the tensor's quantised domain, before clamping."""
     quotient = np.float32(real) / np.float32(tensor.scale)
     return tensor.zero_point + round_half_away(quotient)
+
+
+def factor(what: str, real: float) -> dict[str, int]:
+    """The attributes ``what_multiplier`` and ``what_shift``."""
+    multiplier, shift = quantize_multiplier(real)
+    return {f"{what}_multiplier": multiplier, f"{what}_shift": shift}
 
 
 _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {

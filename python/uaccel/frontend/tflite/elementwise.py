@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from uaccel.frontend.checks import need
-from uaccel.frontend.tflite.convert import INTEGER_ACTIVATIONS, Context, Expr, activation_range, converts, need_dtype
+from uaccel.frontend.tflite.convert import (
+    INTEGER_ACTIVATIONS,
+    Context,
+    Expr,
+    activation_range,
+    converts,
+    factor,
+    need_dtype,
+)
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
 from uaccel.ops.add import Add, AddAttrs, Sub
@@ -134,13 +142,11 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
     first, second, output = tensors
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
     twice = 2.0 * max(first.scale, second.scale)
-    multiplier, shift = quantize_multiplier(twice * twice / ((1 << 2 * left_shift) * output.scale))
     low, high = exact.limits(output.info.dtype)
     attrs = SquaredDifferenceAttrs(
         **_on_a_common_scale(first, second, left_shift),
+        **factor("output", twice * twice / ((1 << 2 * left_shift) * output.scale)),
         output_zero_point=output.zero_point,
-        output_multiplier=multiplier,
-        output_shift=shift,
         clamp_min=low,
         clamp_max=high,
     )

@@ -15,6 +15,7 @@ from uaccel.frontend.tflite.convert import (
     Context,
     Update,
     converts,
+    factor,
     need_constant,
     need_dtype,
     need_possible_shift,
@@ -106,20 +107,14 @@ def _attributes(operator: Operator, data: Tensor, hidden: Tensor, cell: Tensor) 
     power = round(math.log2(cell.scale))
     need(FINEST <= power <= COARSEST, f"the cell state's scale is 2**{power}; 2**{FINEST} to 2**{COARSEST} can be")
     clip = float(np.float32(operator.options.CellClip()))
-    keep = quantize_multiplier(FRACTION * cell.scale / cell.scale)
-    take = quantize_multiplier(FRACTION * FRACTION / cell.scale)
-    give = quantize_multiplier(FRACTION * FRACTION / hidden.scale)
     return LstmAttrs(
         time_major=int(operator.options.TimeMajor()),
         input_zero_point=data.zero_point,
         hidden_zero_point=hidden.zero_point,
         cell_clip=int(min(clip / cell.scale, 32767.0)) if clip > 0 else 0,
-        keep_multiplier=keep[0],
-        keep_shift=keep[1],
-        take_multiplier=take[0],
-        take_shift=take[1],
-        give_multiplier=give[0],
-        give_shift=give[1],
+        **factor("keep", FRACTION * cell.scale / cell.scale),
+        **factor("take", FRACTION * FRACTION / cell.scale),
+        **factor("give", FRACTION * FRACTION / hidden.scale),
         tanh_multiplier=3 << max(0, 12 + power),
         tanh_right_shift=max(0, -12 - power),
     )

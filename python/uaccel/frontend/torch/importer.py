@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.basics.quiet import quiet
+from uaccel.frontend.budget import read_file
 from uaccel.frontend.torch import archive
 from uaccel.frontend.torch.convert import Array, Context
 from uaccel.frontend.torch.decompose import decomposed
@@ -16,6 +17,7 @@ from uaccel.frontend.torch.exported import exported_program
 from uaccel.frontend.torch.package import register_torchao, torch_package
 from uaccel.frontend.torch.program import Program, check_pure, user_inputs
 from uaccel.frontend.torch.program_file import Argument, FileGraph, FileInput, FileNode, FileProgram
+from uaccel.frontend.torch.records import LARGEST_FILE
 from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.frontend.torch.shapes import InputShapes
 from uaccel.frontend.torch.walk import TorchWalk, known_operators
@@ -26,7 +28,7 @@ from uaccel.tvm_api import main_bindings, with_names
 
 def import_torch(path: Path, input_shapes: InputShapes | None = None) -> ImportedModel:
     """Read, check and convert, in this process; files that nobody vouches for belong into ``isolated``'s."""
-    return import_bytes(path, archive.content(path), input_shapes or {})
+    return import_bytes(path, read_file(path, LARGEST_FILE), input_shapes or {})
 
 
 def import_bytes(path: Path, data: bytes, input_shapes: InputShapes) -> ImportedModel:
