@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from support.command import call_in
-from uaccel.errors import ModelError
+from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend import FORMATS, SUFFIXES, quantising
-from uaccel.frontend.checks import first_line, need
+from uaccel.frontend.checks import first_line
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.walk import Walk, parameters_of
 from uaccel.model import Origin, TensorInfo, TensorSpec
@@ -85,6 +85,8 @@ def test_a_table_finds_by_name_and_condition() -> None:
     assert [table.find("B", node) is not None for node in (1, 3)] == [False, True]
     assert table.find("C", 1) is None
     assert table.names == {"A", "B"}
+    with pytest.raises(InternalError, match="^uaccel.frontend has two converters of A$"):
+        table.converts("C", "A")(lambda: "another")
 
 
 def test_a_library_is_quoted_without_what_a_terminal_obeys() -> None:

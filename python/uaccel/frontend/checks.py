@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.model import TensorInfo
 
 LARGEST_TENSOR: Final = 1 << 31  # kernels count in 32 bits
 ADVICE: Final = "rewrite the layer with supported operators"
 NO_CONVERTER: Final = "there is no converter for this operator"
 _LONGEST_LINE: Final = 500
-
-
-def need(condition: object, problem: str) -> None:
-    """Refuse a node with a reason in words; the walk adds which one it was."""
-    if not condition:
-        raise ModelError(problem)
 
 
 def need_axis(axis: int, rank: int) -> int:

@@ -7,6 +7,8 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from uaccel.errors import InternalError
+
 C = TypeVar("C", bound=Callable[..., Any])
 Condition = Callable[[Any], bool]
 
@@ -29,7 +31,10 @@ class Converters(Generic[C]):
         """Register the converter of these operators, for those nodes where ``when`` holds."""
 
         def add(function: C) -> C:
-            self._table.update(dict.fromkeys(names, (function, when or self._when)))
+            for name in names:
+                if name in self._table:
+                    raise InternalError(f"{self._home} has two converters of {name}")
+                self._table[name] = (function, when or self._when)
             return function
 
         return add

@@ -207,10 +207,13 @@ def _planned(graph: Graph, value: Any, grid: Grid) -> tuple[Any, Emit] | str:
     island = island_of(graph, value, grid)
     reason = ""
     for ask in RULES.get(graph.name(island.core), ()):
-        found = ask(island)
-        if callable(found):
+        try:
+            found = ask(island)
+        except ModelError as error:
+            reason = reason or str(error)
+            continue
+        if found is not None:
             return island.core, found
-        reason = reason or found or ""
     table = table_island(graph, value, grid)
     if table is not None:
         return value, table

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid, Integers
@@ -38,10 +39,20 @@ class Island:
     def grid(self, expr: Any) -> Grid | None:
         return grid_of(self.graph, expr)
 
+    def need_grid(self, expr: Any, which: str = "its input") -> Grid:
+        """Of an operand that must be quantised."""
+        grid = self.grid(expr)
+        if grid is None:
+            raise ModelError(f"{which} is not quantised")
+        return grid
+
+    def need_8_bits(self, *grids: Grid) -> None:
+        need(all(grid.dtype == "int8" for grid in (*grids, self.output)), "16-bit activations")
+
 
 Emit = Callable[[Emitter], Integers]
-Rule = Callable[[Island], "Emit | str | None"]
-"""What computes the island; a reason in words why it cannot be; None where the rule is about something else."""
+Rule = Callable[[Island], "Emit | None"]
+"""What computes the island; None where the rule is about something else; ModelError says why nothing does."""
 
 RULES: dict[str, list[Rule]] = {}
 

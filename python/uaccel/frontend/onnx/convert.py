@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import InternalError, ModelError
+from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import at_run_time, need
+from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.onnx.graph import Array, Graph, Node
 from uaccel.frontend.onnx.package import onnx_package

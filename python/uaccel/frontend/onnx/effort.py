@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.onnx.convert import Context
 from uaccel.frontend.onnx.graph import Array, Node
 from uaccel.frontend.onnx.operators import AT_ONCE, SMALLER

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER, need
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER
 from uaccel.frontend.onnx.convert import Context, Expr, static_info
 from uaccel.frontend.onnx.functions import expand
 from uaccel.frontend.onnx.graph import MICROSOFT, Node

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import need, need_type
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import need_type
 from uaccel.frontend.onnx.convert import Context
 from uaccel.frontend.onnx.effort import spend
 from uaccel.frontend.onnx.graph import DTYPES, Array, Node

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import need
+from uaccel.errors import ModelError, need
 from uaccel.frontend.onnx.convert import Context, Expr, converts, expressions
 from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import Node

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from uaccel.errors import need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import ADVICE, need, need_elements, need_size, need_type
+from uaccel.frontend.checks import ADVICE, need_elements, need_size, need_type
 from uaccel.frontend.onnx import fallback, quantise
 from uaccel.frontend.onnx.convert import Context, Expr, expressions, static_info
 from uaccel.frontend.onnx.folding import folded

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uaccel.frontend.checks import need, need_axis
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx import fallback
 from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node

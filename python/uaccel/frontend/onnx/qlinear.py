@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.frontend.checks import need, need_axis
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Converter, Expr, converts
 from uaccel.frontend.onnx.graph import MICROSOFT, Array, Node
 from uaccel.frontend.onnx.quantise import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.checks import need, need_axis
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts
 from uaccel.frontend.onnx.folding import evaluated
 from uaccel.frontend.onnx.graph import MICROSOFT, Array, Node

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import need, need_axis
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Array, Node
 from uaccel.ops.base import constant

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import need, need_size, need_type
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import need_size, need_type
 from uaccel.frontend.onnx.convert import Context
 from uaccel.frontend.onnx.graph import DTYPES, Node
 from uaccel.frontend.onnx.package import onnx_package, refusals

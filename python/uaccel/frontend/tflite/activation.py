@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype, need_possible_shift
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import get

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Tensor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     Context,
     Expr,

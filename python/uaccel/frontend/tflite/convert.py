@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import at_run_time, need
+from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import TensorSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER, need
+from uaccel.errors import need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER
 from uaccel.frontend.tflite.convert import Context, Expr
 from uaccel.frontend.tflite.reader import Graph, Operator
 from uaccel.frontend.walk import by_tvm

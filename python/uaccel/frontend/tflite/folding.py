@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.frontend.checks import at_run_time, need
+from uaccel.errors import need
+from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.tflite.convert import Context, Expr
 from uaccel.frontend.tflite.reader import Tensor
 from uaccel.model import Shape

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import need, need_elements, need_size, need_type
+from uaccel.frontend.checks import need_elements, need_size, need_type
 from uaccel.frontend.tflite import fallback
 from uaccel.frontend.tflite.batch import with_input_shapes
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Update

@@ -8,7 +8,7 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_constant, need_dtype
 from uaccel.frontend.tflite.folding import apply, need_known, need_same_dtype, need_shape, shape_text

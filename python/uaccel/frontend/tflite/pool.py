@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_equal_quantisation, need_sum_in_32_bits
 from uaccel.frontend.tflite.convert import Context, Expr, activation_range, converts, need_dtype, window_padding
 from uaccel.frontend.tflite.reader import Operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import constant, get

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import need
+from uaccel.errors import ModelError, need
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts
 from uaccel.frontend.tflite.folding import Array, apply, need_known, need_numbers, need_same_dtype, need_shape

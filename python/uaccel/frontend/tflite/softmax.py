@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from uaccel.frontend.checks import need
+from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_quantisation
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator

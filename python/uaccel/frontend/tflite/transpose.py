@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.checks import need, need_axis
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts
 from uaccel.frontend.tflite.folding import apply, need_known, need_numbers, need_same_dtype, need_shape

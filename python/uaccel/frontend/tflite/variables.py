@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import need
 from uaccel.frontend.tflite.convert import Context, Variable, VariableKey
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.frontend.checks import need, need_type
+from uaccel.errors import need
+from uaccel.frontend.checks import need_type
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.torch.program import DTYPES, info_of_value
 from uaccel.model import Quantisation

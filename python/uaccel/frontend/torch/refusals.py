@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.checks import need, need_elements, need_size, need_type
+from uaccel.errors import need
+from uaccel.frontend.checks import need_elements, need_size, need_type
 from uaccel.frontend.torch.convert import arguments
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.operators import MEASURING

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from uaccel.errors import ModelError
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, need
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line
 from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.normalise import fold, following
