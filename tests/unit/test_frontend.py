@@ -85,7 +85,7 @@ def test_a_table_finds_by_name_and_condition() -> None:
     assert [table.find("B", node) is not None for node in (1, 3)] == [False, True]
     assert table.find("C", 1) is None
     assert table.names == {"A", "B"}
-    with pytest.raises(InternalError, match="^uaccel.frontend has two converters of A$"):
+    with pytest.raises(InternalError, match=r"^uaccel\.frontend has two converters of A$"):
         table.converts("C", "A")(lambda: "another")
 
 

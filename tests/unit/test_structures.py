@@ -18,7 +18,7 @@ POOL |= {"pad_top": 1, "pad_left": 1, "clamp_min": -128, "clamp_max": 127}
 
 
 def pool(parameters: Mapping[str, ParameterValue], struct: str = "uaccel_pool") -> Kernel:
-    return portable("uaccel_max_pool_s8", "uaccel_pool.h", parameters, (Input(0), Output(0)), struct=struct)
+    return portable("uaccel_max_pool_s8", struct, parameters, (Input(0), Output(0)))
 
 
 def test_fields_are_those_of_the_header() -> None:

@@ -49,7 +49,6 @@ def _rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shi
 
 
 class _Sum(CommonScale[AddAttrs]):
-    header = "uaccel_add.h"
     kernel = "uaccel_add"
     sign: int
 

@@ -111,8 +111,7 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
             **same(attrs, "lhs_zero_point", "rhs_zero_point", "output_zero_point", "multiplier", "shift"),
         }
         function = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}"
-        header = "uaccel_batch_matmul.h"
-        return [portable(function, header, parameters, _arguments(site), struct="uaccel_batch_matmul")]
+        return [portable(function, "uaccel_batch_matmul", parameters, _arguments(site))]
 
     def macs(self, site: Site[BatchMatmulAttrs]) -> int:
         return site.output.elements * matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]

@@ -69,8 +69,8 @@ class BinaryOperator(IntegerOperator[A]):
 
     arguments = ("input1", "input2")
     elementwise = Elementwise.EACH
-    header: ClassVar[str]
     kernel: ClassVar[str]
+    header: ClassVar[str] = ""
 
     def first(self, value: Any, attrs: A) -> Any:
         """What an element of the first input contributes, as a TE expression."""
@@ -115,7 +115,7 @@ class BinaryOperator(IntegerOperator[A]):
         function = f"{self.kernel}_{dtype_suffix(site.output.dtype)}"
         parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*_arguments(site), Output(0))
-        return [portable(function, self.header, parameters, arguments, struct=self.kernel, inplace=_inplace(site))]
+        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
 
 
 def _at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:

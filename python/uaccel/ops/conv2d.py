@@ -16,8 +16,6 @@ from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_su
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
 
-HEADER = "uaccel_conv2d.h"
-
 
 @dataclass(frozen=True)
 class Conv2dAttrs(Attributes):
@@ -138,7 +136,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         else:
             function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
         arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-        return [portable(function, HEADER, parameters, arguments, struct="uaccel_conv2d", scratch=scratch)]
+        return [portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch)]
 
 
 def accumulator_suffix(site: Site[Any]) -> str:

@@ -65,8 +65,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
         parameters = window_parameters(site, (kernel_h, kernel_w))
         arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
-        header = "uaccel_depthwise_conv2d.h"
-        return [portable(function, header, parameters, arguments, struct="uaccel_depthwise_conv2d")]
+        return [portable(function, "uaccel_depthwise_conv2d", parameters, arguments)]
 
     def macs(self, site: Site[Conv2dAttrs]) -> int:
         return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))

@@ -65,5 +65,4 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         }
         function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
         arguments: tuple[Argument, ...] = (Input(0), *folded_constants(site, weights), Output(0))
-        header = "uaccel_fully_connected.h"
-        return [portable(function, header, parameters, arguments, struct="uaccel_fully_connected")]
+        return [portable(function, "uaccel_fully_connected", parameters, arguments)]

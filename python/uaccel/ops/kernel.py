@@ -102,17 +102,17 @@ VIEW = Kernel("view", (), view=True)
 
 def portable(
     function: str,
-    header: str,
+    struct: str,
     parameters: Mapping[str, ParameterValue],
     arguments: tuple[Argument, ...],
     *,
-    struct: str,
+    header: str = "",
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
     updates: tuple[tuple[int, int], ...] = (),
 ) -> Kernel:
-    """The usual case: one call to a portable kernel."""
-    call = KernelCall(function, header, struct, parameters, arguments)
+    """The usual case: one call to a portable kernel; its header has the structure's name where nothing else is said."""
+    call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
     return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates)
 
 

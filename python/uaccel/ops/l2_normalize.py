@@ -64,8 +64,8 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
             "depth": depth,
             "input_zero_point": site.attrs.input_zero_point,
         }
-        function, header, struct = "uaccel_l2_normalize_s8", "uaccel_l2_normalize.h", "uaccel_l2_normalize"
-        return [portable(function, header, parameters, (Input(0), Output(0)), struct=struct, inplace=(0,))]
+        function, struct = "uaccel_l2_normalize_s8", "uaccel_l2_normalize"
+        return [portable(function, struct, parameters, (Input(0), Output(0)), inplace=(0,))]
 
 
 def _inverse_root(squares: Any) -> tuple[Any, Any]:

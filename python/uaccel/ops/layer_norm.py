@@ -95,9 +95,8 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
             **same(attrs, "shift", "beta_shift", "output_zero_point"),
         }
         tables = (Constant("gamma", site.operands[1].value), Constant("beta", site.operands[2].value))
-        function, header, struct = "uaccel_layer_norm_s8", "uaccel_layer_norm.h", "uaccel_layer_norm"
         arguments = (Input(0), *tables, Output(0))
-        return [portable(function, header, parameters, arguments, struct=struct, inplace=(0,))]
+        return [portable("uaccel_layer_norm_s8", "uaccel_layer_norm", parameters, arguments, inplace=(0,))]
 
 
 def _row_sums(data: Any, convert: Any) -> Any:

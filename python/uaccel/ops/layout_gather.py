@@ -42,7 +42,7 @@ def take(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ..
         "bytes": math.prod(shape[axis + 1 :]) * data.info.itemsize,
     }
     function = f"uaccel_gather_{dtype_suffix(indices.info.dtype)}"
-    return (portable(function, HEADER, parameters, _arguments(operands), struct="uaccel_gather"),)
+    return (portable(function, "uaccel_gather", parameters, _arguments(operands), header=HEADER),)
 
 
 def _arguments(operands: tuple[Operand, ...]) -> tuple[Argument, ...]:
@@ -96,4 +96,4 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
         "bytes": math.prod(data.info.shape[vector:]) * data.info.itemsize,
         "strides": tuple(row_major(picked)) + (0,) * (MOST_AXES - vector),
     }
-    return (portable("uaccel_gather_nd", HEADER, parameters, _arguments(operands), struct="uaccel_gather_nd"),)
+    return (portable("uaccel_gather_nd", "uaccel_gather_nd", parameters, _arguments(operands), header=HEADER),)

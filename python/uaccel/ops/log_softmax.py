@@ -77,9 +77,8 @@ class LogSoftmax(IntegerOperator[LogSoftmaxAttrs]):
             "radius": _radius(attrs),
             **same(attrs, "multiplier", "shift"),
         }
-        function, header = "uaccel_log_softmax_s8", "uaccel_log_softmax.h"
         arguments = (Input(0), Constant("exponentials", table), Output(0))
-        return [portable(function, header, parameters, arguments, struct="uaccel_log_softmax", inplace=(0,))]
+        return [portable("uaccel_log_softmax_s8", "uaccel_log_softmax", parameters, arguments, inplace=(0,))]
 
 
 def _radius(attrs: LogSoftmaxAttrs) -> int:

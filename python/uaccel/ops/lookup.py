@@ -56,7 +56,7 @@ class Lookup(IntegerOperator[LookupAttrs]):
 def lookup_kernel(elements: int, table: NDArray[Any]) -> Kernel:
     arguments: tuple[Argument, ...] = (Input(0), Constant("table", table), Output(0))
     parameters = {"elements": elements}
-    return portable("uaccel_lookup", "uaccel_lookup.h", parameters, arguments, struct="uaccel_lookup", inplace=(0,))
+    return portable("uaccel_lookup", "uaccel_lookup", parameters, arguments, inplace=(0,))
 
 
 def by_bits(values: NDArray[Any]) -> NDArray[Any]:

@@ -97,17 +97,8 @@ class Lstm(IntegerOperator[LstmAttrs]):
         arguments = (Input(0), Input(1), Input(2), *constants, Output(0), Output(1), Output(2), Scratch())
         function = f"uaccel_lstm_{dtype_suffix(data.dtype)}"
         gates = len(GATES) * steps.units * 2
-        return [
-            portable(
-                function,
-                "uaccel_lstm.h",
-                parameters,
-                arguments,
-                struct="uaccel_lstm",
-                scratch=gates,
-                updates=((1, 1), (2, 2)),
-            )
-        ]
+        updates = ((1, 1), (2, 2))
+        return [portable(function, "uaccel_lstm", parameters, arguments, scratch=gates, updates=updates)]
 
     def macs(self, site: Site[LstmAttrs]) -> int:
         data = site.operands[0].info

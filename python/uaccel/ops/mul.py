@@ -26,7 +26,6 @@ class Mul(BinaryOperator[MulAttrs]):
     """input1 * input2."""
 
     name = "mul"
-    header = "uaccel_mul.h"
     kernel = "uaccel_mul"
 
     def first(self, value: Any, attrs: MulAttrs) -> Any:

@@ -76,7 +76,7 @@ def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
         **same(attrs, "clamp_min", "clamp_max"),
     }
     name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, "uaccel_pool.h", parameters, (Input(0), Output(0)), struct="uaccel_pool")
+    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)))
 
 
 @register

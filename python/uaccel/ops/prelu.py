@@ -30,7 +30,6 @@ class Prelu(BinaryOperator[PreluAttrs]):
 
     name = "prelu"
     arguments = ("input", "alpha")
-    header = "uaccel_prelu.h"
     kernel = "uaccel_prelu"
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:

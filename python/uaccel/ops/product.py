@@ -33,7 +33,6 @@ class Product(BinaryOperator[ProductAttrs]):
     """(input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
 
     name = "product"
-    header = "uaccel_product.h"
     kernel = "uaccel_product"
 
     def first(self, value: Any, attrs: ProductAttrs) -> Any:

@@ -15,7 +15,6 @@ from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
 
 DTYPES = ("int8", "uint8", "int16")
-HEADER = "uaccel_quantize.h"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
             "clamp_max": high,
         }
         function = f"uaccel_quantize_{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}"
-        return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_quantize")]
+        return [portable(function, "uaccel_quantize", parameters, (Input(0), Output(0)))]
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
             **same(site.attrs, "scale", "zero_point"),
         }
         function = f"uaccel_dequantize_{dtype_suffix(site.operands[0].info.dtype)}"
-        return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_dequantize")]
+        return [portable(function, "uaccel_dequantize", parameters, (Input(0), Output(0)), header="uaccel_quantize.h")]
 
 
 def _half_away(steps: Any) -> Any:

@@ -14,8 +14,6 @@ from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
-HEADER = "uaccel_reduce.h"
-
 
 @dataclass(frozen=True)
 class ReduceAttrs(Attributes):
@@ -99,7 +97,7 @@ def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kerne
     data = site.operands[0].info
     loops = loop_parameters(data.shape, site.attrs.axes)
     name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, HEADER, loops | parameters, (Input(0), Output(0)), struct="uaccel_reduce")
+    return portable(name, "uaccel_reduce", loops | parameters, (Input(0), Output(0)))
 
 
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):

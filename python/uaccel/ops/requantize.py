@@ -70,14 +70,8 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
         types = f"{dtype_suffix(data.dtype)}_{dtype_suffix(output.dtype)}"
         function = f"uaccel_requantize_{types}{kernel_suffix(attrs)}"
         inplace = (0,) if data.itemsize == output.itemsize else ()
-        arithmetic = portable(
-            function,
-            "uaccel_requantize.h",
-            parameters,
-            (Input(0), Output(0)),
-            struct="uaccel_requantize",
-            inplace=inplace,
-        )
+        arguments = (Input(0), Output(0))
+        arithmetic = portable(function, "uaccel_requantize", parameters, arguments, inplace=inplace)
         bytes_only = data.dtype in BYTES and output.dtype in BYTES
         if bytes_only and (attrs.multiplier, attrs.shift) != UNITY and worth_a_table(output.elements):
             return [lookup_kernel(output.elements, _table(data.dtype, attrs)), arithmetic]

@@ -69,6 +69,6 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
             "scale_step": int(differ(multiplier, shift)),
         }
         arguments = (Input(0), Constant("bias", bias), *scale_constants(multiplier, shift), Output(0))
-        name, header = "uaccel_requantize_sums", "uaccel_requantize_sums.h"
-        function = f"{name}_s8{kernel_suffix(attrs)}"
-        return [portable(function, header, parameters, arguments, struct=name, inplace=(0,))]
+        struct = "uaccel_requantize_sums"
+        function = f"{struct}_s8{kernel_suffix(attrs)}"
+        return [portable(function, struct, parameters, arguments, inplace=(0,))]

@@ -60,8 +60,8 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
             "pixel_bytes": channels * data.info.itemsize,
         }
         tables = (Constant("rows", rows.value), Constant("columns", columns.value))
-        function, header = "uaccel_resize_nearest", "uaccel_resize_nearest.h"
-        return [portable(function, header, parameters, (Input(0), *tables, Output(0)), struct=function)]
+        name = "uaccel_resize_nearest"
+        return [portable(name, name, parameters, (Input(0), *tables, Output(0)))]
 
 
 @dataclass(frozen=True)
@@ -144,5 +144,4 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
             "start_x": attrs.start(1, width),
         }
         function = f"uaccel_resize_bilinear_{dtype_suffix(data.dtype)}"
-        header, struct = "uaccel_resize_bilinear.h", "uaccel_resize_bilinear"
-        return [portable(function, header, parameters, (Input(0), Output(0)), struct=struct)]
+        return [portable(function, "uaccel_resize_bilinear", parameters, (Input(0), Output(0)))]

@@ -84,7 +84,7 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
             **same(attrs, "multiplier", "shift", "tolerance", "output_zero_point", "clamp_min", "clamp_max"),
         }
         function, struct = f"uaccel_scaled_sum_{dtype_suffix(data.dtype)}", "uaccel_scaled_sum"
-        return [portable(function, "uaccel_scaled_sum.h", parameters, (Input(0), Output(0)), struct=struct)]
+        return [portable(function, struct, parameters, (Input(0), Output(0)))]
 
 
 def scaled_sum_attrs(

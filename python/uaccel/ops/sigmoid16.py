@@ -111,8 +111,7 @@ class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
     def kernels(self, site: Site[Sigmoid16Attrs]) -> Sequence[Kernel]:
         parameters = {"elements": site.output.elements} | asdict(site.attrs) | asdict(self.curve)
         arguments = (Input(0), Constant("points", site.operands[1].value), Output(0))
-        header = "uaccel_sigmoid16.h"
-        return [portable("uaccel_sigmoid16", header, parameters, arguments, struct="uaccel_sigmoid16", inplace=(0,))]
+        return [portable("uaccel_sigmoid16", "uaccel_sigmoid16", parameters, arguments, inplace=(0,))]
 
 
 def _i32(value: int) -> Any:

@@ -84,5 +84,4 @@ class Softmax(IntegerOperator[SoftmaxAttrs]):
         function = f"uaccel_softmax_s8_{dtype_suffix(site.output.dtype)}"
         arguments = (Input(0), Constant("exponentials", table), Output(0))
         inplace = (0,) if site.output.dtype == data.dtype else ()
-        header = "uaccel_softmax.h"
-        return [portable(function, header, parameters, arguments, struct="uaccel_softmax", inplace=inplace)]
+        return [portable(function, "uaccel_softmax", parameters, arguments, inplace=inplace)]

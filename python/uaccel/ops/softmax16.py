@@ -89,5 +89,4 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
         }
         tables = (Constant("exponential", exponential.value), Constant("reciprocal", reciprocal.value))
         arguments = (Input(0), *tables, Output(0))
-        function, header, struct = "uaccel_softmax_s16", "uaccel_softmax16.h", "uaccel_softmax16"
-        return [portable(function, header, parameters, arguments, struct=struct, inplace=(0,))]
+        return [portable("uaccel_softmax_s16", "uaccel_softmax16", parameters, arguments, inplace=(0,))]

@@ -91,8 +91,7 @@ class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
         function = f"uaccel_softmax_once_s8_{dtype_suffix(site.output.dtype)}"
         arguments = (Input(0), Constant("exponentials", table), Output(0))
         inplace = (0,) if site.output.dtype == data.dtype else ()
-        header, struct = "uaccel_softmax_once.h", "uaccel_softmax_once"
-        return [portable(function, header, parameters, arguments, struct=struct, inplace=inplace)]
+        return [portable(function, "uaccel_softmax_once", parameters, arguments, inplace=inplace)]
 
 
 def _excess(total: Any) -> Any:

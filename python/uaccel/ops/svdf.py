@@ -116,7 +116,7 @@ class Svdf(IntegerOperator[SvdfAttrs]):
         )
         function = f"uaccel_svdf_{dtype_suffix(str(times.dtype))}"
         return [
-            portable(function, "uaccel_svdf.h", parameters, arguments, struct="uaccel_svdf", updates=((1, 1),)),
+            portable(function, "uaccel_svdf", parameters, arguments, updates=((1, 1),)),
         ]
 
     def macs(self, site: Site[SvdfAttrs]) -> int:

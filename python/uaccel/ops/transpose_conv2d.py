@@ -84,9 +84,9 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
             **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
             "scale_step": scale_step(site),
         }
-        function, header = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}", "uaccel_transpose_conv2d.h"
+        function = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}"
         arguments: tuple[Argument, ...] = (Input(0), *_constants(site), Output(0))
-        return [portable(function, header, parameters, arguments, struct="uaccel_transpose_conv2d")]
+        return [portable(function, "uaccel_transpose_conv2d", parameters, arguments)]
 
     def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
         """As if no window were cut off at the border."""

@@ -59,8 +59,7 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
         low, high = exact.limits(site.output.dtype)
         parameters = {"elements": site.output.elements} | asdict(site.attrs) | {"clamp_min": low, "clamp_max": high}
         function = f"uaccel_two_slopes_{dtype_suffix(site.output.dtype)}"
-        header, arguments = "uaccel_two_slopes.h", (Input(0), Output(0))
-        arithmetic = portable(function, header, parameters, arguments, struct="uaccel_two_slopes", inplace=(0,))
+        arithmetic = portable(function, "uaccel_two_slopes", parameters, (Input(0), Output(0)), inplace=(0,))
         if site.output.dtype == "int8" and worth_a_table(site.output.elements):
             return [lookup_kernel(site.output.elements, _table(site.attrs)), arithmetic]
         return [arithmetic]

@@ -37,7 +37,6 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     """(input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
 
     name = "weighted_sum"
-    header = "uaccel_weighted_sum.h"
     kernel = "uaccel_weighted_sum"
 
     def first(self, value: Any, attrs: WeightedSumAttrs) -> Any:

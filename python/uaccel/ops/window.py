@@ -131,7 +131,7 @@ def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: t
     data = site.operands[0].info
     fields = _geometry(data, site.output, site.attrs) | parameters
     function = f"uaccel_{what}_{dtype_suffix(data.dtype)}"
-    return portable(function, "uaccel_window.h", fields, (Input(0), *arguments, Output(0)), struct="uaccel_window")
+    return portable(function, "uaccel_window", fields, (Input(0), *arguments, Output(0)))
 
 
 @register
