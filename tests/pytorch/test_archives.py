@@ -13,7 +13,6 @@ import pytest
 
 from uaccel.frontend.budget import read_file
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.archive import 
 from uaccel.frontend.torch.records import LARGEST_FILE, RecordsError, names, records
 
 CONTENT = {"model/a": b"first record", "model/b/c": b"second"}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, window_parameters
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
@@ -44,7 +45,7 @@ def _kernel(
     return Kernel("blocked", (call,), scratch=scratch)
 
 
-def interleaved(rows: NDArray[Any], block: int) -> NDArray[np.int8]:
+def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
     """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
     filled = padded_to(rows, 0, block)
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)

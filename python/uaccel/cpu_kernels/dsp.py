@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from uaccel.cpu_kernels.dsp_pack import finish_words, joined, paired_stream
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
@@ -80,7 +81,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return _few_rows(site, weights, stage) if rows < 2 else _many_rows(site, weights, stage)
 
 
-def _few_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
+def _few_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
     rows, depth = site.operands[0].info.shape
     stream = paired_stream(weights, stage, 8)
     if stream is None:
@@ -90,7 +91,7 @@ def _few_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: Out
     return _kernel("fully_connected", parameters | stage.parameters(), arguments, single=stage.single)
 
 
-def _many_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
+def _many_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
     rows, depth = site.operands[0].info.shape
     stream = paired_stream(weights, stage, 4)
     if stream is None:
@@ -150,7 +151,7 @@ def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
     return min(rows, max(1, band))
 
 
-def _row_stream(weights: NDArray[Any], stage: OutputStage) -> NDArray[np.int32]:
+def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
     """Of each channel: its sum at the start, twice; the output stage; of each row the weights (0, 1) and (1, 2)."""
     rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
     pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import Site
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier, rounding_doubling_high_mul
@@ -75,6 +75,6 @@ def _fields(
     }
 
 
-def _rounded_up(values: NDArray[Any], right: int) -> NDArray[Any]:
+def _rounded_up(values: Array, right: int) -> Array:
     """Shifted right, halves upwards."""
     return (values + ((1 << right) >> 1)) >> right

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import folded_constants
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
@@ -75,7 +76,7 @@ class OutputStage:
         )
 
 
-def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
+def output_stage_of(site: Site[Any], weights: Array) -> OutputStage | None:
     """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
     if site.output.dtype != "int8" or weights.dtype != np.int8:
         return None
@@ -101,16 +102,14 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
 
 
-def _single_precision(
-    attrs: Any, weights: NDArray[Any], bias: Ints, multiplier: Ints, shift: Ints
-) -> OutputStage | None:
+def _single_precision(attrs: Any, weights: Array, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
     if _reach(weights, bias) >= SUM_LIMIT:
         return None
     offset = np.full(len(bias), attrs.output_zero_point, np.int64)
     return OutputStage(bias, multiplier, offset, shift, False, attrs.clamp_min, attrs.clamp_max, single=True)
 
 
-def _reach(weights: NDArray[Any], bias: Ints) -> int:
+def _reach(weights: Array, bias: Ints) -> int:
     """How far from zero a sum can be."""
     return int((128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
 
@@ -121,7 +120,7 @@ def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints
     return values.clip(attrs.clamp_min, attrs.clamp_max)
 
 
-def padded_to(array: NDArray[Any], axis: int, multiple: int) -> NDArray[Any]:
+def padded_to(array: Array, axis: int, multiple: int) -> Array:
     """With zeros at the end of an axis."""
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, -array.shape[axis] % multiple)

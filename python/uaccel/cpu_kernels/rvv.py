@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, window_parameters
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
@@ -26,7 +26,7 @@ OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_
 
 
 def _kernel(
-    name: str, parameters: Mapping[str, ParameterValue], rows: NDArray[Any], stage: OutputStage, scratch: int = 0
+    name: str, parameters: Mapping[str, ParameterValue], rows: Array, stage: OutputStage, scratch: int = 0
 ) -> Kernel:
     """``rows`` has the weights of one channel each."""
     finish = {
@@ -43,7 +43,7 @@ def _kernel(
     return Kernel("rvv", (call,), scratch=scratch, requires=REQUIRES)
 
 
-def blocks_of(rows: NDArray[Any]) -> NDArray[Any]:
+def blocks_of(rows: Array) -> Array:
     """Of each 32 rows, the last ones as many as there are, and each column what stands in these rows."""
     return np.concatenate([rows[first : first + LANES].T.reshape(-1) for first in range(0, len(rows), LANES)])
 

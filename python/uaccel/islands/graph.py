@@ -8,16 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.islands.held import HELD, Grid, grid_of
 from uaccel.islands.known import KnownIntegers, along_axis
-from uaccel.model import Origin, Shape
+from uaccel.model import Array, Origin, Shape
 from uaccel.ops.base import info_of
 from uaccel.ops.traits import DEQUANTIZE, PERMUTE, QUANTIZE, RESHAPING, name_of, permuted_axes
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_var, plain_attributes
-
-Array = NDArray[Any]
 
 
 @dataclass

@@ -14,11 +14,10 @@ from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid
 from uaccel.islands.known import KnownIntegers
 from uaccel.islands.rules import Island
+from uaccel.model import Array
 from uaccel.ops.base import constant
 from uaccel.ops.rounding import float32_scales
 from uaccel.tvm_api import is_var, relax
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from uaccel.tvm_api import (
     relax,
 )
 
-Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
+Resolved = "Value | Array | tuple[Resolved, ...]"
 
 
 def lower(

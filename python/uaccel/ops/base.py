@@ -12,10 +12,9 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import InternalError
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Kernel
 from uaccel.tvm_api import make_call, register_operator, relax
 
@@ -45,10 +44,10 @@ class Operand:
     """One argument at a call site; ``constant`` holds its value where it is known at compile time."""
 
     info: TensorInfo
-    constant: NDArray[Any] | None = None
+    constant: Array | None = None
 
     @property
-    def value(self) -> NDArray[Any]:
+    def value(self) -> Array:
         if self.constant is None:
             raise InternalError("an operand was expected to be constant and is not")
         return self.constant
@@ -224,7 +223,7 @@ def to_type(info: TensorInfo | tuple[TensorInfo, ...]) -> Any:
     return relax.TupleType([to_type(entry) for entry in info])
 
 
-def constant(array: NDArray[Any]) -> Any:
+def constant(array: Array) -> Any:
     """A Relax constant of exactly this array."""
     return relax.const(np.asarray(array, order="C"), str(array.dtype))
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same, sides
@@ -158,7 +157,7 @@ def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple
     return (Constant("weights", weights if packed is None else packed), Constant("bias", folded), *scales)
 
 
-def scale_constants(multiplier: NDArray[Any], shift: NDArray[Any]) -> tuple[Constant, Constant]:
+def scale_constants(multiplier: Array, shift: Array) -> tuple[Constant, Constant]:
     """One of each where that serves all output channels."""
     used = slice(None) if differ(multiplier, shift) else slice(1)
     return Constant("multiplier", multiplier[used]), Constant("shift", shift[used].astype(np.int8))
@@ -169,7 +168,7 @@ def scale_step(site: Site[Any]) -> int:
     return int(differ(*(operand.value for operand in site.operands[3:5])))
 
 
-def differ(multiplier: NDArray[Any], shift: NDArray[Any]) -> bool:
+def differ(multiplier: Array, shift: Array) -> bool:
     """Whether output channels do, in their scale."""
     return bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from uaccel.model import Array
 
 KERNEL_ABI = 2  # raised when a kernel's C interface changes; also in uaccel_kernel.h
 
@@ -39,7 +40,7 @@ class Constant:
     """An array that lies in flash, laid out for the kernel that reads it."""
 
     role: str
-    data: NDArray[Any]
+    data: Array
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops.base import Operand
 from uaccel.ops.kernel import Argument, Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.ops.layout import layout
@@ -50,7 +49,7 @@ def _arguments(operands: tuple[Operand, ...]) -> tuple[Argument, ...]:
     return as_argument(data, "data"), as_argument(indices, "indices"), Output()
 
 
-def regular_runs(indices: NDArray[Any]) -> list[Run]:
+def regular_runs(indices: Array) -> list[Run]:
     """The indices as (first, step, count), each as long as it goes."""
     runs: list[Run] = []
     for value in (int(index) for index in indices):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
@@ -110,7 +109,7 @@ def _batch(data: TensorInfo, attrs: LstmAttrs) -> int:
     return data.shape[1] if attrs.time_major else data.shape[0]
 
 
-def _folded(bias: NDArray[Any], weights: NDArray[Any], zero_point: int) -> NDArray[Any]:
+def _folded(bias: Array, weights: Array, zero_point: int) -> Array:
     """The bias with what the zero point takes from every sum, wrapped as the sums are."""
     wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=2)
     return np.asarray(wide.astype(bias.dtype))

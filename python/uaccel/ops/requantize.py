@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
@@ -78,7 +77,7 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
         return [arithmetic]
 
 
-def _table(dtype: str, attrs: RequantizeAttrs) -> NDArray[Any]:
+def _table(dtype: str, attrs: RequantizeAttrs) -> Array:
     value = stored_values(dtype) - attrs.input_zero_point
     scaled = requantized(value, attrs.multiplier, attrs.shift, attrs.rounding) + attrs.output_zero_point
     return np.clip(scaled, attrs.clamp_min, attrs.clamp_max).astype(attrs.output_dtype)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
@@ -29,7 +29,7 @@ def sigmoid_points() -> NDArray[np.uint16]:
     return np.append(points, SATURATED).astype(np.uint16)
 
 
-def _sigmoid(index: NDArray[Any]) -> NDArray[np.float64]:
+def _sigmoid(index: Array) -> NDArray[np.float64]:
     return np.asarray((SATURATED + 1) / (1 + np.exp(-index / STEPS_PER_UNIT)), np.float64)
 
 

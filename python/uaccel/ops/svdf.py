@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
@@ -124,7 +124,7 @@ class Svdf(IntegerOperator[SvdfAttrs]):
         return site.operands[0].info.shape[0] * (features.elements + times.elements)
 
 
-def _folded(bias: NDArray[Any], weights: NDArray[Any], zero_point: int) -> NDArray[np.int32]:
+def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
     """The bias with what the zero point takes from every sum, wrapped as the sums are."""
     wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=1)
     return np.asarray(wide, np.int64).astype(np.int32)

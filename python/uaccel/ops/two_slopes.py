@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
@@ -65,7 +64,7 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
         return [arithmetic]
 
 
-def _table(attrs: TwoSlopesAttrs) -> NDArray[Any]:
+def _table(attrs: TwoSlopesAttrs) -> Array:
     value = stored_values("int8") - attrs.input_zero_point
     positive = multiply_by_quantized_multiplier(value, attrs.positive_multiplier, attrs.positive_shift)
     negative = multiply_by_quantized_multiplier(value, attrs.negative_multiplier, attrs.negative_shift)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import Array
 from uaccel.ops.base import Channels, Elementwise, IntegerOperator, info_of, operator_of
 from uaccel.ops.traits import FLOATS, RESHAPE, elementwise_of, name_of
 from uaccel.tvm_api import is_constant, is_operator_call, is_var, main_bindings
@@ -25,10 +26,10 @@ class Weighted:
     source: Any
     operator: IntegerOperator[Any]
     attrs: Any
-    weights: NDArray[Any]
-    bias: NDArray[Any]
-    multiplier: NDArray[Any]
-    shift: NDArray[Any]
+    weights: Array
+    bias: Array
+    multiplier: Array
+    shift: Array
 
     @property
     def mixes(self) -> bool:

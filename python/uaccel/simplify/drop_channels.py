@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import Array
 from uaccel.ops.base import constant, info_of
 from uaccel.simplify.channels import Linked, Steps, Weighted, sources_of, steps_of
 from uaccel.simplify.channels_known import Known, known_channels, offsets
@@ -66,7 +67,7 @@ def _cut(step: Weighted, call: Any, needs: Needs, known: Mapping[Any, Known]) ->
     return step.operator(call.args[0], *constants, attrs=attrs)
 
 
-def _with_dropped(step: Weighted, inputs: NDArray[np.bool_], known: Mapping[Any, Known]) -> NDArray[Any]:
+def _with_dropped(step: Weighted, inputs: NDArray[np.bool_], known: Mapping[Any, Known]) -> Array:
     """The bias with what dropped input channels added to every sum."""
     dropped = foldable(step, known) & ~inputs
     if not dropped.any():

@@ -12,10 +12,10 @@ from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.converters import Converters
-from uaccel.frontend.onnx.graph import Array, Graph, Node
+from uaccel.frontend.onnx.graph import Graph, Node
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.walk import as_list
-from uaccel.model import Quantisation, TensorInfo
+from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops.base import constant, info_of
 
 Expr = Any

@@ -8,9 +8,9 @@ from typing import Final
 
 from uaccel.errors import need
 from uaccel.frontend.onnx.convert import Context
-from uaccel.frontend.onnx.graph import Array, Node
+from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.operators import AT_ONCE, SMALLER
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 
 MOST_WORK: Final = 1 << 31
 """Elementary steps of numpy for one node: seconds."""

@@ -14,11 +14,11 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_type
 from uaccel.frontend.onnx.convert import Context
 from uaccel.frontend.onnx.effort import spend
-from uaccel.frontend.onnx.graph import DTYPES, Array, Node
+from uaccel.frontend.onnx.graph import DTYPES, Node
 from uaccel.frontend.onnx.operators import KEPT, RANDOM
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 
 
 def folded(context: Context, node: Node, types: Mapping[str, TensorInfo]) -> list[Array] | None:

@@ -6,12 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.typing import NDArray
-
 from uaccel.errors import ModelError
-from uaccel.model import TensorInfo, TensorSpec, c_identifier
-
-Array = NDArray[Any]
+from uaccel.model import Array, TensorInfo, TensorSpec, c_identifier
 
 MICROSOFT = "com.microsoft"
 STANDARD = ("", "ai.onnx")

@@ -14,7 +14,7 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Converter, Expr, converts
-from uaccel.frontend.onnx.graph import MICROSOFT, Array, Node
+from uaccel.frontend.onnx.graph import MICROSOFT, Node
 from uaccel.frontend.onnx.quantise import (
     ACCUMULATED,
     STORED,
@@ -23,6 +23,7 @@ from uaccel.frontend.onnx.quantise import (
     quantisation,
     quantised,
 )
+from uaccel.model import Array
 from uaccel.tvm_api import relax
 
 FloatOperator = Callable[[Context, Node, list[Expr]], Expr]

@@ -8,11 +8,11 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts
 from uaccel.frontend.onnx.folding import evaluated
-from uaccel.frontend.onnx.graph import MICROSOFT, Array, Node
+from uaccel.frontend.onnx.graph import MICROSOFT, Node
 from uaccel.frontend.onnx.operators import MOVING
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name
-from uaccel.model import Quantisation
+from uaccel.model import Array, Quantisation
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 

@@ -10,7 +10,8 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx import fallback
 from uaccel.frontend.onnx.convert import Context, Expr, converts
-from uaccel.frontend.onnx.graph import Array, Node
+from uaccel.frontend.onnx.graph import Node
+from uaccel.model import Array
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 

@@ -15,7 +15,7 @@ from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
-from uaccel.model import TensorSpec
+from uaccel.model import Array, TensorSpec
 from uaccel.ops.base import constant, same_padding
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
 
@@ -32,7 +32,7 @@ class Variable:
     """What lasts from one inference to the next; ``expr`` is its value at this point, None before the walk."""
 
     spec: TensorSpec
-    initial: NDArray[Any]
+    initial: Array
     expr: Expr = None
 
 
@@ -74,7 +74,7 @@ CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is
 converts = CONVERTERS.converts
 
 
-def need_constant(tensor: Tensor, role: str) -> NDArray[Any]:
+def need_constant(tensor: Tensor, role: str) -> Array:
     if tensor.data is None:
         raise at_run_time(role, tensor.name)
     return tensor.data
@@ -162,7 +162,7 @@ def need_possible_shift(data: Tensor, shift: int) -> None:
     need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
 
 
-def bias_values(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:
+def bias_values(bias: Tensor | None, channels: int, wide: bool) -> Array:
     """The bias, zeros where the model has none; its type is the accumulator's: ``wide`` allows 64 bits."""
     if bias is None:
         return np.zeros(channels, np.int64 if wide else np.int32)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.tflite.convert import Context, Expr
 from uaccel.frontend.tflite.reader import Tensor
-from uaccel.model import Shape
+from uaccel.model import Array, Shape
 from uaccel.ops.base import constant
 from uaccel.tvm_api import is_constant
-
-Array = NDArray[Any]
 
 
 def known(context: Context, tensor: Tensor) -> Array | None:

@@ -8,9 +8,9 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
-from uaccel.frontend.tflite.folding import Array, apply, known, need_same_dtype, need_shape
+from uaccel.frontend.tflite.folding import apply, known, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.model import Shape
+from uaccel.model import Array, Shape
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 

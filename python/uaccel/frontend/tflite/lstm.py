@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from uaccel.frontend.tflite.convert import (
 )
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.svdf import need_variable, need_zero_points
+from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
@@ -86,7 +86,7 @@ def _gates(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> 
     return tensors
 
 
-def _stacked(tensors: Sequence[Tensor], role: str) -> NDArray[Any]:
+def _stacked(tensors: Sequence[Tensor], role: str) -> Array:
     shapes = {tensor.info.shape for tensor in tensors}
     need(len(shapes) == 1, f"the gates' {role} differ in shape: {', '.join(str(tensor.info) for tensor in tensors)}")
     return np.stack([need_constant(tensor, role) for tensor in tensors])

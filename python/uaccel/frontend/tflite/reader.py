@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import MOST_RANK, Budget, read_file
-from uaccel.model import Quantisation, Shape, TensorInfo, TensorSpec, unique_names
+from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -92,7 +91,7 @@ class Tensor:
     name: str
     info: TensorInfo
     quantisation: Quantisation | None
-    data: NDArray[Any] | None
+    data: Array | None
     signature: Shape
     is_variable: bool
 
@@ -251,7 +250,7 @@ class _Reader:
         data = self._constant(table, info, name)
         return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()))
 
-    def _constant(self, table: Any, info: TensorInfo, name: str) -> NDArray[Any] | None:
+    def _constant(self, table: Any, info: TensorInfo, name: str) -> Array | None:
         number = table.Buffer()
         if number == 0:
             return None

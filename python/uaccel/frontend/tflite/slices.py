@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from uaccel.errors import ModelError, need
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts
-from uaccel.frontend.tflite.folding import Array, apply, need_known, need_numbers, need_same_dtype, need_shape
+from uaccel.frontend.tflite.folding import apply, need_known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.shapes import reshaped
+from uaccel.model import Array
 from uaccel.tvm_api import relax
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
@@ -19,6 +16,7 @@ from uaccel.frontend.tflite.convert import (
     need_dtype,
 )
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
+from uaccel.model import Array
 from uaccel.ops.base import constant, get, same_padding
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
@@ -50,7 +48,7 @@ def _attrs(operator: Operator, data: Tensor, output: Tensor, kernel: tuple[int, 
     return TransposeConv2dAttrs(size, strides, padding, data.zero_point, output.zero_point, low, high)
 
 
-def _bias(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:
+def _bias(bias: Tensor | None, channels: int, wide: bool) -> Array:
     """16-bit activations add biases of 16 or 64 bits to sums of 64."""
     dtype = np.int64 if wide else np.int32
     if bias is None:

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_type
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.torch.program import DTYPES, info_of_value
-from uaccel.model import Quantisation
+from uaccel.model import Array, Quantisation
 from uaccel.tvm_api import relax
 
 Expr = Any
-Array = NDArray[Any]
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 from uaccel.basics.quiet import quiet
 from uaccel.frontend.budget import read_file
 from uaccel.frontend.torch import archive
-from uaccel.frontend.torch.convert import Array, Context
+from uaccel.frontend.torch.convert import Context
 from uaccel.frontend.torch.decompose import decomposed
 from uaccel.frontend.torch.exported import exported_program
 from uaccel.frontend.torch.package import register_torchao, torch_package
@@ -22,7 +22,7 @@ from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.frontend.torch.shapes import InputShapes
 from uaccel.frontend.torch.walk import TorchWalk, known_operators
 from uaccel.frontend.walk import parameters_of
-from uaccel.model import ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
+from uaccel.model import Array, ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
 from uaccel.tvm_api import main_bindings, with_names
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import InternalError, ModelError
 from uaccel.frontend.budget import read_file
@@ -28,9 +27,8 @@ from uaccel.frontend.torch.package import ADVICE
 from uaccel.frontend.torch.records import LARGEST_FILE
 from uaccel.frontend.torch.shapes import InputShapes
 from uaccel.frontend.torch.wire import unpacked
-from uaccel.model import ImportedModel, ModelFile
+from uaccel.model import Array, ImportedModel, ModelFile
 
-Array = NDArray[Any]
 Samples = Sequence[Sequence[Array]]
 
 _MEMORY: Final = (1 << 30, 8)
