@@ -18,24 +18,25 @@ LARGEST_RAISE: Final = 20
 
 @offers(Add, REQUIRES)
 def add(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, subtract=0)
+    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=0)
 
 
 @offers(Sub, REQUIRES)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, subtract=1)
+    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=1)
 
 
-def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
-    call = sum_call(site, "dsp", subtract, doubled=True)
+def sum_kernel(site: Site[AddAttrs], family: str, requires: tuple[str, ...], subtract: int) -> Kernel | None:
+    """Of Arm's kernels inputs on the common scale come with twice their value."""
+    call = _call(site, family.removeprefix("arm_"), subtract, doubled=family == "arm_dsp")
     if call is None:
         return None
     inplace = tuple(index for index in site.input_indices() if index is not None)
-    return Kernel("arm_dsp", (call,), inplace=inplace, requires=REQUIRES)
+    return Kernel(family, (call,), inplace=inplace, requires=requires)
 
 
-def sum_call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
-    """Of ``uaccel_add_<family>_s8``; ``doubled``: whether inputs on the common scale come with twice their value."""
+def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
+    """Of ``uaccel_add_<family>_s8``."""
     attrs, output = site.attrs, site.output
     one_shape = all(operand.info.elements == output.elements for operand in site.operands)
     shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import Array
 from uaccel.ops.base import Site
-from uaccel.ops.conv2d import folded_constants
+from uaccel.ops.conv2d import folded_constants, window_parameters
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.rounding import FLOAT32
 
@@ -66,6 +66,10 @@ class OutputStage:
             "finish.lowest": low,
             "finish.highest": high,
         }
+
+    def bounds(self) -> dict[str, int]:
+        """The fields of ``struct uaccel_blocked_finish`` and its like."""
+        return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
 
     def filled(self, channels: int) -> OutputStage:
         """With channels of zeros behind the last one, ``channels`` in all."""
@@ -125,3 +129,16 @@ def padded_to(array: Array, axis: int, multiple: int) -> Array:
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, -array.shape[axis] % multiple)
     return np.pad(array, widths)
+
+
+OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
+"""Parameters of the portable kernels that the output stage holds."""
+
+
+def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:
+    """The other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
+    given = window_parameters(site, kernel)
+    kept = {name: value for name, value in given.items() if name not in OF_OUTPUT_STAGE}
+    if not depthwise:
+        return kept
+    return {("channels" if name == "in_channels" else name): kept[name] for name in kept if name != "out_channels"}

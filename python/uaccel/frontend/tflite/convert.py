@@ -162,11 +162,15 @@ def need_possible_shift(data: Tensor, shift: int) -> None:
     need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
 
 
-def bias_values(bias: Tensor | None, channels: int, wide: bool) -> Array:
-    """The bias, zeros where the model has none; its type is the accumulator's: ``wide`` allows 64 bits."""
+def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence[str] = ("int32", "int64")) -> Array:
+    """The bias, zeros where the model has none; its type is the accumulator's.
+
+    ``wide``: the types that it may have beside 16-bit activations.
+    """
+    is_wide = data.info.dtype == "int16"
     if bias is None:
-        return np.zeros(channels, np.int64 if wide else np.int32)
-    need_dtype(bias, ("int32", "int64") if wide else ("int32",), "bias")
+        return np.zeros(channels, np.int64 if is_wide else np.int32)
+    need_dtype(bias, wide if is_wide else ("int32",), "bias")
     values = need_constant(bias, "bias").reshape(-1)
     need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
     return values

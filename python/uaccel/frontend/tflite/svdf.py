@@ -39,7 +39,7 @@ def svdf(context: Context, operator: Operator) -> Update:
         need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
     rank, filters = operator.options.Rank(), features.info.shape[0]
     need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
-    bias = bias_values(operator.optional_input(3), filters // rank, wide=False)
+    bias = bias_values(operator.optional_input(3), filters // rank, data)
     attrs = SvdfAttrs(
         rank=rank,
         input_zero_point=data.zero_point,
