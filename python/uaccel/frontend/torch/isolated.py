@@ -54,7 +54,8 @@ def import_isolated(path: Path, input_shapes: InputShapes) -> ImportedModel:
 def execute_isolated(path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:
     """PyTorch's version, and for each sample what the program in the file computes of it."""
     values = [np.asarray(value) for sample in samples for value in sample]
-    answer, results = _answer(path, read_file(path, LARGEST_FILE), {"task": "execute", "inputs": len(samples[0])}, values)
+    data = read_file(path, LARGEST_FILE)
+    answer, results = _answer(path, data, {"task": "execute", "inputs": len(samples[0])}, values)
     count = len(results) // len(samples)
     return str(answer["version"]), [results[first : first + count] for first in range(0, len(results), count)]
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from uaccel.errors import InternalError, ModelError
 from uaccel.frontend.torch.frames import read_frame, write_frame
 from uaccel.frontend.torch.records import LARGEST_FILE
-from uaccel.frontend.budget import LARGEST_FILE
 from uaccel.model import Array
 
 MOST: Final = 2 * LARGEST_FILE
