@@ -7,8 +7,8 @@ from typing import Final
 from uaccel.cpu_kernels.output_stage import LARGEST_SHIFT
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import Site
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, same
+from uaccel.ops.base import Site, operand_arguments
+from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, same
 
 REQUIRES: Final = ("dsp",)
 HALF: Final = 1 << 30
@@ -58,9 +58,7 @@ def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) ->
         **same(attrs, "clamp_min", "clamp_max"),
         "subtract": subtract,
     }
-    arguments: list[Argument] = []
-    for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
-        arguments.append(Constant(role, operand.value) if index is None else Input(index))
+    arguments = operand_arguments(site.operands, ("first", "second"))
     name = f"uaccel_add_{family}"
     return KernelCall(f"{name}_s8", f"{name}.h", name, parameters, (*arguments, Output(0)))
 

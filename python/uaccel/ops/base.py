@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 import math
 import typing
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel
 from uaccel.tvm_api import make_call, register_operator, relax
 
 NAMESPACE = "uaccel."
@@ -51,6 +52,15 @@ class Operand:
         if self.constant is None:
             raise InternalError("an operand was expected to be constant and is not")
         return self.constant
+
+
+def operand_arguments(operands: Sequence[Operand], roles: Sequence[str]) -> list[Argument]:
+    """What calls are given for operands: the layer's inputs in order, and constants by their roles."""
+    inputs = itertools.count()
+    return [
+        Input(next(inputs)) if operand.constant is None else Constant(role, operand.constant)
+        for role, operand in zip(roles, operands, strict=True)
+    ]
 
 
 A = TypeVar("A", bound=Attributes)

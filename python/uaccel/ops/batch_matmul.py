@@ -9,8 +9,8 @@ from typing import Any
 
 from uaccel.model import Shape, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable, same
+from uaccel.ops.base import Attributes, IntegerOperator, Site, operand_arguments, register, require
+from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable, same
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
@@ -111,7 +111,14 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
             **same(attrs, "lhs_zero_point", "rhs_zero_point", "output_zero_point", "multiplier", "shift"),
         }
         function = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}"
-        return [portable(function, "uaccel_batch_matmul", parameters, _arguments(site))]
+        return [
+            portable(
+                function,
+                "uaccel_batch_matmul",
+                parameters,
+                (*operand_arguments(site.operands, ("lhs", "rhs")), Output(0)),
+            )
+        ]
 
     def macs(self, site: Site[BatchMatmulAttrs]) -> int:
         return site.output.elements * matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]
@@ -122,10 +129,3 @@ def batch_steps(shape: Shape) -> tuple[int, ...]:
     extents = batch_extents(shape)
     size = shape[-2] * shape[-1]
     return tuple(0 if e == 1 else size * math.prod(extents[axis + 1 :]) for axis, e in enumerate(extents))
-
-
-def _arguments(site: Site[BatchMatmulAttrs]) -> tuple[Argument, ...]:
-    sides: list[Argument] = []
-    for name, operand, index in zip(("lhs", "rhs"), site.operands, site.input_indices(), strict=True):
-        sides.append(Constant(name, operand.value) if index is None else Input(index))
-    return (*sides, Output(0))

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar
 
 from uaccel.model import Shape, TensorInfo
-from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Operand, Site, require
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Operand, Site, operand_arguments, require
+from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.tvm_api import te
 
 LOOPS = 6  # nested loops of the C kernels; the innermost runs over a row
@@ -114,7 +114,7 @@ class BinaryOperator(IntegerOperator[A]):
         first, second = (operand.info for operand in site.operands)
         function = f"{self.kernel}_{dtype_suffix(site.output.dtype)}"
         parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
-        arguments = (*_arguments(site), Output(0))
+        arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
         return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
 
 
@@ -133,13 +133,6 @@ def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
         "strides1": (0,) * spare + loops.strides1,
         "strides2": (0,) * spare + loops.strides2,
     }
-
-
-def _arguments(site: Site[Any]) -> list[Argument]:
-    arguments: list[Argument] = []
-    for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
-        arguments.append(Constant(role, operand.value) if index is None else Input(index))
-    return arguments
 
 
 def _inplace(site: Site[Any]) -> tuple[int, ...]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from uaccel.model import Array, TensorInfo
-from uaccel.ops.base import Operand
+from uaccel.ops.base import Operand, operand_arguments
 from uaccel.ops.kernel import Argument, Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.ops.layout import layout
-from uaccel.ops.layout_move import Axis, Move, as_argument, move_kernels, rearranged, row_major, sources
+from uaccel.ops.layout_move import Axis, Move, move_kernels, rearranged, row_major, sources
 
 HEADER = "uaccel_layout_gather.h"
 INDEX_TYPES = ("int32", "int64")
@@ -45,8 +45,7 @@ def take(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ..
 
 
 def _arguments(operands: tuple[Operand, ...]) -> tuple[Argument, ...]:
-    data, indices = sources(operands)
-    return as_argument(data, "data"), as_argument(indices, "indices"), Output()
+    return (*operand_arguments(operands, ("data", "indices")), Output())
 
 
 def regular_runs(indices: Array) -> list[Run]:

@@ -54,10 +54,6 @@ def sources(operands: Sequence[Operand]) -> list[Source]:
     return found
 
 
-def as_argument(source: Source, role: str) -> Argument:
-    return source if isinstance(source, Input) else Constant(role, source)
-
-
 def row_major(shape: Shape) -> list[int]:
     """Elements from one index to the next along each axis of a contiguous tensor."""
     strides = [1] * len(shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
@@ -79,17 +79,25 @@ def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
     return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)))
 
 
-@register
-class AveragePool2d(IntegerOperator[PoolAttrs]):
-    """The mean of the elements under each window, halves away from zero; input and output share their scale."""
-
-    name = "average_pool2d"
+class _Pool(IntegerOperator[PoolAttrs]):
     arguments = ("input",)
     channels = Channels.APART
     keeps_number = True
+    kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
         return infer_pool(inputs[0], attrs, self.name)
+
+    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
+        return [pool_kernel(self.kernel, site)]
+
+
+@register
+class AveragePool2d(_Pool):
+    """The mean of the elements under each window, halves away from zero; input and output share their scale."""
+
+    name = "average_pool2d"
+    kernel = "uaccel_average_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
@@ -106,21 +114,13 @@ class AveragePool2d(IntegerOperator[PoolAttrs]):
 
         return te.compute(shape, average, name="average")
 
-    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
-        return [pool_kernel("uaccel_average_pool", site)]
-
 
 @register
-class MaxPool2d(IntegerOperator[PoolAttrs]):
+class MaxPool2d(_Pool):
     """The largest element under each window; input and output share their scale."""
 
     name = "max_pool2d"
-    arguments = ("input",)
-    channels = Channels.APART
-    keeps_number = True
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
-        return infer_pool(inputs[0], attrs, self.name)
+    kernel = "uaccel_max_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
@@ -133,6 +133,3 @@ class MaxPool2d(IntegerOperator[PoolAttrs]):
             return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
 
         return te.compute(shape, clamped, name="clamped")
-
-    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
-        return [pool_kernel("uaccel_max_pool", site)]

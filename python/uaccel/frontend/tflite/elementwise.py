@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from uaccel.errors import need
@@ -24,6 +25,8 @@ from uaccel.ops.minimum_maximum import Maximum, Minimum, MinimumMaximumAttrs
 from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.squared_difference import SquaredDifference, SquaredDifferenceAttrs
 
+SUMS: Mapping[str, type[BinaryOperator[Any]]] = {"ADD": Add, "SUB": Sub}
+EXTREMES: Mapping[str, type[BinaryOperator[Any]]] = {"MINIMUM": Minimum, "MAXIMUM": Maximum}
 SUM_LEFT_SHIFT = {"int8": 20, "int16": 15}
 DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
 
@@ -77,7 +80,8 @@ def _on_a_common_scale(first: Tensor, second: Tensor, left_shift: int) -> dict[s
     }
 
 
-def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub]) -> Expr:
+@converts(*SUMS)
+def total(context: Context, operator: Operator) -> Expr:
     tensors = _tensors(operator)
     first, second, output = tensors
     left_shift = SUM_LEFT_SHIFT[output.info.dtype]
@@ -92,17 +96,7 @@ def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub]) -> Exp
         clamp_min=low,
         clamp_max=high,
     )
-    return _binary(context, op, tensors, attrs)
-
-
-@converts("ADD")
-def add(context: Context, operator: Operator) -> Expr:
-    return _sum(context, operator, Add)
-
-
-@converts("SUB")
-def sub(context: Context, operator: Operator) -> Expr:
-    return _sum(context, operator, Sub)
+    return _binary(context, SUMS[operator.name], tensors, attrs)
 
 
 @converts("MUL")
@@ -126,14 +120,9 @@ def mul(context: Context, operator: Operator) -> Expr:
     return _binary(context, Mul, tensors, attrs)
 
 
-@converts("MINIMUM")
-def minimum(context: Context, operator: Operator) -> Expr:
-    return _binary(context, Minimum, _tensors(operator), MinimumMaximumAttrs())
-
-
-@converts("MAXIMUM")
-def maximum(context: Context, operator: Operator) -> Expr:
-    return _binary(context, Maximum, _tensors(operator), MinimumMaximumAttrs())
+@converts(*EXTREMES)
+def extreme(context: Context, operator: Operator) -> Expr:
+    return _binary(context, EXTREMES[operator.name], _tensors(operator), MinimumMaximumAttrs())
 
 
 @converts("SQUARED_DIFFERENCE")
