@@ -80,10 +80,11 @@ def module_name(file: str) -> str:
 def graph_of(files: Mapping[str, str]) -> dict[str, set[str]]:
     """For each module, given as its path and source, the modules of the package that it imports."""
     known = {module_name(file) for file in files}
+    folders = {name.rpartition(".")[0] for name in known}  # which need not be modules
     graph = {}
     for file, source in files.items():
         found = imports(ast.parse(source), ["uaccel", *file.split("/")[:-1]], aliases=True)
-        names = {name if name in known else name.rpartition(".")[0] for _, name in found}
+        names = {name if name in known | folders else name.rpartition(".")[0] for _, name in found}
         graph[module_name(file)] = (names & known) - {module_name(file)}
     return graph
 
