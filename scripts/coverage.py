@@ -56,14 +56,13 @@ def tflite() -> str:
     import tflite as schema
 
     from uaccel.frontend.budget import Budget
+    from uaccel.frontend.checks import NO_CONVERTER
     from uaccel.frontend.tflite.convert import CONVERTERS
     from uaccel.frontend.tflite.fallback import CONTROL_FLOW, NO_CONTROL_FLOW
-    from uaccel.frontend.tflite.importer import CONVERTER_MODULES  # which register themselves
     from uaccel.frontend.tflite.reader import read
     from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS
     from uaccel.tvm_api import TfliteConverter, relax
 
-    assert CONVERTER_MODULES
     graph, _ = read(SMALL_MODEL, Budget(SMALL_MODEL))
     known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder())
     rows = []
@@ -74,12 +73,12 @@ def tflite() -> str:
             rows.append(Coverage(name, EXACT, "state between inferences"))
         elif name in CONTROL_FLOW:
             rows.append(Coverage(name, REFUSED, NO_CONTROL_FLOW))
-        elif name in CONVERTERS:
+        elif name in CONVERTERS.names:
             rows.append(Coverage(name, EXACT, "float: TIR fallback" if known.knows(name) else ""))
         elif known.knows(name):
             rows.append(Coverage(name, FALLBACK))
         else:
-            rows.append(Coverage(name, REFUSED, "there is no converter for this operator"))
+            rows.append(Coverage(name, REFUSED, NO_CONVERTER))
     return f"## TFLite\n\n{TFLITE_HEAD}\n\n{table(rows)}\n"
 
 
@@ -96,7 +95,7 @@ def onnx() -> str:
 
 
 def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
-    from uaccel.frontend.onnx.folding import RANDOM
+    from uaccel.frontend.onnx.operators import RANDOM
 
     if name in ("Constant", "Shape", "Size"):
         return Coverage(name, FOLDED)
@@ -132,13 +131,11 @@ def _quantised(module: str) -> set[str]:
 
 def torch() -> str:
     """By the converters of ours, and TVM's."""
-    from uaccel.frontend.torch import importer  # which has the converters register themselves
     from uaccel.frontend.torch.convert import CONVERTERS
     from uaccel.tvm_api import TorchConverter, relax
 
-    assert importer.import_torch is not None
     known = TorchConverter(relax.BlockBuilder())
-    names = {name.removeprefix("aten.").partition(".")[0] for name in CONVERTERS if name.startswith("aten.")}
+    names = {name.removeprefix("aten.").partition(".")[0] for name in CONVERTERS.names if name.startswith("aten.")}
     names |= {name.partition(".")[0] for name in known.operators() if name.partition(".")[2]}
     rows = [Coverage(name, *_how(name in _quantised("torch_islands"), [])) for name in names]
     return f"## PyTorch\n\n{TORCH_HEAD}\n\n{table(rows)}\n"
@@ -146,10 +143,9 @@ def torch() -> str:
 
 def _untested(name: str) -> Coverage:
     from uaccel.frontend.onnx.convert import CONVERTERS
-    from uaccel.frontend.onnx.importer import CONVERTER_MODULES  # which register themselves
     from uaccel.tvm_api import knows_onnx_operator
 
-    known = bool(CONVERTER_MODULES) and (("", name) in CONVERTERS or knows_onnx_operator(name))
+    known = name in CONVERTERS.names or knows_onnx_operator(name)
     return Coverage(name, FALLBACK, "no test in scope") if known else Coverage(name, REFUSED, "there is no converter")
 
 
@@ -164,10 +160,8 @@ def _reason(name: str, text: str) -> str:
 
 def _microsoft() -> list[Coverage]:
     from uaccel.frontend.onnx.convert import CONVERTERS
-    from uaccel.frontend.onnx.importer import CONVERTER_MODULES  # which register themselves
 
-    assert CONVERTER_MODULES
-    own = {name for domain, name in CONVERTERS if domain == "com.microsoft"}
+    own = {name.removeprefix("com.microsoft.") for name in CONVERTERS.names if name.startswith("com.microsoft.")}
     return [Coverage(f"com.microsoft.{name}", *_how(name.startswith("Q"), [])) for name in own]
 
 

@@ -64,3 +64,9 @@ class InternalError(UaccelError):
     """A bug of ours: a state that the code promised could not occur."""
 
     exit_status = 70
+
+
+def need(condition: object, problem: str) -> None:
+    """Refuse a part of a model with a reason in words; whoever walks the model adds which part it was."""
+    if not condition:
+        raise ModelError(problem)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from api_server import archive
 
 from support.docblocks import ROOT
 from uaccel.basics import documents, npz
-from uaccel.frontend import budget
-from uaccel.frontend.onnx import effort, graph, schema, structure
-from uaccel.frontend.tflite import importer
+from uaccel.frontend import budget, checks
+from uaccel.frontend.onnx import effort, schema, structure
 from uaccel.frontend.torch import isolated, program_file, records, serialised
 from uaccel.running import project_run
 from uaccel.session import description, ids, link, request, session, streams
@@ -29,13 +28,13 @@ BOUNDS = {
     "ONNX": [
         f"{budget.LARGEST_FILE // MIB} MB of file and weights, {budget.MOST_NODES:,} nodes",
         f"calls {structure.DEEPEST_CALL} deep, {schema.MOST_OPERANDS} operands of a node, {budget.MOST_RANK} dim",
-        f"{graph.LARGEST_TENSOR // GIB} GB a tensor; {budget.MOST_BYTES // MIB} MB of constants",
+        f"{checks.LARGEST_TENSOR // GIB} GB a tensor; {budget.MOST_BYTES // MIB} MB of constants",
         f"2^{effort.MOST_WORK.bit_length() - 1} steps for one of them; {budget.MOST_SECONDS:g} seconds on the clock",
         f"{fold_constants.MOST_SECONDS:g} seconds of a processor for what remains",
     ],
     "TFLite": [
         f"{budget.LARGEST_FILE // MIB} MB, {budget.MOST_NODES:,} operators, {budget.MOST_RANK} dimensions",
-        f"{importer.LARGEST_TENSOR // GIB} GB a tensor, {budget.MOST_BYTES // MIB} MB of constants",
+        f"{checks.LARGEST_TENSOR // GIB} GB a tensor, {budget.MOST_BYTES // MIB} MB of constants",
         f"{budget.MOST_SECONDS:g} seconds",
     ],
     "Arrays, board files, archives": [

@@ -15,7 +15,8 @@ from support.channel_networks import Layers
 from support.exactness import assert_channels_of
 from support.hostlib import Array
 from support.networks import network_named
-from uaccel.ops.base import info_of
+from uaccel.ops.base import get, info_of
+from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
 from uaccel.pipeline import compile_model
 from uaccel.simplify import DropChannels
 from uaccel.simplify.channels import steps_of
@@ -110,6 +111,20 @@ def sum_of_two(layers: Layers, x: Any) -> Any:
     one = layers.conv("a", x, 8, zero=[0, 1, 2], level=3)
     other = layers.conv("b", x, 8, zero=[1, 2, 3], level=-8)
     return layers.conv("d", layers.add("c", one, other), 8)
+
+
+def sum_rounded_once(layers: Layers, x: Any) -> Any:
+    one = layers.conv("a", x, 8, zero=[0, 1, 2], level=3)
+    other = layers.conv("b", x, 8, zero=[1, 2, 3], level=-8)
+    return layers.conv("d", layers.total("c", one, other), 8)
+
+
+def in_floats(layers: Layers, x: Any) -> Any:
+    """Floats are no numbers that a bias could take in."""
+    stored = layers.conv("a", x, 8, zero=[2])
+    real = layers.block.emit(get(Dequantize)(stored, attrs=DequantizeAttrs(0.5, -5)), "b")
+    back = layers.block.emit(get(Quantize)(real, attrs=QuantizeAttrs(0.5, -5, "int8")), "c")
+    return layers.conv("d", back, 8)
 
 
 def sum_with_another_reader(layers: Layers, x: Any) -> Any:
@@ -209,6 +224,8 @@ CASES = [
     Case(known_to_wide_convolution, {"a": 6}),
     Case(known_by_depthwise, {"a": 6, "b": 6}),
     Case(sum_of_two, {"a": 6, "b": 6, "c": 6}),
+    Case(sum_rounded_once, {"a": 6, "b": 6, "c": 6}),
+    Case(in_floats, {"a": 8, "b": 8, "c": 8}),
     Case(sum_with_another_reader, {"a": 7, "b": 7, "c": 7, "d": 8, "e": 8}),
     Case(sum_with_an_input, {"z": 3, "a": 3}),
     Case(residual, {"a": 6, "b": 6, "c": 6}),
@@ -260,7 +277,19 @@ def test_a_bias_stays_within_its_bits(raised: int, left: int) -> None:
 @st.composite
 def networks(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:
     """Layers that read any that came before; some channels have no weights, some no readers."""
-    kinds = ("conv", "conv", "wide", "depthwise", "depthwise", "add", "lookup", "requantize", "mean", "largest")
+    kinds = (
+        "conv",
+        "conv",
+        "wide",
+        "depthwise",
+        "depthwise",
+        "add",
+        "total",
+        "lookup",
+        "requantize",
+        "mean",
+        "largest",
+    )
     steps = draw(
         st.lists(st.tuples(st.sampled_from(kinds), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=7)
     )
@@ -293,7 +322,8 @@ def emitted(layers: Layers, kind: str, name: str, source: Any, other: Any, chanc
         return layers.depthwise(name, source, zero=zero, level=level, kernel=kernel, padding=kernel // 2)
     if kind in ("mean", "largest"):
         return layers.pool(name, source, 3, mean=kind == "mean", padding=1)
-    return layers.add(name, source, other) if kind == "add" else getattr(layers, kind)(name, source)
+    operands = (source, other) if kind in ("add", "total") else (source,)
+    return getattr(layers, kind)(name, *operands)
 
 
 def picked(layers: Layers, channels: int, chance: float) -> list[int]:

@@ -14,8 +14,10 @@ from support.networks import OWN
 from support.tflite_writer import ModelBuilder
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel, Signature
-from uaccel.partition.float_advice import HOW, float_advice
+from uaccel.partition.float_advice import float_advice
 from uaccel.tvm_api import module_of, relax
+
+HOW = "uaccel quantize MODEL.onnx --calibration DATA.npz does it"
 
 MIXED = (
     "18 of 2,610 multiply-accumulates are in float; quantised to int8, its float weights would take 21 bytes of flash "
@@ -76,9 +78,8 @@ def test_all_of_it() -> None:
     said = of([(1, 3, 8, 8)], lambda x: relax.op.nn.conv2d(x, weights(5, 3, 3, 3)))
     assert said == (
         f"all {5 * 36 * 27:,} multiply-accumulates are in float; quantised to int8, its float weights would take "
-        f"135 bytes of flash instead of 540: {HOW['onnx']}",
+        f"135 bytes of flash instead of 540: {HOW}",
     )
-    assert HOW["onnx"] == "uaccel quantize MODEL.onnx --calibration DATA.npz does it"
 
 
 def test_by_format() -> None:
@@ -91,11 +92,10 @@ def test_by_format() -> None:
 
 def test_weights_without_multiplications_and_the_reverse() -> None:
     assert of([(4,)], lambda x: relax.op.add(x, weights(4))) == (
-        "it computes in float; quantised to int8, its float weights would take 4 bytes of flash instead of 16: "
-        + HOW["onnx"],
+        "it computes in float; quantised to int8, its float weights would take 4 bytes of flash instead of 16: " + HOW,
     )
     assert of([(2, 3), (3, 2)], relax.op.matmul) == (
-        f"all 12 multiply-accumulates are in float; quantised to int8, it would compute in integers: {HOW['onnx']}",
+        f"all 12 multiply-accumulates are in float; quantised to int8, it would compute in integers: {HOW}",
     )
     assert of([(4,)], lambda x: relax.op.multiply(x, relax.const(2.0, "float32"))) == ()
 

@@ -377,7 +377,7 @@ GIVEN: dict[str, tuple[Any, str]] = {
             node("OneHot", "i", "d", "v"),
             constants={"d": np.int64(1 << 33), "v": np.array([0, 1], np.float32)},
         ),
-        "more than 2 GiB",
+        "bytes; at most 2147483647 can be compiled",
     ),
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.archive import content
+from uaccel.frontend.budget import read_file
 from uaccel.frontend.torch.records import LARGEST_FILE, RecordsError, names, records
 
 CONTENT = {"model/a": b"first record", "model/b/c": b"second"}
@@ -155,7 +155,7 @@ def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
     path.write_bytes(b"few")
     tracemalloc.start()
     try:
-        assert content(path) == b"few"
+        assert read_file(path, LARGEST_FILE) == b"few"
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -166,5 +166,5 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(LARGEST_FILE + 1)  # holes, which take no room
     with pytest.raises(ModelError) as caught:
-        content(path)
-    assert str(caught.value) == f"{path} has more than 1073741824 bytes; a microcontroller holds a thousandth of that"
+        read_file(path, LARGEST_FILE)
+    assert str(caught.value) == f"{path} has 1073741825 bytes; at most 1073741824 are read"

@@ -18,6 +18,7 @@ from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.rounding import FLOAT32, ROUNDINGS, float32_scales
+from uaccel.ops.weighted_sum import WeightedSum, WeightedSumAttrs
 from uaccel.tvm_api import FunctionBlock, relax
 
 ZERO_POINT = -5
@@ -93,6 +94,11 @@ class Layers:
         half, whole = quantize_multiplier(0.5), quantize_multiplier(2.0**-19)
         attrs = AddAttrs(20, ZERO_POINT, *half, ZERO_POINT, *half, ZERO_POINT, *whole, -128, 127)
         return self.block.emit(get(Add)(one, other, attrs=attrs), name)
+
+    def total(self, name: str, one: Any, other: Any) -> Any:
+        """A sum that is rounded once, as ONNX models mean it."""
+        attrs = WeightedSumAttrs(ZERO_POINT, 1 << 20, ZERO_POINT, -(1 << 19), 21, 0, ZERO_POINT, -128, 127)
+        return self.block.emit(get(WeightedSum)(one, other, attrs=attrs), name)
 
     def lookup(self, name: str, source: Any) -> Any:
         table = self.random.integers(-128, 128, 256).astype(np.int8)

@@ -6,7 +6,7 @@ import ast
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,11 @@ def rank_of_modules(order: list[list[str]]) -> dict[str, int]:
     return {module: rank for rank, group in enumerate(order) for module in group}
 
 
-def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
-    """Line and full name of every module that a file of a package imports, wherever in the file."""
+def imports(tree: ast.AST, package: list[str], *, aliases: bool = False) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module that a file of a package imports, wherever in the file.
+
+    With ``aliases`` every imported name is added to its module's, as it may be a module itself.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -40,7 +43,8 @@ def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
             base = package[: len(package) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
             # `from uaccel import errors` names the module in the alias.
-            names = [f"{origin}.{alias.name}" for alias in node.names] if origin == "uaccel" else [origin]
+            whole = origin == "uaccel" or aliases
+            names = [f"{origin}.{alias.name}" for alias in node.names] if whole else [origin]
             yield from ((node.lineno, name) for name in names)
 
 
@@ -61,13 +65,63 @@ def violations(source: str, path: str, rank: dict[str, int]) -> list[str]:
 
 def sources() -> list[str]:
     """Every file of the package, as a path inside it."""
-    files = [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
-    return [file for file in files if file != "__init__.py"]
+    return [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
 
 
 def modules() -> set[str]:
     """The names directly below ``uaccel``."""
     return {file.partition("/")[0].removesuffix(".py") for file in sources()}
+
+
+def module_name(file: str) -> str:
+    return ".".join(["uaccel", *file.removesuffix(".py").split("/")]).removesuffix(".__init__")
+
+
+def graph_of(files: Mapping[str, str]) -> dict[str, set[str]]:
+    """For each module, given as its path and source, the modules of the package that it imports."""
+    known = {module_name(file) for file in files}
+    folders = {name.rpartition(".")[0] for name in known}  # which need not be modules
+    graph = {}
+    for file, source in files.items():
+        found = imports(ast.parse(source), ["uaccel", *file.split("/")[:-1]], aliases=True)
+        names = {name if name in known | folders else name.rpartition(".")[0] for _, name in found}
+        graph[module_name(file)] = (names & known) - {module_name(file)}
+    return graph
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """The modules from which a way of imports leads back to them: those that reach each other together."""
+    reached = {module: reachable(graph, module) for module in graph}
+    rings = {tuple(sorted(one for one in reached[module] if module in reached[one])) for module in graph}
+    return sorted(list(ring) for ring in rings if ring)
+
+
+def reachable(graph: Mapping[str, set[str]], module: str) -> set[str]:
+    found: set[str] = set()
+    left = [module]
+    while left:
+        fresh = graph[left.pop()] - found
+        found |= fresh
+        left += fresh
+    return found
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert circles(graph_of({file: (PACKAGE / file).read_text(encoding="utf-8") for file in sources()})) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"a": "from uaccel.ops.b import x", "b": "import uaccel.errors"}, ""),
+        ({"a": "from uaccel.ops.b import x", "b": "def f():\n    from . import a"}, "ab"),
+        ({"a": "from . import b", "b": "from uaccel.ops import c", "c": "from .a import x"}, "abc"),
+        ({"a": "from uaccel.ops import a_name", "__init__": "from uaccel.ops.b import x", "b": ""}, ""),
+    ],
+)
+def test_the_search_sees_circles(files: dict[str, str], wanted: str) -> None:
+    rings = [[f"uaccel.ops.{name}" for name in wanted]] if wanted else []
+    assert circles(graph_of({f"ops/{name}.py": source for name, source in files.items()})) == rings
 
 
 def test_every_module_has_its_place() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, info_of, operator_of, type_info
-from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, plain_attributes, relax
+from uaccel.ops.base import Operand, info_of, operator_of
+from uaccel.ops.traits import macs_of, site_of, tensor_arguments
+from uaccel.tvm_api import field_names, is_call, is_tuple_type, is_var, plain_attributes
 
 
 @dataclass(frozen=True)
@@ -110,48 +111,13 @@ def _tensors(variables: Sequence[Any]) -> tuple[Tensor, ...]:
 
 def op_call(var: Any, expr: Any, bindings: Bindings, names: Mapping[str, str] | None = None) -> OpCall:
     """The facts of one binding; ``bindings`` tell what the fields of its result are called."""
-    operands, sources = [], []
-    for argument in tensor_arguments(expr.args):
-        constant = argument.value.numpy() if is_constant(argument) else None
-        operands.append(Operand(info_of(argument), constant))
-        sources.append(argument.name if is_var(argument) else None)
-    fields = getattr(expr.ty, "fields", None)
-    outputs = (type_info(expr.ty),) if fields is None else tuple(type_info(field) for field in fields)
-    results = (var.name,) if fields is None else _field_names(var, len(outputs), bindings)
-    operator = operator_of(expr)
-    attrs: Any = plain_attributes(expr) if operator is None else operator.attrs_of(expr)
-    site = Site(attrs, tuple(operands), outputs)
-    macs = plain_macs(expr, site) if operator is None else operator.macs(site)
+    site, operator = site_of(expr), operator_of(expr)
+    sources = tuple(argument.name if is_var(argument) else None for argument in tensor_arguments(expr.args))
+    results: tuple[str, ...] = (var.name,)
+    if is_tuple_type(expr):
+        fields = field_names(bindings)
+        results = tuple(fields.get((var, index), f"{var.name}_{index}") for index in range(len(site.outputs)))
+    attrs: Any = plain_attributes(expr) if operator is None else site.attrs
     name = (names or {}).get(var.name, var.name)
-    return OpCall(name, expr.op.name, attrs, site.operands, outputs, tuple(sources), results, macs)
-
-
-def _field_names(var: Any, count: int, bindings: Bindings) -> tuple[str, ...]:
-    names = [f"{var.name}_{index}" for index in range(count)]
-    for bound, expr in bindings:
-        if getattr(expr, "tuple_value", None) is not None and expr.tuple_value.same_as(var):
-            names[int(expr.index)] = bound.name
-    return tuple(names)
-
-
-def plain_macs(expr: Any, site: Site[Any]) -> int:
-    """Multiply-accumulates of Relax's own operators."""
-    name = expr.op.name
-    if name == "relax.matmul":
-        return site.output.elements * site.operands[0].info.shape[-1]
-    if name in ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose"):
-        data, weights = site.operands[0].info, site.operands[1].info
-        return data.elements * weights.elements // weights.shape[str(expr.attrs.kernel_layout).index("I")]
-    if name in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"):
-        weights = site.operands[1].info
-        return site.output.elements * weights.elements // weights.shape[str(expr.attrs.kernel_layout).index("O")]
-    return 0
-
-
-def tensor_arguments(arguments: Any) -> Iterator[Any]:
-    """The arguments that are data, tuples flattened; shapes and numbers are compile-time matters."""
-    for argument in arguments:
-        if is_tuple(argument):
-            yield from tensor_arguments(argument.fields)
-        elif isinstance(getattr(argument, "ty", None), relax.TensorType):
-            yield argument
+    macs = macs_of(expr, site)
+    return OpCall(name, expr.op.name, attrs, site.operands, site.outputs, sources, results, macs)

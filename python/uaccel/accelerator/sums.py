@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.accelerator.expansion import Expansion
 from uaccel.accelerator.region import Region
+from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d_sums import Conv2dSums, Conv2dSumsAttrs
 from uaccel.ops.fully_connected_sums import FullyConnectedSums, FullyConnectedSumsAttrs
@@ -55,7 +55,7 @@ def fully_connected(expansion: Expansion, region: Region, inputs: list[Any]) -> 
     return _requantized(result, region, weights, axis=1)
 
 
-def oihw(region: Region) -> NDArray[Any]:
+def oihw(region: Region) -> Array:
     """The weights of a convolution, depthwise or not, as OIHW."""
     weights = region.operands[1].value
     if region.root.op == DEPTHWISE:
@@ -74,7 +74,7 @@ def _padded(value: Any, padding: tuple[int, ...], zero_point: int) -> Any:
     return relax.op.nn.pad(value, (0, 0, 0, 0, top, bottom, left, right), pad_value=zero_point)
 
 
-def _requantized(sums: Any, region: Region, weights: NDArray[Any], axis: int) -> Any:
+def _requantized(sums: Any, region: Region, weights: Array, axis: int) -> Any:
     attrs, (bias, multiplier, shift) = region.attrs, (operand.value for operand in region.operands[2:5])
     correction = attrs.input_zero_point * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
     folded = (bias.astype(np.int64) - correction).astype(np.int32)

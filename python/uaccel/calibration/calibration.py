@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.calibration.float_model import ModelInput
 from uaccel.errors import InputError
+from uaccel.model import Array
 from uaccel.session.inputs import read_arrays, samples_of
 from uaccel.session.tensors import TensorType
 
-Array = NDArray[Any]
 LABELS = "labels"
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from uaccel.calibration.calibration import Calibration
 from uaccel.calibration.package import complaints, package
 from uaccel.errors import InputError
-
-Array = NDArray[Any]
+from uaccel.model import Array
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uaccel.errors import UaccelError
+from uaccel.frontend import SUFFIXES
 
 if TYPE_CHECKING:
     from uaccel.emit.options import EmitOptions
 
 # readable=False: a file that may not be read is no error of usage, and our own words say more.
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="The model file (.tflite, .onnx).", readable=False)
-]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=f"The model file ({SUFFIXES}).", readable=False)]
 BoardOption = Annotated[
     str, typer.Option("--board", "-b", metavar="BOARD", help="A board's name, or the path of a board file.")
 ]

@@ -37,10 +37,11 @@ from uaccel.cli.run_model import ModelJob, run_model
 from uaccel.cli.run_project import TemplateJob, Wishes, run_folder, run_on_template
 from uaccel.cli.run_trace import OPTION, TraceOption
 from uaccel.errors import UaccelError
+from uaccel.frontend import SUFFIXES
 
 ModelOrProject = Annotated[
     Path,
-    typer.Argument(metavar="MODEL|DIR", help="The model file (.tflite, .onnx), or a project's folder.", readable=False),
+    typer.Argument(metavar="MODEL|DIR", help=f"The model file ({SUFFIXES}), or a project's folder.", readable=False),
 ]
 InputsOption = Annotated[
     Path | None,

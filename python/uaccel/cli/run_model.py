@@ -20,11 +20,11 @@ from uaccel.errors import InputError, VerificationError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uaccel.model import Array
     from uaccel.pipeline import Compiled
     from uaccel.running.execute import Measured
     from uaccel.running.layers import WrongLayer
     from uaccel.running.verdict import Verdict
-    from uaccel.session.tensors import Array
     from uaccel.session.timeline import Job
 
 NO_STATE = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"

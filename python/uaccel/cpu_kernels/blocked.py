@@ -8,10 +8,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.base import Site
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, window_parameters
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
@@ -31,20 +32,17 @@ def _kernel(
     header: str = "",
     scratch: int = 0,
 ) -> Kernel:
-    finish = {
-        "finish.sign": int(stage.sign),
-        "finish.clamp_min": stage.clamp_min,
-        "finish.clamp_max": stage.clamp_max,
-    }
     table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1).astype(np.int32)
     constants = (Constant("weights", weights), Constant("constants", table))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
     function, struct = f"uaccel_{name}_blocked_s8{'_float32' * stage.single}", f"uaccel_{name}_blocked"
-    call = KernelCall(function, f"uaccel_{header or name}_blocked.h", struct, {**parameters, **finish}, arguments)
+    call = KernelCall(
+        function, f"uaccel_{header or name}_blocked.h", struct, {**parameters, **stage.bounds()}, arguments
+    )
     return Kernel("blocked", (call,), scratch=scratch)
 
 
-def interleaved(rows: NDArray[Any], block: int) -> NDArray[np.int8]:
+def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
     """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
     filled = padded_to(rows, 0, block)
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
@@ -63,8 +61,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
         return _kernel("rows", parameters, packed, stage, header="conv2d")
-    window = window_parameters(site, (height, width))
-    kept = {name: value for name, value in window.items() if name not in NOT_OF_BLOCKED}
+    kept = geometry(site, (height, width))
     return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1])
 
 
@@ -91,12 +88,6 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     stage = output_stage_of(site, rows)
     if stage is None or channels != data.shape[3] or channels % 4:
         return None
-    window = window_parameters(site, (height, width))
-    kept = {name: value for name, value in window.items() if name not in (*NOT_OF_BLOCKED, "out_channels")}
-    parameters = {("channels" if name == "in_channels" else name): value for name, value in kept.items()}
+    parameters = geometry(site, (height, width), depthwise=True)
     scratch = height * width * LARGEST_ADDRESS + channels
     return _kernel("depthwise_conv2d", parameters, interleaved(rows, 4), stage, scratch=scratch)
-
-
-NOT_OF_BLOCKED: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
-"""Parameters of the portable kernels that the output stage holds here."""

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from uaccel.cpu_kernels.dsp_pack import finish_words, joined, paired_stream
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, sides
 
 REQUIRES: Final = ("dsp",)
 FPU: Final = ("fpu",)
@@ -51,16 +52,12 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         return None
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "in_channels": data.shape[3],
-        "out_height": site.output.shape[1],
-        "out_width": site.output.shape[2],
+        **sides("out", site.output.shape[1:3]),
         "out_channels": out_channels,
-        "kernel_height": height,
-        "kernel_width": width,
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
         "dilation_height": attrs.dilation[0],
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
@@ -84,7 +81,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return _few_rows(site, weights, stage) if rows < 2 else _many_rows(site, weights, stage)
 
 
-def _few_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
+def _few_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
     rows, depth = site.operands[0].info.shape
     stream = paired_stream(weights, stage, 8)
     if stream is None:
@@ -94,7 +91,7 @@ def _few_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: Out
     return _kernel("fully_connected", parameters | stage.parameters(), arguments, single=stage.single)
 
 
-def _many_rows(site: Site[FullyConnectedAttrs], weights: NDArray[Any], stage: OutputStage) -> Kernel | None:
+def _many_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
     rows, depth = site.operands[0].info.shape
     stream = paired_stream(weights, stage, 4)
     if stream is None:
@@ -132,11 +129,9 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     plane = ((band - 1) * stride + 3) * pitch
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "channels": channels,
-        "out_height": out_height,
-        "out_width": out_width,
+        **sides("out", (out_height, out_width)),
         "stride": stride,
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
@@ -156,7 +151,7 @@ def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
     return min(rows, max(1, band))
 
 
-def _row_stream(weights: NDArray[Any], stage: OutputStage) -> NDArray[np.int32]:
+def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
     """Of each channel: its sum at the start, twice; the output stage; of each row the weights (0, 1) and (1, 2)."""
     rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
     pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)
@@ -183,17 +178,12 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     stream = joined(stage.bias.reshape(-1, 4), _tap_words(taps), finish_words(stage, 4))
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "channels": channels,
-        "out_height": site.output.shape[1],
-        "out_width": site.output.shape[2],
-        "kernel_height": height,
-        "kernel_width": width,
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
-        "dilation_height": attrs.dilation[0],
-        "dilation_width": attrs.dilation[1],
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,

@@ -7,8 +7,8 @@ from typing import Final
 from uaccel.cpu_kernels.output_stage import LARGEST_SHIFT
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import Site
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue
+from uaccel.ops.base import Site, operand_arguments
+from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, same
 
 REQUIRES: Final = ("dsp",)
 HALF: Final = 1 << 30
@@ -18,24 +18,25 @@ LARGEST_RAISE: Final = 20
 
 @offers(Add, REQUIRES)
 def add(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, subtract=0)
+    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=0)
 
 
 @offers(Sub, REQUIRES)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, subtract=1)
+    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=1)
 
 
-def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
-    call = sum_call(site, "dsp", subtract, doubled=True)
+def sum_kernel(site: Site[AddAttrs], family: str, requires: tuple[str, ...], subtract: int) -> Kernel | None:
+    """Of Arm's kernels inputs on the common scale come with twice their value."""
+    call = _call(site, family.removeprefix("arm_"), subtract, doubled=family == "arm_dsp")
     if call is None:
         return None
     inplace = tuple(index for index in site.input_indices() if index is not None)
-    return Kernel("arm_dsp", (call,), inplace=inplace, requires=REQUIRES)
+    return Kernel(family, (call,), inplace=inplace, requires=requires)
 
 
-def sum_call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
-    """Of ``uaccel_add_<family>_s8``; ``doubled``: whether inputs on the common scale come with twice their value."""
+def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
+    """Of ``uaccel_add_<family>_s8``."""
     attrs, output = site.attrs, site.output
     one_shape = all(operand.info.elements == output.elements for operand in site.operands)
     shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
@@ -54,13 +55,10 @@ def sum_call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool)
         "multiplier": attrs.output_multiplier,
         "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
         "shift": shift,
-        "clamp_min": attrs.clamp_min,
-        "clamp_max": attrs.clamp_max,
+        **same(attrs, "clamp_min", "clamp_max"),
         "subtract": subtract,
     }
-    arguments: list[Argument] = []
-    for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
-        arguments.append(Constant(role, operand.value) if index is None else Input(index))
+    arguments = operand_arguments(site.operands, ("first", "second"))
     name = f"uaccel_add_{family}"
     return KernelCall(f"{name}_s8", f"{name}.h", name, parameters, (*arguments, Output(0)))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import OutputStage, padded_to
+from uaccel.model import Array
 
 PAIR_LIMIT: Final = 1 << 23
 """The first channel of a pair keeps 24 bits of its sum."""
@@ -46,7 +47,7 @@ def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
     return table.reshape(-1, 3 * block)
 
 
-def joined(*parts: NDArray[Any]) -> NDArray[np.int32]:
+def joined(*parts: Array) -> NDArray[np.int32]:
     """Rows side by side, as words."""
     stream = np.concatenate(parts, axis=1)
     return (stream & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

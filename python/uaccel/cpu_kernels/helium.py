@@ -11,7 +11,7 @@ from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
 LARGEST_PLACE: Final = 255
 """Where a byte of a vector can be put, from where the first one is."""
@@ -50,11 +50,9 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     length = _whole(pitch * width)
     parameters: dict[str, ParameterValue] = {
         "batch": batch,
-        "in_height": in_height,
-        "in_width": in_width,
+        **sides("in", (in_height, in_width)),
         "in_channels": depth,
-        "out_height": out_height,
-        "out_width": out_width,
+        **sides("out", (out_height, out_width)),
         "out_channels": out_channels,
         "kernel_height": height,
         "stride_height": attrs.strides[0],
@@ -112,11 +110,9 @@ def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kerne
     columns, taken = 0 if direct else width * depth + VECTOR, _pixels_a_vector(depth, depth)
     parameters: dict[str, ParameterValue] = {
         "batch": 1,
-        "in_height": pixels // width,
-        "in_width": width,
+        **sides("in", (pixels // width, width)),
         "in_channels": depth,
-        "out_height": pixels // width,
-        "out_width": width,
+        **sides("out", (pixels // width, width)),
         "out_channels": len(channels.bias),
         "kernel_height": 1,
         "stride_height": 1,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.add import Add, AddAttrs
-from uaccel.ops.base import Site
+from uaccel.ops.base import Site, operand_arguments
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier, rounding_doubling_high_mul
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue
+from uaccel.ops.kernel import Kernel, Output, ParameterValue
 
 INPUT_LIMIT: Final = 1 << 29
 """On the common scale; below it nothing wraps around."""
@@ -38,10 +38,7 @@ def add(site: Site[AddAttrs]) -> Kernel | None:
     parameters |= {f"second.{name}": value for name, value in inputs[1].items()}
     parameters |= {"multiplier": attrs.output_multiplier, "right": -attrs.output_shift}
     parameters |= finish_parameters(attrs.output_zero_point, sign, attrs.clamp_min, attrs.clamp_max)
-    arguments: list[Argument] = [
-        Constant(role, operand.value) if index is None else Input(index)
-        for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True)
-    ]
+    arguments = operand_arguments(site.operands, ("first", "second"))
     inplace = tuple(index for index in site.input_indices() if index is not None)
     return helium_kernel("add", parameters, (*arguments, Output(0)), inplace=inplace)
 
@@ -75,6 +72,6 @@ def _fields(
     }
 
 
-def _rounded_up(values: NDArray[Any], right: int) -> NDArray[Any]:
+def _rounded_up(values: Array, right: int) -> Array:
     """Shifted right, halves upwards."""
     return (values + ((1 << right) >> 1)) >> right

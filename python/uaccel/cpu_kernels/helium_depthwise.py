@@ -17,7 +17,7 @@ from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
 GROUP: Final = 16
 """Channels that are made planes of at once."""
@@ -181,22 +181,17 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     stream = _stream(channels, cut, loads)
     parameters: dict[str, ParameterValue] = {
         "batch": batch,
-        "in_height": in_height,
-        "in_width": in_width,
+        **sides("in", (in_height, in_width)),
         "channels": count,
-        "out_height": output[0],
-        "out_width": output[1],
-        "stride_height": strides[0],
-        "stride_width": strides[1],
+        **sides("out", output),
+        **sides("stride", strides),
         "pad_top": padding[0],
         "pad_left": padding[1],
         "input_zero_point": attrs.input_zero_point,
-        "region_height": cut.region[0],
-        "region_width": cut.region[1],
+        **sides("region", cut.region),
         "rows": cut.plane[0],
         "pitch": cut.plane[1],
-        "tile_height": cut.tile[0],
-        "tile_width": cut.tile[1],
+        **sides("tile", cut.tile),
         "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
         "loads": loads,
         "count": cut.tiles,

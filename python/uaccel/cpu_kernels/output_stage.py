@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import Array
 from uaccel.ops.base import Site
-from uaccel.ops.conv2d import folded_constants
+from uaccel.ops.conv2d import folded_constants, window_parameters
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.rounding import FLOAT32
 
@@ -66,6 +67,10 @@ class OutputStage:
             "finish.highest": high,
         }
 
+    def bounds(self) -> dict[str, int]:
+        """The fields of ``struct uaccel_blocked_finish`` and its like."""
+        return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
+
     def filled(self, channels: int) -> OutputStage:
         """With channels of zeros behind the last one, ``channels`` in all."""
         more = (0, channels - len(self.bias))
@@ -75,7 +80,7 @@ class OutputStage:
         )
 
 
-def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | None:
+def output_stage_of(site: Site[Any], weights: Array) -> OutputStage | None:
     """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
     if site.output.dtype != "int8" or weights.dtype != np.int8:
         return None
@@ -101,16 +106,14 @@ def output_stage_of(site: Site[Any], weights: NDArray[Any]) -> OutputStage | Non
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
 
 
-def _single_precision(
-    attrs: Any, weights: NDArray[Any], bias: Ints, multiplier: Ints, shift: Ints
-) -> OutputStage | None:
+def _single_precision(attrs: Any, weights: Array, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
     if _reach(weights, bias) >= SUM_LIMIT:
         return None
     offset = np.full(len(bias), attrs.output_zero_point, np.int64)
     return OutputStage(bias, multiplier, offset, shift, False, attrs.clamp_min, attrs.clamp_max, single=True)
 
 
-def _reach(weights: NDArray[Any], bias: Ints) -> int:
+def _reach(weights: Array, bias: Ints) -> int:
     """How far from zero a sum can be."""
     return int((128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
 
@@ -121,8 +124,21 @@ def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints
     return values.clip(attrs.clamp_min, attrs.clamp_max)
 
 
-def padded_to(array: NDArray[Any], axis: int, multiple: int) -> NDArray[Any]:
+def padded_to(array: Array, axis: int, multiple: int) -> Array:
     """With zeros at the end of an axis."""
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, -array.shape[axis] % multiple)
     return np.pad(array, widths)
+
+
+OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
+"""Parameters of the portable kernels that the output stage holds."""
+
+
+def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:
+    """The other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
+    given = window_parameters(site, kernel)
+    kept = {name: value for name, value in given.items() if name not in OF_OUTPUT_STAGE}
+    if not depthwise:
+        return kept
+    return {("channels" if name == "in_channels" else name): kept[name] for name in kept if name != "out_channels"}

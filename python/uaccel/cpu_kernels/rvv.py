@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
+from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_of
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
 from uaccel.ops.base import Site
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, window_parameters
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
@@ -21,29 +21,22 @@ LANES: Final = 32
 FEW: Final = 16
 PIXELS: Final = 3
 ADDRESS: Final = 4
-OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
-"""Parameters of the portable kernels that the output stage holds here."""
 
 
 def _kernel(
-    name: str, parameters: Mapping[str, ParameterValue], rows: NDArray[Any], stage: OutputStage, scratch: int = 0
+    name: str, parameters: Mapping[str, ParameterValue], rows: Array, stage: OutputStage, scratch: int = 0
 ) -> Kernel:
     """``rows`` has the weights of one channel each."""
-    finish = {
-        "finish.sign": int(stage.sign),
-        "finish.clamp_min": stage.clamp_min,
-        "finish.clamp_max": stage.clamp_max,
-    }
     table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
     weights, constants = blocks_of(rows).astype(np.int8), blocks_of(table).astype(np.int32)
     arguments: tuple[Argument, ...] = (Input(0), Constant("weights", weights), Constant("constants", constants))
     arguments = (*arguments, Output(0), *((Scratch(),) if scratch else ()))
     function, struct = f"uaccel_{name}_rvv_s8", f"uaccel_{name}_rvv"
-    call = KernelCall(function, f"uaccel_{name}_rvv.h", struct, {**parameters, **finish}, arguments)
+    call = KernelCall(function, f"uaccel_{name}_rvv.h", struct, {**parameters, **stage.bounds()}, arguments)
     return Kernel("rvv", (call,), scratch=scratch, requires=REQUIRES)
 
 
-def blocks_of(rows: NDArray[Any]) -> NDArray[Any]:
+def blocks_of(rows: Array) -> Array:
     """Of each 32 rows, the last ones as many as there are, and each column what stands in these rows."""
     return np.concatenate([rows[first : first + LANES].T.reshape(-1) for first in range(0, len(rows), LANES)])
 
@@ -64,8 +57,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding):
         pixels = int(np.prod(data.shape[:3]))
         return _kernel("fully_connected", {"rows": pixels, "depth": data.shape[3], "units": channels}, rows, stage)
-    window = window_parameters(site, (height, width))
-    parameters = {name: value for name, value in window.items() if name not in OF_OUTPUT_STAGE}
+    parameters = geometry(site, (height, width))
     return _kernel("conv2d", parameters, rows, stage, _together(channels) * rows.shape[1])
 
 
@@ -86,8 +78,6 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     stage = output_stage_of(site, rows)
     if stage is None or channels != data.shape[3]:
         return None
-    window = window_parameters(site, (height, width))
-    kept = {name: value for name, value in window.items() if name not in (*OF_OUTPUT_STAGE, "out_channels")}
-    parameters = {("channels" if name == "in_channels" else name): value for name, value in kept.items()}
+    parameters = geometry(site, (height, width), depthwise=True)
     scratch = (1 + PIXELS) * height * width * ADDRESS + channels
     return _kernel("depthwise_conv2d", parameters, rows, stage, scratch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from uaccel.cpu_kernels.dsp_add import sum_call
+from uaccel.cpu_kernels.dsp_add import sum_kernel
 from uaccel.cpu_kernels.registry import offers
 from uaccel.cpu_kernels.rvv import REQUIRES
 from uaccel.ops.add import Add, AddAttrs, Sub
@@ -15,20 +15,12 @@ from uaccel.ops.pool import AveragePool2d, PoolAttrs, pool_kernel
 
 @offers(Add, REQUIRES)
 def add(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, subtract=0)
+    return sum_kernel(site, "rvv", REQUIRES, subtract=0)
 
 
 @offers(Sub, REQUIRES)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, subtract=1)
-
-
-def _sum(site: Site[AddAttrs], subtract: int) -> Kernel | None:
-    call = sum_call(site, "rvv", subtract, doubled=False)
-    if call is None:
-        return None
-    inplace = tuple(index for index in site.input_indices() if index is not None)
-    return Kernel("rvv", (call,), inplace=inplace, requires=REQUIRES)
+    return sum_kernel(site, "rvv", REQUIRES, subtract=1)
 
 
 @offers(AveragePool2d, REQUIRES)

@@ -1,14 +1,55 @@
-"""Model files to Relax."""
+"""Model files to Relax. A new format is a row of ``FORMATS``, what loads a file, and a table of converters."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from uaccel.errors import ModelError
-from uaccel.model import ImportedModel, Shape
 
-FORMATS = (".tflite", ".onnx", ".pt2")
+if TYPE_CHECKING:  # what tells users of formats is light
+    from uaccel.model import ImportedModel, Shape
+
+
+@dataclass(frozen=True)
+class Format:
+    """``reader``: the module and the function that reads a file of it, imported when one is read.
+
+    ``islands``: it says float operators between quantisation steps. ``quantising``: how its users quantise a model.
+    """
+
+    name: str
+    suffix: str
+    reader: str
+    quantising: str
+    islands: bool = True
+
+
+FORMATS: Final = (
+    Format(
+        "tflite",
+        ".tflite",
+        "uaccel.frontend.tflite.importer:import_tflite",
+        "have the TFLite converter quantise it (a representative_dataset, int8 operators)",
+        islands=False,
+    ),
+    Format(
+        "onnx",
+        ".onnx",
+        "uaccel.frontend.onnx.importer:import_onnx",
+        "uaccel quantize MODEL.onnx --calibration DATA.npz does it",
+    ),
+    Format(
+        "torch.export",
+        ".pt2",
+        "uaccel.frontend.torch.isolated:import_isolated",
+        "quantise it with PT2E before exporting (torchao's prepare_pt2e and convert_pt2e)",
+    ),
+)
+SUFFIXES: Final = ", ".join(known.suffix for known in FORMATS)
 
 
 def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
@@ -16,25 +57,19 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
     if not path.exists():
         raise ModelError(f"no model file {path}; check the path")
     if path.is_dir():
-        raise ModelError(f"{path} is a directory, wanted a model file ({', '.join(FORMATS)})")
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {', '.join(FORMATS)}")
-    if suffix == ".tflite":
-        from uaccel.frontend.tflite.importer import import_tflite
-
-        return import_tflite(path, input_shapes)
-    return _with_integers(path, suffix, input_shapes or {})
-
-
-def _with_integers(path: Path, suffix: str, input_shapes: Mapping[str, Shape]) -> ImportedModel:
-    """A format that says float operators between quantisation steps."""
+        raise ModelError(f"{path} is a directory, wanted a model file ({SUFFIXES})")
+    found = next((known for known in FORMATS if known.suffix == path.suffix.lower()), None)
+    if found is None:
+        raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {SUFFIXES}")
+    module, _, function = found.reader.partition(":")
+    model: ImportedModel = getattr(importlib.import_module(module), function)(path, input_shapes or {})
+    if not found.islands:
+        return model
     from uaccel.islands import integers
 
-    if suffix == ".onnx":
-        from uaccel.frontend.onnx.importer import import_onnx
+    return integers(model)
 
-        return integers(import_onnx(path, input_shapes))
-    from uaccel.frontend.torch.isolated import import_isolated
 
-    return integers(import_isolated(path, input_shapes))
+def quantising(source_format: str) -> str:
+    """How a model of the format that its import names is quantised."""
+    return next(known.quantising for known in FORMATS if known.name == source_format)

@@ -25,15 +25,15 @@ MOST_SECONDS: Final = 45.0
 TIME_VARIABLE: Final = "UACCEL_IMPORT_SECONDS"
 
 
-def read_file(path: Path) -> bytes:
-    """All of a model file."""
+def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
+    """All of a model file of so many bytes."""
     try:
         if not path.is_file():
             path.stat()  # says why, where there is nothing
             raise ModelError(f"{path} is a device or a pipe, wanted a file")
         size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise ModelError(f"{path} has {size} bytes; at most {LARGEST_FILE} are read")
+        if size > most:
+            raise ModelError(f"{path} has {size} bytes; at most {most} are read")
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error

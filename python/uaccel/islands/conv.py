@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
@@ -19,7 +20,6 @@ from uaccel.islands.sums import (
     channel_bias,
     constants,
     ends,
-    only_8_bits,
     read_twice,
     weights_of,
 )
@@ -31,7 +31,6 @@ from uaccel.ops.rounding import FLOAT32
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 from uaccel.tvm_api import relax
 
-NOT_QUANTISED = "its input is not quantised"
 CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
 TRANSPOSED = "relax.nn.conv2d_transpose"
 
@@ -47,33 +46,25 @@ class _Window:
 
 
 @rule(*CONVOLUTIONS, "relax.add")
-def convolution(island: Island) -> Emit | str | None:
+def convolution(island: Island) -> Emit | None:
     found = biased(island.graph, island.core, *CONVOLUTIONS)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
     source, window = _padded(island, call)
-    grid = island.grid(source)
-    if grid is None:
-        return NOT_QUANTISED
-    if reason := only_8_bits(grid, island.output) or _layout_problem(call):
-        return reason
+    grid = island.need_grid(source)
+    island.need_8_bits(grid)
+    _need_layout(call)
     weights = weights_of(island.graph.integers(call.args[1]), 0)
-    if isinstance(weights, str):
-        return weights
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
-    if isinstance(bias, str):
-        return bias
     operands = constants(island, grid, weights.scales, bias)
-    if isinstance(operands, str):
-        return operands
     return lambda emitter: _emit(emitter, island, call, source, grid, window, weights, operands)
 
 
-def _layout_problem(call: Any) -> str:
+def _need_layout(call: Any) -> None:
     given = attributes(call)
     plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("OIHW", "OIW")
-    return "" if plain and given.out_layout in ("", given.data_layout) else f"its layout is {given.data_layout}"
+    need(plain and given.out_layout in ("", given.data_layout), f"its layout is {given.data_layout}")
 
 
 def _window(call: Any) -> _Window:
@@ -145,30 +136,21 @@ def _four_axes(emitter: Emitter, data: Any, held: Integers) -> Any:
 
 
 @rule(TRANSPOSED, "relax.add")
-def transposed(island: Island) -> Emit | str | None:
+def transposed(island: Island) -> Emit | None:
     found = biased(island.graph, island.core, TRANSPOSED)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
-    given, grid = attributes(call), island.grid(call.args[0])
-    if grid is None:
-        return NOT_QUANTISED
-    if reason := only_8_bits(grid, island.output):
-        return reason
-    if int(given.groups) != 1 or any(int(d) != 1 for d in given.dilation):
-        return "a transposed convolution with groups or dilation"
-    if given.data_layout != "NCHW" or given.kernel_layout != "IOHW":
-        return f"its layout is {given.data_layout}"
+    given, grid = attributes(call), island.need_grid(call.args[0])
+    island.need_8_bits(grid)
+    plain = int(given.groups) == 1 and all(int(step) == 1 for step in given.dilation)
+    need(plain, "a transposed convolution with groups or dilation")
+    plain = given.data_layout == "NCHW" and given.kernel_layout == "IOHW"
+    need(plain, f"its layout is {given.data_layout}")
     weights = weights_of(island.graph.integers(call.args[1]), 1)
-    if isinstance(weights, str):
-        return weights
-    if weights.rest is not None:
-        return "its weights need 9 bits once their zero point is taken off"
+    need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
     shape = shape_of(call)
-    bias = channel_bias(found[1], 1, 4, shape[1])
-    operands = bias if isinstance(bias, str) else constants(island, grid, weights.scales, bias)
-    if isinstance(operands, str):
-        return operands
+    operands = constants(island, grid, weights.scales, channel_bias(found[1], 1, 4, shape[1]))
     attrs = TransposeConv2dAttrs(
         size=shape[2:],
         strides=tuple(map(int, given.strides)),

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import operator_name, shape_of
+from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers, Layout, identity
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import Shape
 from uaccel.ops.base import constant, get
 from uaccel.ops.product import Product, product_attrs
+from uaccel.ops.traits import name_of
 from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
 from uaccel.tvm_api import relax
 
@@ -33,25 +34,23 @@ class _Operand:
 
 
 @rule(*SIGNS, PRODUCT)
-def binary(island: Island) -> Emit | str | None:
+def binary(island: Island) -> Emit | None:
     call = island.call
     operands = [_operand(island, arg) for arg in call.args]
     first, second = operands
+    if first is None and second is None:
+        return None
     if first is None or second is None or (first.values is not None and second.values is not None):
-        return "one of its inputs is not quantised" if first or second else None
+        raise ModelError("one of its inputs is not quantised")
     dtypes = {first.grid.dtype, second.grid.dtype, island.output.dtype}
-    if len(dtypes) > 1:
-        return f"its inputs and output are of {' and '.join(sorted(dtypes))}"
+    need(len(dtypes) == 1, f"its inputs and output are of {' and '.join(sorted(dtypes))}")
     one, other, output = (grid.quantisation for grid in (first.grid, second.grid, island.output))
     clamp = (island.low, island.high)
-    name = operator_name(call)
-    try:
-        if name == PRODUCT:
-            product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)
-            return lambda emitter: _emit(emitter, island, first, second, Product, product)
-        total = weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
-    except ModelError as error:
-        return str(error)
+    name = name_of(call)
+    if name == PRODUCT:
+        product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)
+        return lambda emitter: _emit(emitter, island, first, second, Product, product)
+    total = weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
     return lambda emitter: _emit(emitter, island, first, second, WeightedSum, total)
 
 

@@ -8,26 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.islands.held import HELD, Grid, grid_of
 from uaccel.islands.known import KnownIntegers, along_axis
-from uaccel.model import Origin, Shape
+from uaccel.model import Array, Origin, Shape
 from uaccel.ops.base import info_of
-from uaccel.tvm_api import (
-    bindings_of,
-    is_call,
-    is_constant,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    plain_attributes,
-)
-
-QUANTIZE = "relax.quantize"
-DEQUANTIZE = "relax.dequantize"
-
-Array = NDArray[Any]
+from uaccel.ops.traits import DEQUANTIZE, PERMUTE, QUANTIZE, RESHAPING, name_of, permuted_axes
+from uaccel.tvm_api import bindings_of, is_call, is_constant, is_var, plain_attributes
 
 
 @dataclass
@@ -44,17 +31,17 @@ class Graph:
     def call(self, expr: Any, *names: str) -> Any | None:
         """The call that a variable is bound to, if it is one of these operators."""
         bound = self.definitions.get(expr) if is_var(expr) else None
-        return bound if bound is not None and is_call(bound) and operator_name(bound) in names else None
+        return bound if bound is not None and is_call(bound) and name_of(bound) in names else None
 
     def name(self, expr: Any) -> str:
         """The operator that gives a variable's value; empty for anything else."""
         bound = self.definitions.get(expr) if is_var(expr) else None
-        return operator_name(bound) if bound is not None and is_call(bound) else ""
+        return name_of(bound) if bound is not None and is_call(bound) else ""
 
     def grid(self, call: Any) -> Grid | None:
         """What a call of quantize or dequantize states; None for scales along an axis, or types that are not held."""
         scale, zero = (self.value(arg) for arg in call.args[1:3])
-        declared = info_of(call if operator_name(call) == QUANTIZE else call.args[0]).dtype
+        declared = info_of(call if name_of(call) == QUANTIZE else call.args[0]).dtype
         if scale is None or zero is None or scale.size != 1 or zero.size != 1 or declared not in HELD:
             return None
         return grid_of(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), declared)
@@ -80,12 +67,12 @@ class Graph:
         return self._known[expr]
 
     def _computed(self, call: Any) -> KnownIntegers | Array | None:
-        name = operator_name(call)
+        name = name_of(call)
         if name == DEQUANTIZE:
             return self._dequantised(call)
         if name == QUANTIZE:
             return self._quantised(call)
-        if name not in MOVED or not call.args:
+        if name not in (PERMUTE, *RESHAPING) or not call.args:
             return None
         known = self._find(call.args[0])
         if known is None:
@@ -113,17 +100,14 @@ class Graph:
         return np.asarray(np.clip(shifted, limits.min, limits.max).astype(dtype))
 
 
-MOVED = ("relax.permute_dims", "relax.reshape", "relax.expand_dims", "relax.squeeze", "relax.flatten")
-
-
 def _moved(name: str, call: Any, value: Array) -> Array:
-    if name == "relax.permute_dims":
+    if name == PERMUTE:
         return value.transpose(permuted_axes(call))
     return value.reshape(shape_of(call))
 
 
 def _moved_integers(name: str, call: Any, known: KnownIntegers) -> KnownIntegers:
-    if name == "relax.permute_dims":
+    if name == PERMUTE:
         axes = permuted_axes(call)
         return known.each(lambda part: part.transpose(axes))
     return known.reshaped(shape_of(call))
@@ -134,31 +118,9 @@ def read(module: Any, origins: Mapping[str, Origin]) -> Graph:
     return Graph(parameters, dict(bindings), result, origins)
 
 
-def operator_name(call: Any) -> str:
-    return str(getattr(call.op, "name", ""))
-
-
 def shape_of(expr: Any) -> Shape:
     return info_of(expr).shape
 
 
 def attributes(call: Any) -> SimpleNamespace:
     return plain_attributes(call)
-
-
-def permuted_axes(call: Any) -> tuple[int, ...]:
-    rank = len(call.ty.shape.values)
-    if call.attrs.axes is None:
-        return tuple(reversed(range(rank)))
-    return tuple(int(axis) % rank for axis in call.attrs.axes)
-
-
-def variables(expr: Any) -> list[Any]:
-    """The variables that an expression reads."""
-    if is_var(expr):
-        return [expr]
-    if is_tuple(expr):
-        return [var for entry in expr.fields for var in variables(entry)]
-    if is_tuple_get_item(expr):
-        return variables(expr.tuple_value)
-    return [var for arg in expr.args for var in variables(arg)] if is_call(expr) else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers, identity
@@ -14,18 +15,12 @@ from uaccel.tvm_api import is_tuple, relax
 
 
 @rule("relax.concat")
-def concatenation(island: Island) -> Emit | str | None:
+def concatenation(island: Island) -> Emit | None:
     fields = island.call.args[0]
-    if not is_tuple(fields):
-        return "its inputs are no list"
-    parts: list[tuple[Any, Grid]] = []
-    for expr in fields.fields:
-        grid = island.grid(expr)
-        if grid is None:
-            return "one of its inputs is not quantised"
-        parts.append((expr, grid))
-    if any(grid.dtype != island.output.dtype for _, grid in parts):
-        return "its inputs and output have several types"
+    need(is_tuple(fields), "its inputs are no list")
+    parts = [(expr, island.need_grid(expr, "one of its inputs")) for expr in fields.fields]
+    alike = all(grid.dtype == island.output.dtype for _, grid in parts)
+    need(alike, "its inputs and output have several types")
     return lambda emitter: _emit(emitter, island, parts)
 
 

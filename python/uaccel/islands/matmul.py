@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.islands.conv import NOT_QUANTISED
+from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers, identity
@@ -21,7 +20,6 @@ from uaccel.islands.sums import (
     channel_bias,
     constants,
     ends,
-    only_8_bits,
     read_twice,
     weights_of,
 )
@@ -36,29 +34,22 @@ MOST_AXES = 5
 
 
 @rule(MATMUL, "relax.add")
-def product(island: Island) -> Emit | str | None:
+def product(island: Island) -> Emit | None:
     found = biased(island.graph, island.core, MATMUL)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
-    grid = island.grid(call.args[0])
-    if grid is None:
-        return NOT_QUANTISED
+    grid = island.need_grid(call.args[0])
     known = island.graph.integers(call.args[1])
     if known is None:
-        return _of_two(island, call, grid) if found[1] is None else "a bias behind a product of two tensors"
-    if len(known.shape) != 2 or len(shape_of(call.args[0])) < 2:
-        return "its weights are no matrix"
-    if reason := only_8_bits(grid, island.output):
-        return reason
+        need(found[1] is None, "a bias behind a product of two tensors")
+        return _of_two(island, call, grid)
+    need(len(known.shape) == 2 and len(shape_of(call.args[0])) >= 2, "its weights are no matrix")
+    island.need_8_bits(grid)
     weights = weights_of(known.each(np.transpose), 0)
-    if isinstance(weights, str):
-        return weights
     shape = shape_of(call)
     bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
-    operands = bias if isinstance(bias, str) else constants(island, grid, weights.scales, bias)
-    if isinstance(operands, str):
-        return operands
+    operands = constants(island, grid, weights.scales, bias)
     return lambda emitter: _emit(emitter, island, call, grid, weights, operands)
 
 
@@ -92,22 +83,15 @@ def _order_of(source: Integers) -> Any:
     return places.transpose([axis - 1 for axis in source.layout[1:]]).reshape(-1)
 
 
-def _of_two(island: Island, call: Any, grid: Grid) -> Emit | str:
-    other = island.grid(call.args[1])
-    if other is None:
-        return "its second input is not quantised"
-    if reason := only_8_bits(grid, other, island.output):
-        return reason
-    shapes = [shape_of(arg) for arg in call.args]
-    if not all(2 <= len(shape) <= MOST_AXES for shape in shapes):
-        return f"its inputs have ranks {len(shapes[0])} and {len(shapes[1])}, possible are 2 to {MOST_AXES}"
-    if (island.low, island.high) != island.output.limits:
-        return "an activation behind a product of two tensors"
+def _of_two(island: Island, call: Any, grid: Grid) -> Emit:
+    other = island.need_grid(call.args[1], "its second input")
+    island.need_8_bits(grid, other)
+    ranks = [len(shape_of(arg)) for arg in call.args]
+    possible = all(2 <= rank <= MOST_AXES for rank in ranks)
+    need(possible, f"its inputs have ranks {ranks[0]} and {ranks[1]}, possible are 2 to {MOST_AXES}")
+    need((island.low, island.high) == island.output.limits, "an activation behind a product of two tensors")
     factor = np.float32(grid.scale) * np.float32(other.scale) / np.float32(island.output.scale)
-    try:
-        multipliers, shifts = float32_scales(np.array([factor], np.float32))
-    except ModelError as error:
-        return str(error)
+    multipliers, shifts = float32_scales(np.array([factor], np.float32))
     attrs = BatchMatmulAttrs(
         adj_x=False,
         adj_y=False,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import attributes, operator_name, shape_of
+from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
 from uaccel.islands.moves import in_place, integers_of, pool_padding, without
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
 from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
+from uaccel.ops.traits import name_of
 from uaccel.ops.window import WindowAttrs, WindowMean, window_mean_operands
 
 POOL = "relax.nn.avg_pool2d"
 MEAN = "relax.mean"
-NOT_QUANTISED = "its input is not quantised"
 
 
 @rule(POOL)
-def pool(island: Island) -> Emit | str | None:
+def pool(island: Island) -> Emit | None:
     call = island.call
     given = attributes(call)
     window, strides, dilation = (tuple(map(int, part)) for part in (given.pool_size, given.strides, given.dilation))
@@ -33,22 +33,20 @@ def pool(island: Island) -> Emit | str | None:
 
 
 @rule("relax.nn.adaptive_avg_pool2d")
-def adaptive(island: Island) -> Emit | str | None:
+def adaptive(island: Island) -> Emit | None:
     """Windows that lie side by side, where the output's extents divide the input's."""
     given, wanted = (shape_of(value)[2:] for value in (island.call.args[0], island.call))
-    if any(extent % count for extent, count in zip(given, wanted, strict=True)):
-        return f"windows of several sizes: {list(given)} elements for {list(wanted)}"
+    even = not any(extent % count for extent, count in zip(given, wanted, strict=True))
+    need(even, f"windows of several sizes: {list(given)} elements for {list(wanted)}")
     window = tuple(extent // count for extent, count in zip(given, wanted, strict=True))
     windows = WindowAttrs(window, window, (0, 0, 0, 0), (1, 1), island.low, island.high)
     return _window_mean(island, attributes(island.call).layout, windows, (0, 0, 0, 0))
 
 
-def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tuple[int, ...]) -> Emit | str:
-    call, grid = island.call, island.grid(island.call.args[0])
-    if grid is None:
-        return NOT_QUANTISED
-    if layout != "NCHW" or grid.dtype != island.output.dtype:
-        return f"its layout is {layout}" if layout != "NCHW" else "its input and output differ in type"
+def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tuple[int, ...]) -> Emit:
+    call, grid = island.call, island.need_grid(island.call.args[0])
+    need(layout == "NCHW", f"its layout is {layout}")
+    need(grid.dtype == island.output.dtype, "its input and output differ in type")
     batch, channels, height, width = shape_of(call.args[0])
     try:
         attrs, multipliers = window_mean_operands(
@@ -58,8 +56,8 @@ def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tup
             windows,
             counted,
         )
-    except (ModelError, TypeError) as error:
-        return str(error)
+    except TypeError as error:  # of the operator's type rule
+        raise ModelError(str(error)) from error
 
     def emit(emitter: Emitter) -> Integers:
         data = emitter.channels_last(integers_of(emitter, call.args[0], grid))
@@ -70,13 +68,10 @@ def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tup
 
 
 @rule(MEAN, "relax.sum")
-def along_axes(island: Island) -> Emit | str | None:
+def along_axes(island: Island) -> Emit | None:
     call = island.call
-    given, grid = attributes(call), island.grid(call.args[0])
-    if grid is None:
-        return NOT_QUANTISED
-    if grid.dtype != island.output.dtype:
-        return "its input and output differ in type"
+    given, grid = attributes(call), island.need_grid(call.args[0])
+    need(grid.dtype == island.output.dtype, "its input and output differ in type")
     rank = len(shape_of(call.args[0]))
     axes = sorted({int(axis) % rank for axis in given.axis}) if given.axis is not None else list(range(rank))
     return lambda emitter: _emit(emitter, island, call, grid, axes, bool(given.keepdims))
@@ -90,7 +85,7 @@ def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, axes: list[in
         island.output.quantisation,
         [held.layout.index(axis) for axis in axes],
         keep_dims=keep,
-        mean=operator_name(call) == MEAN,
+        mean=name_of(call) == MEAN,
         clamp=(island.low, island.high),
     )
     layout = held.layout if keep else without(held.layout, axes)

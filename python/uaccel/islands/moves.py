@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import DEQUANTIZE, QUANTIZE, Graph, attributes, operator_name, permuted_axes, shape_of
+from uaccel.islands.graph import Graph, attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, bytes_order, identity
 from uaccel.model import Shape
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.pool import MaxPool2d, PoolAttrs
 from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
+from uaccel.ops.traits import (
+    DEQUANTIZE,
+    PAD,
+    PERMUTE,
+    QUANTIZE,
+    RESHAPING,
+    moved_widths,
+    name_of,
+    pads_with_number,
+    permuted_axes,
+)
 from uaccel.ops.window import WindowAttrs, WindowMax
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
 
@@ -42,7 +53,7 @@ def moved_from(graph: Graph, expr: Any) -> tuple[Any, Any] | None:
     if is_tuple_get_item(bound):
         split = graph.call(bound.tuple_value, "relax.split")
         return (split, split.args[0]) if split is not None else None
-    if not is_call(bound) or operator_name(bound) not in MOVES or not MOVES[operator_name(bound)][1](bound):
+    if not is_call(bound) or name_of(bound) not in MOVES or not MOVES[name_of(bound)][1](bound):
         return None
     return bound, bound.args[0]
 
@@ -85,27 +96,19 @@ def _step(emitter: Emitter, var: Any, held: Integers) -> Integers:
         return held.on(grid) if grid is not None else held
     before, emitter.layer = emitter.layer, var
     bound = emitter.graph.definitions[var]
-    if is_tuple_get_item(bound):
-        moved = _part(emitter, bound, held)
-    else:
-        moved = MOVES[operator_name(bound)][0](emitter, bound, held)
+    move = _part if is_tuple_get_item(bound) else MOVES[name_of(bound)][0]
+    moved = move(emitter, bound, held)
     emitter.layer = before
     return moved
 
 
-@moves("relax.permute_dims")
-def _permute(_emitter: Emitter, call: Any, held: Integers) -> Integers:
+@moves(PERMUTE)
+def _permute(emitter: Emitter, call: Any, held: Integers) -> Integers:
     axes = permuted_axes(call)
-    if held.stored is None:
-        return Integers(*_stored(_emitter, held)).permuted(axes)
-    return held.permuted(axes)
+    return in_place(emitter, held).permuted(axes)
 
 
-def _stored(emitter: Emitter, held: Integers) -> tuple[Shape, Grid, Layout, Any]:
-    return held.shape, held.grid, identity(held.rank), emitter.plain(held)
-
-
-@moves("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze")
+@moves(*RESHAPING)
 def _reshape(emitter: Emitter, call: Any, held: Integers) -> Integers:
     return reshaped(emitter, held, shape_of(call))
 
@@ -114,8 +117,7 @@ def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
     """Axes of one element may lie anywhere; flattening is put off, since who reads it may read any order."""
     if shape == held.shape:
         return held
-    if held.stored is None:
-        held = Integers(*_stored(emitter, held))
+    held = in_place(emitter, held)
     plain = bytes_order(held.shape, held.layout) == bytes_order(held.shape, identity(held.rank))
     if not plain and len(shape) == 2 and shape[0] == held.shape[0] and held.layout[0] == 0:
         return Integers(shape, held.grid, identity(2), None, held)
@@ -125,7 +127,9 @@ def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
 
 def in_place(emitter: Emitter, held: Integers) -> Integers:
     """With bytes of its own, in whatever layout."""
-    return Integers(*_stored(emitter, held)) if held.stored is None else held
+    if held.stored is not None:
+        return held
+    return Integers(held.shape, held.grid, identity(held.rank), emitter.plain(held))
 
 
 @moves("relax.strided_slice", when=lambda call: _numbers(call) is not None)
@@ -174,13 +178,11 @@ def shape_of_type(ty: Any) -> Shape:
     return tuple(int(extent) for extent in ty.shape.values)
 
 
-@moves("relax.nn.pad", when=lambda call: call.attrs.pad_mode == "constant")
+@moves(PAD, when=pads_with_number)
 def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
     held = in_place(emitter, held)
-    widths = [int(width) for width in call.attrs.pad_width]
-    moved = [width for axis in held.layout for width in widths[2 * axis : 2 * axis + 2]]
     value = held.grid.held(float(call.attrs.pad_value))
-    expr = relax.op.nn.pad(held.stored, moved, "constant", float(value))
+    expr = relax.op.nn.pad(held.stored, moved_widths(call, held.layout), "constant", float(value))
     return emitter.held(expr, shape_of(call), held.grid, held.layout)
 
 
@@ -239,7 +241,7 @@ def _extreme(emitter: Emitter, call: Any, held: Integers) -> Integers:
     given = attributes(call)
     axes = sorted({int(axis) % held.rank for axis in given.axis}) if given.axis is not None else identity(held.rank)
     places = tuple(sorted(held.layout.index(axis) for axis in axes))
-    expr = get(EXTREMES[operator_name(call)])(held.stored, attrs=ReduceAttrs(places, bool(given.keepdims)))
+    expr = get(EXTREMES[name_of(call)])(held.stored, attrs=ReduceAttrs(places, bool(given.keepdims)))
     layout = held.layout if given.keepdims else without(held.layout, axes)
     return emitter.held(expr, shape_of(call), held.grid, layout)
 

@@ -8,7 +8,7 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.islands import conv, elementwise, join, matmul, means, norm, softmax
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import DEQUANTIZE, QUANTIZE, Graph, operator_name, read, variables
+from uaccel.islands.graph import Graph, read
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of, integers_of, moved_from
 from uaccel.islands.rules import RULES, Emit, island_of
@@ -16,7 +16,8 @@ from uaccel.islands.spelt_out import dequantized, quantized
 from uaccel.islands.table import table_island
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import info_of
-from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, relax, replace_main
+from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
+from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, relax, replace_main, variables
 
 RULE_MODULES = (conv, elementwise, join, matmul, means, norm, softmax)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
@@ -30,7 +31,7 @@ def integers(model: ImportedModel) -> ImportedModel:
 
 
 def _is(expr: Any, *names: str) -> bool:
-    return is_call(expr) and operator_name(expr) in names
+    return is_call(expr) and name_of(expr) in names
 
 
 class _Rewrite:
@@ -159,7 +160,7 @@ class _Rewrite:
         if parts[0] is None or parts[1] is None:
             raise ModelError(f"{self._where(emitter.layer)}: its scale or zero point is computed at run time")
         operand, axis = emitter.real(call.args[0]), int(call.attrs.axis)
-        if operator_name(call) == DEQUANTIZE:
+        if name_of(call) == DEQUANTIZE:
             return dequantized(emitter, operand, parts[0], parts[1], axis)
         return quantized(emitter, operand, parts[0], parts[1], axis, info_of(call).dtype)
 
@@ -206,10 +207,13 @@ def _planned(graph: Graph, value: Any, grid: Grid) -> tuple[Any, Emit] | str:
     island = island_of(graph, value, grid)
     reason = ""
     for ask in RULES.get(graph.name(island.core), ()):
-        found = ask(island)
-        if callable(found):
+        try:
+            found = ask(island)
+        except ModelError as error:
+            reason = reason or str(error)
+            continue
+        if found is not None:
             return island.core, found
-        reason = reason or found or ""
     table = table_island(graph, value, grid)
     if table is not None:
         return value, table

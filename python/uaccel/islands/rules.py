@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import Graph, operator_name
+from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of
+from uaccel.ops.traits import name_of
 from uaccel.tvm_api import is_call
 
 
@@ -37,10 +39,20 @@ class Island:
     def grid(self, expr: Any) -> Grid | None:
         return grid_of(self.graph, expr)
 
+    def need_grid(self, expr: Any, which: str = "its input") -> Grid:
+        """Of an operand that must be quantised."""
+        grid = self.grid(expr)
+        if grid is None:
+            raise ModelError(f"{which} is not quantised")
+        return grid
+
+    def need_8_bits(self, *grids: Grid) -> None:
+        need(all(grid.dtype == "int8" for grid in (*grids, self.output)), "16-bit activations")
+
 
 Emit = Callable[[Emitter], Integers]
-Rule = Callable[[Island], "Emit | str | None"]
-"""What computes the island; a reason in words why it cannot be; None where the rule is about something else."""
+Rule = Callable[[Island], "Emit | None"]
+"""What computes the island; None where the rule is about something else; ModelError says why nothing does."""
 
 RULES: dict[str, list[Rule]] = {}
 
@@ -82,7 +94,7 @@ def _clamp(graph: Graph, var: Any) -> _Clamp | None:
     bound = graph.definitions.get(var)
     if bound is None or not is_call(bound):
         return None
-    name = operator_name(bound)
+    name = name_of(bound)
     if name == "relax.nn.relu":
         return _Clamp(bound.args[0], low=0.0)
     if name == "relax.nn.relu6":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.errors import ModelError
+from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Integers
@@ -13,21 +13,14 @@ from uaccel.ops.softmax_once import SoftmaxOnce, softmax_once_operands
 
 
 @rule("relax.nn.softmax")
-def softmax(island: Island) -> Emit | str | None:
-    call, grid = island.call, island.grid(island.call.args[0])
-    if grid is None:
-        return "its input is not quantised"
-    if grid.dtype != "int8" or island.output.dtype != "int8":
-        return "16-bit activations"
-    if (island.low, island.high) != island.output.limits:
-        return "an activation behind a softmax"
+def softmax(island: Island) -> Emit | None:
+    call, grid = island.call, island.need_grid(island.call.args[0])
+    island.need_8_bits(grid)
+    need((island.low, island.high) == island.output.limits, "an activation behind a softmax")
     shape = shape_of(call)
     axis = int(call.attrs.axis) % len(shape)
     layout = (*(place for place in range(len(shape)) if place != axis), axis)
-    try:
-        attrs, table = softmax_once_operands(grid.quantisation, island.output.quantisation)
-    except (ModelError, TypeError) as error:
-        return str(error)
+    attrs, table = softmax_once_operands(grid.quantisation, island.output.quantisation)
 
     def emit(emitter: Emitter) -> Integers:
         data = emitter.stored(integers_of(emitter, call.args[0], grid), layout)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.known import along_axis
+from uaccel.model import Array
 from uaccel.ops.base import constant, info_of
 from uaccel.tvm_api import relax
-
-Array = NDArray[Any]
 
 
 def quantized(emitter: Emitter, real: Any, scale: Array, zero_point: Array, axis: int, dtype: str) -> Any:

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid
 from uaccel.islands.known import KnownIntegers
 from uaccel.islands.rules import Island
+from uaccel.model import Array
 from uaccel.ops.base import constant
 from uaccel.ops.rounding import float32_scales
 from uaccel.tvm_api import is_var, relax
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,15 @@ class Weights:
     rest: NDArray[np.int8] | None = None
 
 
-def weights_of(known: KnownIntegers | None, axis: int) -> Weights | str:
+def weights_of(known: KnownIntegers | None, axis: int) -> Weights:
     """The weights with output channels along ``axis``."""
     if known is None:
-        return "its weights are not quantised constants"
+        raise ModelError("its weights are not quantised constants")
     scales = known.scales_along(axis)
     if scales is None:
-        return "its weights have scales along another axis than the output channels"
+        raise ModelError("its weights have scales along another axis than the output channels")
     centred = known.centred
-    if np.abs(centred).max(initial=0) > 254:
-        return "its weights have more than 8 bits"
+    need(np.abs(centred).max(initial=0) <= 254, "its weights have more than 8 bits")
     values = np.clip(centred, -128, 127)
     rest = centred - values
     return Weights(values.astype(np.int8), scales, rest.astype(np.int8) if rest.any() else None)
@@ -69,14 +67,14 @@ def biased(graph: Graph, core: Any, *operators: str) -> tuple[Any, Array | None]
     return None
 
 
-def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Array | str:
+def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Array:
     """One number for each output channel."""
     if bias is None:
         return np.zeros(channels, np.float32)
     full = bias.reshape((1,) * (rank - bias.ndim) + bias.shape) if bias.ndim <= rank else bias
     others = [extent for i, extent in enumerate(full.shape) if i != axis]
-    if full.ndim != rank or any(extent != 1 for extent in others) or full.shape[axis] not in (1, channels):
-        return "what is added to it is not one number for each channel"
+    single = full.ndim == rank and all(extent == 1 for extent in others) and full.shape[axis] in (1, channels)
+    need(single, "what is added to it is not one number for each channel")
     return np.broadcast_to(full.reshape(-1), (channels,))
 
 
@@ -87,16 +85,13 @@ class Constants:
     shift: Any
 
 
-def constants(island: Island, data: Grid, scales: NDArray[np.float32], bias: Array) -> Constants | str:
+def constants(island: Island, data: Grid, scales: NDArray[np.float32], bias: Array) -> Constants:
     """The operands behind the weights: bias in units of the products, and the factor to the output's grid."""
     products = np.float32(data.scale) * scales
     wide = np.rint(bias.astype(np.float64) / products.astype(np.float64))
-    if not np.isfinite(wide).all() or np.abs(wide).max(initial=0) > 2**31 - 1:
-        return "its bias does not fit 32 bits in units of the products"
-    try:
-        multiplier, shift = float32_scales(products / np.float32(island.output.scale))
-    except ModelError as error:
-        return str(error)
+    fits = np.isfinite(wide).all() and np.abs(wide).max(initial=0) <= 2**31 - 1
+    need(fits, "its bias does not fit 32 bits in units of the products")
+    multiplier, shift = float32_scales(products / np.float32(island.output.scale))
     return Constants(constant(wide.astype(np.int32)), constant(multiplier), constant(shift))
 
 
@@ -108,8 +103,3 @@ def ends(island: Island, data: Grid) -> dict[str, int]:
         "clamp_min": island.low,
         "clamp_max": island.high,
     }
-
-
-def only_8_bits(*grids: Grid) -> str:
-    """Why these grids do not do, empty where they do."""
-    return "" if all(grid.dtype == "int8" for grid in grids) else "16-bit activations"

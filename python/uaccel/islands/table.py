@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import Graph, attributes, operator_name, shape_of
+from uaccel.islands.graph import Graph, attributes, shape_of
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of, integers_of, reshaped
 from uaccel.islands.rules import Emit, number
@@ -19,6 +19,7 @@ from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.rounding import FLOAT32, float32_scale
 from uaccel.ops.table_float32 import FUNCTIONS, clip, leaky_relu, table_float32
+from uaccel.ops.traits import name_of
 from uaccel.tvm_api import is_call, is_var
 
 Reals = NDArray[np.float32]
@@ -116,7 +117,7 @@ def _source_of_call(graph: Graph, value: Any, depth: int) -> Any | None:
 
 def _operands(graph: Graph, call: Any) -> list[Any] | None:
     """The tensors that an elementwise operator reads, constants among them of one element; None for any other."""
-    name = operator_name(call).removeprefix("relax.")
+    name = name_of(call).removeprefix("relax.")
     if name in UNARY or name in WITH_PARAMETERS:
         return [call.args[0]]
     if name not in BINARY:
@@ -134,7 +135,7 @@ def _evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Reals:
         return known.reshape(-1)
     call = graph.definitions[value]
     operands = [_evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
-    return np.asarray(_applied(operator_name(call).removeprefix("relax."), call, operands), np.float32)
+    return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), np.float32)
 
 
 def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
@@ -154,4 +155,4 @@ def _functions(graph: Graph, value: Any, source: Any) -> list[str]:
         return []
     call = graph.definitions[value]
     inner = [name for arg in _operands(graph, call) or () for name in _functions(graph, arg, source)]
-    return [*inner, operator_name(call).removeprefix("relax.").removeprefix("nn.")]
+    return [*inner, name_of(call).removeprefix("relax.").removeprefix("nn.")]

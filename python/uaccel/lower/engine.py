@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.accelerator import Accelerator, Lowered
-from uaccel.accelerator.region import Region, tensor_arguments
+from uaccel.accelerator.region import Region
 from uaccel.accelerator.vendor import vendors
 from uaccel.cpu_kernels import Choice, Option, Selector, Work, pick
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Covered, Program
 from uaccel.model import Origin
-from uaccel.ops.base import Operand, info_of, short_name, type_info
+from uaccel.ops.base import Operand, info_of, infos_of, short_name
 from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
+from uaccel.ops.traits import site_of, tensor_arguments
 from uaccel.partition import EngineCall
 from uaccel.partition.passes import pass_name
-from uaccel.tvm_api import bindings_of, is_call, is_constant, is_tuple, is_tuple_get_item, is_var
+from uaccel.tvm_api import bindings_of, is_call, is_tuple, is_tuple_get_item, is_tuple_type, is_var
 
 SCRATCH_ALIGNMENT = 16
 OWN_FILES = ("region.json", "constants.npz", "source.c")
@@ -174,12 +175,11 @@ class _OnCpu:
         return Kernel("cpu", tuple(self.calls), scratch=scratch), _together(self.symbol, self.definitions)
 
     def _bind(self, var: Any, expr: Any) -> tuple[Kernel, list[Argument], list[Argument]]:
-        arguments = list(tensor_arguments(expr.args))
-        operands = tuple(Operand(info_of(a), a.value.numpy() if is_constant(a) else None) for a in arguments)
+        operands = site_of(expr).operands
         kernel, definition = self.choose(expr, operands, f"{self.symbol}_{var.name}")
         if definition is not None:
             self.definitions.append(definition)
-        inputs = [self.places[a] for a in arguments if is_var(a)]
+        inputs = [self.places[argument] for argument in tensor_arguments(expr.args) if is_var(argument)]
         if kernel.view and var not in self.outputs:
             self.places[var] = inputs[0]
             return Kernel("view", ()), [], []
@@ -190,14 +190,13 @@ class _OnCpu:
 
     def _take(self, var: Any) -> list[Argument]:
         """Memory for a result, or for each field of one."""
-        fields = getattr(var.ty, "fields", None)
-        if fields is None:
-            self.places[var] = self.outputs.get(var) or self._scratch(type_info(var.ty).size)
+        if not is_tuple_type(var):
+            self.places[var] = self.outputs.get(var) or self._scratch(info_of(var).size)
             return [self.places[var]]
         taken: list[Argument] = []
-        for index, field in enumerate(fields):
+        for index, info in enumerate(infos_of(var)):
             user = next((v for v, e in self.bindings if _is_field(e, var, index)), None)
-            place = self.outputs.get(user) or self._scratch(type_info(field).size)
+            place = self.outputs.get(user) or self._scratch(info.size)
             if user is not None:
                 self.places[user] = place
             taken.append(place)

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from uaccel.lower.tir_c import compile_call
-from uaccel.ops.base import Operand
-from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
+from uaccel.ops.base import Operand, operand_arguments
+from uaccel.ops.kernel import Definition, Kernel, KernelCall, Output, Scratch
 
 
 def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition]:
     """The kernel that calls the generated function ``symbol``, and that function."""
     function = compile_call(call, symbol)
-    arguments: list[Argument] = []
-    count = 0
-    for index, operand in enumerate(operands):
-        if operand.constant is not None:
-            arguments.append(Constant(f"constant{index}", operand.constant))
-        else:
-            arguments.append(Input(count))
-            count += 1
+    arguments = operand_arguments(operands, [f"constant{index}" for index in range(len(operands))])
     arguments.extend(Output(index) for index in range(len(function.outputs)))
     if function.scratch_bytes:
         arguments.append(Scratch())

@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from uaccel.accelerator.region import plain_macs
 from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.program import CPU, Engine, Layer, Program, Value
+from uaccel.lower.program import CPU, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
+from uaccel.lower.structures import check_parameters
 from uaccel.lower.tir_c_value import C_TYPES
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
-from uaccel.ops.base import IntegerOperator, Operand, Site, operator_of, type_info
+from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rules import layout_kernels
+from uaccel.ops.traits import macs_of
 from uaccel.partition import Partitioned
 from uaccel.partition.names import part_name
 from uaccel.tvm_api import (
+    field_names,
     is_call,
     is_constant,
     is_region_call,
     is_tuple,
     is_tuple_get_item,
+    is_tuple_type,
     is_var,
     main_bindings,
     main_result,
     relax,
 )
 
-Resolved = "Value | NDArray[Any] | tuple[Resolved, ...]"
+Resolved = "Value | Array | tuple[Resolved, ...]"
 
 
 def lower(
@@ -126,8 +129,7 @@ class _Lowering:
         name = var.name
         arguments = flatten([self._resolve(arg) for arg in expr.args if is_tensor_argument(arg)])
         operands = tuple(as_operand(argument) for argument in arguments)
-        single = not hasattr(expr.ty, "fields")
-        infos = (type_info(expr.ty),) if single else tuple(type_info(entry) for entry in expr.ty.fields)
+        single, infos = not is_tuple_type(expr), infos_of(expr)
         layer_name = self._layer_name(name, expr)
         names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
@@ -137,7 +139,7 @@ class _Lowering:
         else:
             step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.selection)
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
-            self._append(layer_name, origin, step, inputs, outputs)
+            self._append_cpu(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
 
     def _append_engine(
@@ -149,25 +151,18 @@ class _Lowering:
         if self.cpu_fallback:
             kernel_of = partial(_kernel_of, self.selection)
             otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
+        macs = sum(covered.macs for covered in step.covers)
+        made = _Step(step.op, step.kernel, step.reason, macs, step.lowered.source, step.choice)
+        layer = self._layer(name, origin or Origin(-1, step.op, name), made, inputs, outputs)
         self.layers.append(
-            Layer(
-                index=len(self.layers),
-                name=name,
-                op=step.op,
+            replace(
+                layer,
                 engine=call.accelerator.name,
-                reason=step.reason,
-                origin=origin or Origin(-1, step.op, name),
-                inputs=inputs,
-                outputs=outputs,
-                kernel=step.kernel,
-                macs=sum(covered.macs for covered in step.covers),
-                definition=step.lowered.source,
                 covers=step.covers,
                 otherwise=otherwise[0],
                 otherwise_definition=otherwise[1],
                 artefacts=step.lowered.artefacts,
                 labels=step.lowered.labels,
-                choice=step.choice,
             )
         )
 
@@ -178,44 +173,40 @@ class _Lowering:
         origin = self.model.origins.get(name)
         return self.layer_names.take(c_identifier(name) if origin is None else part_name(call, origin.index))
 
-    def _append(
+    def _append_cpu(
         self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> None:
+        layer = self._layer(name, origin, step, inputs, outputs)
         refused = self.reasons.get(name, "") if self.partitioned.accelerators else ""
-        self.layers.append(
-            Layer(
-                index=len(self.layers),
-                name=name,
-                op=step.op,
-                engine=CPU,
-                reason=f"{step.reason}; {refused}" if refused else step.reason,
-                origin=origin,
-                inputs=inputs,
-                outputs=outputs,
-                kernel=step.kernel,
-                macs=step.macs,
-                definition=step.definition,
-                refused=refused,
-                choice=step.choice,
-            )
+        self.layers.append(replace(layer, reason=f"{layer.reason}; {refused}", refused=refused) if refused else layer)
+
+    def _layer(
+        self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
+    ) -> Layer:
+        return Layer(
+            index=len(self.layers),
+            name=name,
+            op=step.op,
+            engine=CPU,
+            reason=step.reason,
+            origin=origin,
+            inputs=inputs,
+            outputs=outputs,
+            kernel=step.kernel,
+            macs=step.macs,
+            definition=step.definition,
+            choice=step.choice,
         )
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
         """Every output needs bytes of its own: copy what is an input, a constant, or shares another output's."""
         owners = {value.name for value in inputs}
-        roots = {layer.outputs[0].name: layer.inputs[0].name for layer in self.layers if layer.is_view and layer.inputs}
-
-        def root(value: Value) -> str:
-            name = value.name
-            while name in roots:
-                name = roots[name]
-            return name
-
+        roots = view_roots(self.layers)
         values = []
         for spec, result in zip(self.model.signature.outputs, results, strict=True):
-            if not isinstance(result, Value) or root(result) in owners:
+            if not isinstance(result, Value) or roots.get(result.name, result.name) in owners:
                 result = self._copy(spec, result)
-            owners.add(root(result))
+            owners.add(roots.get(result.name, result.name))
             values.append(result)
         return tuple(values)
 
@@ -229,17 +220,8 @@ class _Lowering:
         )
         step = _Step("copy", Kernel("portable", (call,)), why)
         origin = Origin(-1, "copy", spec.name)
-        self._append(self.layer_names.take(target.name), origin, step, (source,) if is_value else (), (target,))
+        self._append_cpu(self.layer_names.take(target.name), origin, step, (source,) if is_value else (), (target,))
         return target
-
-
-def field_names(bindings: Sequence[tuple[Any, Any]]) -> dict[tuple[Any, int], str]:
-    """The names under which the fields of a tuple are bound, by the tuple's variable and the field's number."""
-    names: dict[tuple[Any, int], str] = {}
-    for var, expr in bindings:
-        if is_tuple_get_item(expr) and is_var(expr.tuple_value):
-            names.setdefault((expr.tuple_value, int(expr.index)), var.name)
-    return names
 
 
 def is_tensor_argument(expr: Any) -> bool:
@@ -280,16 +262,14 @@ def choose(
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
-        return _Step(op, kernels[0], _describe(kernels[0]))
-    return _fallback_step(op, call, operands, symbol, plain_macs(call, Site(None, operands, outputs)))
+        return _Step(op, check_parameters(kernels[0]), _describe(kernels[0]))
+    return _fallback_step(op, call, operands, symbol, macs_of(call, Site(None, operands, outputs)))
 
 
 def _kernel_of(
     selection: Selection, call: Any, operands: tuple[Operand, ...], symbol: str
 ) -> tuple[Kernel, Definition | None]:
-    fields = getattr(call.ty, "fields", None)
-    outputs = (type_info(call.ty),) if fields is None else tuple(type_info(field) for field in fields)
-    step = choose(call, operands, outputs, symbol, selection)
+    step = choose(call, operands, infos_of(call), symbol, selection)
     return step.kernel, step.definition
 
 
@@ -307,7 +287,7 @@ def _integer_step(
         return _fallback_step(operator.name, call, operands, symbol, macs)
     work = Work(macs, site.output.elements)
     choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
-    kernel = kernels[choice.picked]
+    kernel = check_parameters(kernels[choice.picked])
     why = f"; {choice.why}" if choice.why else ""
     return _Step(operator.name, kernel, _describe(kernel) + why, macs, choice=choice)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from uaccel.basics.roots import roots_of
 from uaccel.cpu_kernels import Choice
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Definition, Kernel
@@ -129,6 +130,12 @@ class Layer:
     def scratch(self) -> int:
         """Bytes that it needs while it runs, whoever computes it."""
         return max(form.kernel.scratch for form in self.forms)
+
+
+def view_roots(layers: Iterable[Layer]) -> dict[str, str]:
+    """For each view the value whose bytes it looks at, which is no view itself."""
+    views = (layer for layer in layers if layer.is_view and layer.inputs)
+    return roots_of({layer.outputs[0].name: layer.inputs[0].name for layer in views})
 
 
 @dataclass(frozen=True)

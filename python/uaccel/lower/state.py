@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.lower.program import Layer, StateValue, Value
+from uaccel.lower.program import Layer, StateValue, Value, view_roots
 from uaccel.model import StateSpec, TensorSpec
 
 Copy = Callable[[TensorSpec, Any], Value]
@@ -41,11 +41,7 @@ class Storing:
 
     def _root(self, value: Value) -> str:
         """The value whose bytes it looks at."""
-        sources = {layer.outputs[0].name: layer.inputs[0].name for layer in self.layers if layer.is_view}
-        name = value.name
-        while name in sources:
-            name = sources[name]
-        return name
+        return view_roots(self.layers).get(value.name, value.name)
 
     def _is_direct(self, index: int, roots: Sequence[str | None]) -> bool:
         """Whether the layer that makes the result may write it over what was there before: nothing reads that any

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uaccel.lower.program import Layer, Program, Value
+from uaccel.lower.program import Layer, Program, Value, view_roots
 from uaccel.memory import Block, Plan, check, choose_inplace, merge_shared, plan
 
 ELEMENT_ALIGNMENT = 4
@@ -61,7 +61,8 @@ def place(program: Program, *, workspace_io: bool = False) -> Placement:
         for layer in program.layers
         if layer.scratch
     ]
-    shares = choose_inplace(blocks, _views(program, fixed), _inplace(program, fixed))
+    views = [pair for pair in view_roots(program.layers).items() if pair[0] not in fixed]
+    shares = choose_inplace(blocks, views, _inplace(program, fixed))
     merged, owner = merge_shared(blocks, shares)
     planned = plan(merged)
     check(merged, planned)
@@ -92,19 +93,11 @@ def _fixed_places(program: Program, state: Mapping[str, Place], *, workspace_io:
     if not workspace_io:
         places.update({value.name: Place("input", i) for i, value in enumerate(program.inputs)})
         places.update({value.name: Place("output", i) for i, value in enumerate(program.outputs)})
-    views = [layer for layer in program.layers if layer.is_view]
-    for layer in views:
-        source, target = layer.inputs[0].name, layer.outputs[0].name
-        if source in places:
-            places.setdefault(target, places[source])
-    for layer in reversed(views):
-        source, target = layer.inputs[0].name, layer.outputs[0].name
-        if target in places:
-            places.setdefault(source, places[target])
-    for layer in views:
-        source, target = layer.inputs[0].name, layer.outputs[0].name
-        if source in places:
-            places.setdefault(target, places[source])
+    roots = view_roots(program.layers)
+    of_roots = {roots.get(name, name): place for name, place in places.items()}
+    for view, root in roots.items():
+        if root in of_roots:
+            places |= {name: of_roots[root] for name in (root, view) if name not in places}
     return places
 
 
@@ -138,14 +131,6 @@ def _lives(program: Program, *, workspace_io: bool) -> dict[str, _Life]:
     for value in program.outputs if workspace_io else ():
         needed(value, after)
     return lives
-
-
-def _views(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:
-    return [
-        (layer.outputs[0].name, layer.inputs[0].name)
-        for layer in program.layers
-        if layer.is_view and layer.outputs[0].name not in fixed
-    ]
 
 
 def _inplace(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:

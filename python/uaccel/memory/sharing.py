@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.basics.roots import roots_of
 from uaccel.errors import InternalError
 from uaccel.memory.block import Block, lower_bound, validate
 
@@ -146,13 +147,5 @@ def _roots(blocks: Sequence[Block], shares: Sequence[Share]) -> dict[str, str]:
             raise InternalError(
                 f"memory plan: '{child}' shares the bytes of both '{parents[child]}' and '{parent}'; choose one"
             )
-    roots: dict[str, str] = {}
-    for block in blocks:
-        name, path = block.name, {block.name: None}
-        while name in parents and name not in roots:
-            name = parents[name]
-            if name in path:
-                raise InternalError(f"memory plan: '{name}' shares its own bytes; look for a cycle among {list(path)}")
-            path[name] = None
-        roots.update(dict.fromkeys(path, roots.get(name, name)))
-    return roots
+    roots = roots_of(parents)
+    return {block.name: roots.get(block.name, block.name) for block in blocks}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from uaccel.ops import exact
@@ -42,9 +42,6 @@ class CommonScale(BinaryOperator[A]):
     def second(self, value: Any, attrs: A) -> Any:
         return _rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
 
-    def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
-        return asdict(attrs)
-
 
 def _rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
     raised = (exact.i32(value) - exact.const(zero_point, "int32")) << exact.const(left_shift, "int32")
@@ -52,8 +49,6 @@ def _rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shi
 
 
 class _Sum(CommonScale[AddAttrs]):
-    attributes = AddAttrs
-    header = "uaccel_add.h"
     kernel = "uaccel_add"
     sign: int
 

@@ -24,7 +24,6 @@ class ArgExtremeAttrs(Attributes):
 
 
 class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
-    attributes = ArgExtremeAttrs
     arguments = ("input",)
     combine: ClassVar[Any]
 
@@ -61,8 +60,8 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
             "inner": math.prod(data.shape[axis + 1 :]),
             "wide": int(site.output.dtype == "int64"),
         }
-        function, header = f"uaccel_{self.name}_{dtype_suffix(data.dtype)}", "uaccel_arg_extreme.h"
-        return [portable(function, header, parameters, (Input(0), Output(0)), struct="uaccel_arg_extreme")]
+        function = f"uaccel_{self.name}_{dtype_suffix(data.dtype)}"
+        return [portable(function, "uaccel_arg_extreme", parameters, (Input(0), Output(0)))]
 
 
 @register

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 import math
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import InternalError
-from uaccel.model import TensorInfo
-from uaccel.ops.kernel import Kernel
+from uaccel.model import Array, TensorInfo
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel
 from uaccel.tvm_api import make_call, register_operator, relax
 
 NAMESPACE = "uaccel."
@@ -44,13 +45,22 @@ class Operand:
     """One argument at a call site; ``constant`` holds its value where it is known at compile time."""
 
     info: TensorInfo
-    constant: NDArray[Any] | None = None
+    constant: Array | None = None
 
     @property
-    def value(self) -> NDArray[Any]:
+    def value(self) -> Array:
         if self.constant is None:
             raise InternalError("an operand was expected to be constant and is not")
         return self.constant
+
+
+def operand_arguments(operands: Sequence[Operand], roles: Sequence[str]) -> list[Argument]:
+    """What calls are given for operands: the layer's inputs in order, and constants by their roles."""
+    inputs = itertools.count()
+    return [
+        Input(next(inputs)) if operand.constant is None else Constant(role, operand.constant)
+        for role, operand in zip(roles, operands, strict=True)
+    ]
 
 
 A = TypeVar("A", bound=Attributes)
@@ -78,6 +88,20 @@ class Site(Generic[A]):
         return indices
 
 
+class Elementwise(Enum):
+    """Every element of the result depends on one element of ..."""
+
+    FIRST = "the first argument, whose shape it has; other arguments are tables"
+    EACH = "each argument; they broadcast"
+
+
+class Channels(Enum):
+    """What a layer does with the last axis of its first argument, whose place the result's channels take."""
+
+    MIXED = "every channel of the result reads every channel"
+    APART = "a channel of the result reads the channel of its number"
+
+
 class IntegerOperator(abc.ABC, Generic[A]):
     """An operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
 
@@ -85,7 +109,26 @@ class IntegerOperator(abc.ABC, Generic[A]):
     hides_differences: ClassVar[bool] = False
     """Different inputs often give the same result: what tests a network looks at its input, too."""
     attributes: ClassVar[type[Attributes]]
+    """What the class is generic in."""
     arguments: ClassVar[tuple[str, ...]]
+
+    elementwise: ClassVar[Elementwise | None] = None
+    channels: ClassVar[Channels | None] = None
+    """None where they are treated in a way of the operator's own."""
+    keeps_number: ClassVar[bool] = False
+    """A channel of one number stays this number, clamped."""
+    channel_axis: ClassVar[str] = ""
+    """The attribute that names the one axis that matters; in any other respect it is elementwise."""
+
+    def __init_subclass__(cls) -> None:
+        bases = cls.__dict__.get("__orig_bases__", ())
+        for given in (argument for base in bases for argument in typing.get_args(base)):
+            if isinstance(given, type) and issubclass(given, Attributes):
+                cls.attributes = given
+
+    @property
+    def weighted(self) -> bool:
+        return self.arguments[1:2] == ("weights",)
 
     @abc.abstractmethod
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo | tuple[TensorInfo, ...]:
@@ -95,13 +138,16 @@ class IntegerOperator(abc.ABC, Generic[A]):
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         """The exact meaning, as TE tensors over TE tensors: what every kernel must equal bit for bit."""
 
-    @abc.abstractmethod
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         """The ways the CPU can compute it, most specialised first; none: C from its meaning, by the TIR fallback."""
+        return ()
 
     def macs(self, site: Site[A]) -> int:
-        """Multiply-accumulates of one inference, counting nothing for other work."""
-        return 0
+        """Multiply-accumulates of one inference, counting nothing for other work.
+
+        Of weights that have an output channel first: each element of the result takes all of its channel's.
+        """
+        return site.output.elements * math.prod(site.operands[1].info.shape[1:]) if self.weighted else 0
 
     @property
     def full_name(self) -> str:
@@ -169,6 +215,11 @@ def info_of(expr: Any) -> TensorInfo:
     return type_info(expr.ty)
 
 
+def infos_of(expr: Any) -> tuple[TensorInfo, ...]:
+    """The types of an expression's fields, its own where it is no tuple."""
+    return tuple(map(type_info, getattr(expr.ty, "fields", [expr.ty])))
+
+
 def type_info(ty: Any) -> TensorInfo:
     """A Relax tensor type as plain data; dynamic shapes are refused by the front ends before."""
     if ty.shape is None or str(ty.dtype) == "":
@@ -182,7 +233,7 @@ def to_type(info: TensorInfo | tuple[TensorInfo, ...]) -> Any:
     return relax.TupleType([to_type(entry) for entry in info])
 
 
-def constant(array: NDArray[Any]) -> Any:
+def constant(array: Array) -> Any:
     """A Relax constant of exactly this array."""
     return relax.const(np.asarray(array, order="C"), str(array.dtype))
 

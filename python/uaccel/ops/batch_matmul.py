@@ -9,8 +9,8 @@ from typing import Any
 
 from uaccel.model import Shape, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable
+from uaccel.ops.base import Attributes, IntegerOperator, Site, operand_arguments, register, require
+from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable, same
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
@@ -53,7 +53,6 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
     """lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
 
     name = "batch_matmul"
-    attributes = BatchMatmulAttrs
     arguments = ("lhs", "rhs")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: BatchMatmulAttrs) -> TensorInfo:
@@ -109,15 +108,17 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
             "lhs_depth_step": rows if attrs.adj_x else 1,
             "rhs_depth_step": 1 if attrs.adj_y else columns,
             "rhs_column_step": depth if attrs.adj_y else 1,
-            "lhs_zero_point": attrs.lhs_zero_point,
-            "rhs_zero_point": attrs.rhs_zero_point,
-            "output_zero_point": attrs.output_zero_point,
-            "multiplier": attrs.multiplier,
-            "shift": attrs.shift,
+            **same(attrs, "lhs_zero_point", "rhs_zero_point", "output_zero_point", "multiplier", "shift"),
         }
         function = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}"
-        header = "uaccel_batch_matmul.h"
-        return [portable(function, header, parameters, _arguments(site), struct="uaccel_batch_matmul")]
+        return [
+            portable(
+                function,
+                "uaccel_batch_matmul",
+                parameters,
+                (*operand_arguments(site.operands, ("lhs", "rhs")), Output(0)),
+            )
+        ]
 
     def macs(self, site: Site[BatchMatmulAttrs]) -> int:
         return site.output.elements * matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]
@@ -128,10 +129,3 @@ def batch_steps(shape: Shape) -> tuple[int, ...]:
     extents = batch_extents(shape)
     size = shape[-2] * shape[-1]
     return tuple(0 if e == 1 else size * math.prod(extents[axis + 1 :]) for axis, e in enumerate(extents))
-
-
-def _arguments(site: Site[BatchMatmulAttrs]) -> tuple[Argument, ...]:
-    sides: list[Argument] = []
-    for name, operand, index in zip(("lhs", "rhs"), site.operands, site.input_indices(), strict=True):
-        sides.append(Constant(name, operand.value) if index is None else Input(index))
-    return (*sides, Output(0))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar
 
 from uaccel.model import Shape, TensorInfo
-from uaccel.ops.base import Attributes, IntegerOperator, Operand, Site, require
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, dtype_suffix, portable
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Operand, Site, operand_arguments, require
+from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.tvm_api import te
 
 LOOPS = 6  # nested loops of the C kernels; the innermost runs over a row
@@ -68,8 +68,9 @@ class BinaryOperator(IntegerOperator[A]):
     """An operator whose every output element depends on one element of each input."""
 
     arguments = ("input1", "input2")
-    header: ClassVar[str]
+    elementwise = Elementwise.EACH
     kernel: ClassVar[str]
+    header: ClassVar[str] = ""
 
     def first(self, value: Any, attrs: A) -> Any:
         """What an element of the first input contributes, as a TE expression."""
@@ -83,9 +84,9 @@ class BinaryOperator(IntegerOperator[A]):
     def combine(self, x: Any, y: Any, attrs: A, dtype: str) -> Any:
         """The output element of both contributions."""
 
-    @abc.abstractmethod
     def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
         """The fields of the kernel's structure besides the loops."""
+        return asdict(attrs)
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         """What the second input may be beside a first of ``dtype``."""
@@ -113,8 +114,8 @@ class BinaryOperator(IntegerOperator[A]):
         first, second = (operand.info for operand in site.operands)
         function = f"{self.kernel}_{dtype_suffix(site.output.dtype)}"
         parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
-        arguments = (*_arguments(site), Output(0))
-        return [portable(function, self.header, parameters, arguments, struct=self.kernel, inplace=_inplace(site))]
+        arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
+        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
 
 
 def _at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:
@@ -132,13 +133,6 @@ def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
         "strides1": (0,) * spare + loops.strides1,
         "strides2": (0,) * spare + loops.strides2,
     }
-
-
-def _arguments(site: Site[Any]) -> list[Argument]:
-    arguments: list[Argument] = []
-    for role, index, operand in zip(("first", "second"), site.input_indices(), site.operands, strict=True):
-        arguments.append(Constant(role, operand.value) if index is None else Input(index))
-    return arguments
 
 
 def _inplace(site: Site[Any]) -> tuple[int, ...]:

@@ -8,14 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable
+from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same, sides
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
-
-HEADER = "uaccel_conv2d.h"
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,8 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
     """Convolution with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
 
     name = "conv2d"
-    attributes = Conv2dAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
@@ -137,10 +135,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         else:
             function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
         arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-        return [portable(function, HEADER, parameters, arguments, struct="uaccel_conv2d", scratch=scratch)]
-
-    def macs(self, site: Site[Conv2dAttrs]) -> int:
-        return site.output.elements * int(np.prod(site.operands[1].info.shape[1:]))
+        return [portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch)]
 
 
 def accumulator_suffix(site: Site[Any]) -> str:
@@ -158,19 +153,24 @@ def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple
     bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
     correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
     folded = (bias.astype(np.int64) - correction).astype(bias.dtype)
-    used = slice(None) if scale_step(site) else slice(1)
-    return (
-        Constant("weights", weights if packed is None else packed),
-        Constant("bias", folded),
-        Constant("multiplier", multiplier[used]),
-        Constant("shift", shift[used].astype(np.int8)),
-    )
+    scales = scale_constants(multiplier, shift)
+    return (Constant("weights", weights if packed is None else packed), Constant("bias", folded), *scales)
+
+
+def scale_constants(multiplier: Array, shift: Array) -> tuple[Constant, Constant]:
+    """One of each where that serves all output channels."""
+    used = slice(None) if differ(multiplier, shift) else slice(1)
+    return Constant("multiplier", multiplier[used]), Constant("shift", shift[used].astype(np.int8))
 
 
 def scale_step(site: Site[Any]) -> int:
     """1 where output channels differ in their scale, 0 where one multiplier and shift serve all."""
-    multiplier, shift = (operand.value for operand in site.operands[3:5])
-    return int((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
+    return int(differ(*(operand.value for operand in site.operands[3:5])))
+
+
+def differ(multiplier: Array, shift: Array) -> bool:
+    """Whether output channels do, in their scale."""
+    return bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
 
 
 def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[str, int]:
@@ -178,23 +178,15 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     return {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
+        **sides("in", data.shape[1:3]),
         "in_channels": data.shape[3],
-        "out_height": output.shape[1],
-        "out_width": output.shape[2],
+        **sides("out", output.shape[1:3]),
         "out_channels": output.shape[3],
-        "kernel_height": kernel[0],
-        "kernel_width": kernel[1],
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
-        "dilation_height": attrs.dilation[0],
-        "dilation_width": attrs.dilation[1],
+        **sides("kernel", kernel),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
-        "input_zero_point": attrs.input_zero_point,
-        "output_zero_point": attrs.output_zero_point,
-        "clamp_min": attrs.clamp_min,
-        "clamp_max": attrs.clamp_max,
+        **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
         "scale_step": scale_step(site),
     }

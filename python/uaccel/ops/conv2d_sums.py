@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from uaccel.model import Shape, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.base import Attributes, IntegerOperator, register, require, window_count
 from uaccel.tvm_api import te, tirx
 
 NCHW = "NCHW"
@@ -36,7 +33,6 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
     """sum(input * weights) in int32, which wraps; zero points, bias and requantisation are other operators' work."""
 
     name = "conv2d_sums"
-    attributes = Conv2dSumsAttrs
     arguments = ("input", "weights")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dSumsAttrs) -> TensorInfo:
@@ -74,12 +70,6 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
             return te.sum(exact.i32(value) * exact.i32(weight), axis=[ky, kx, ci])
 
         return te.compute(self.infer(infos, attrs).shape, element, name="sums")
-
-    def kernels(self, site: Site[Conv2dSumsAttrs]) -> Sequence[Kernel]:
-        return []
-
-    def macs(self, site: Site[Conv2dSumsAttrs]) -> int:
-        return site.output.elements * int(np.prod(site.operands[1].info.shape[1:]))
 
 
 def _nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:

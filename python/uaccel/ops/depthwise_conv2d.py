@@ -9,7 +9,7 @@ import numpy as np
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import IntegerOperator, Site, register, require
+from uaccel.ops.base import Channels, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import (
     Conv2dAttrs,
     accumulator_suffix,
@@ -28,8 +28,8 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
     """Output channel o reads input channel o // multiplier; ``groups`` is the number of input channels."""
 
     name = "depthwise_conv2d"
-    attributes = Conv2dAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels = Channels.APART
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
@@ -65,8 +65,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
         parameters = window_parameters(site, (kernel_h, kernel_w))
         arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
-        header = "uaccel_depthwise_conv2d.h"
-        return [portable(function, header, parameters, arguments, struct="uaccel_depthwise_conv2d")]
+        return [portable(function, "uaccel_depthwise_conv2d", parameters, arguments)]
 
     def macs(self, site: Site[Conv2dAttrs]) -> int:
         return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))

@@ -8,9 +8,9 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, folded_constants, output_stage, scale_step
-from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable
+from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable, same
 from uaccel.ops.rounding import TFLITE, check_rounding
 from uaccel.tvm_api import te
 
@@ -29,8 +29,8 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
     """Input [rows, depth], weights [units, depth]; the front ends flatten other ranks with a reshape."""
 
     name = "fully_connected"
-    attributes = FullyConnectedAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
@@ -60,15 +60,9 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
             "rows": data.shape[0],
             "depth": data.shape[1],
             "units": site.output.shape[1],
-            "output_zero_point": attrs.output_zero_point,
-            "clamp_min": attrs.clamp_min,
-            "clamp_max": attrs.clamp_max,
+            **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
             "scale_step": scale_step(site),
         }
         function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
         arguments: tuple[Argument, ...] = (Input(0), *folded_constants(site, weights), Output(0))
-        header = "uaccel_fully_connected.h"
-        return [portable(function, header, parameters, arguments, struct="uaccel_fully_connected")]
-
-    def macs(self, site: Site[FullyConnectedAttrs]) -> int:
-        return site.output.elements * site.operands[0].info.shape[1]
+        return [portable(function, "uaccel_fully_connected", parameters, arguments)]

@@ -8,8 +8,7 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.base import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import te
 
 
@@ -23,7 +22,6 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
     """Input [rows, depth] times weights [units, depth] transposed, summed in int32, which wraps."""
 
     name = "fully_connected_sums"
-    attributes = FullyConnectedSumsAttrs
     arguments = ("input", "weights")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedSumsAttrs) -> TensorInfo:
@@ -44,9 +42,3 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
             return te.sum(exact.i32(data(row, k)) * exact.i32(weights(unit, k)), axis=k)
 
         return te.compute(self.infer(infos, attrs).shape, element, name="sums")
-
-    def kernels(self, site: Site[FullyConnectedSumsAttrs]) -> Sequence[Kernel]:
-        return []
-
-    def macs(self, site: Site[FullyConnectedSumsAttrs]) -> int:
-        return site.output.elements * site.operands[0].info.shape[1]

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import Quantisation
+from uaccel.model import Array, Quantisation
 from uaccel.ops.exponential import ONE, exp_of_negative, one_minus_over_one_plus, one_over_one_plus, saturated
 from uaccel.ops.fixedpoint import (
     multiply_by_quantized_multiplier,
@@ -24,7 +23,7 @@ from uaccel.ops.fixedpoint import (
 
 Table = NDArray[np.int8]
 Values = NDArray[np.int64]
-Reals = NDArray[Any]
+Reals = Array
 
 STORED = np.arange(-128, 128, dtype=np.int64)
 SIGMOID_INTEGER_BITS = 4

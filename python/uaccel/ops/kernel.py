@@ -6,12 +6,13 @@ structure beside the call, so that the inlined kernel folds and unrolls for this
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from uaccel.model import Array
 
 KERNEL_ABI = 2  # raised when a kernel's C interface changes; also in uaccel_kernel.h
 
@@ -39,7 +40,7 @@ class Constant:
     """An array that lies in flash, laid out for the kernel that reads it."""
 
     role: str
-    data: NDArray[Any]
+    data: Array
 
 
 @dataclass(frozen=True)
@@ -102,17 +103,17 @@ VIEW = Kernel("view", (), view=True)
 
 def portable(
     function: str,
-    header: str,
+    struct: str,
     parameters: Mapping[str, ParameterValue],
     arguments: tuple[Argument, ...],
     *,
-    struct: str,
+    header: str = "",
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
     updates: tuple[tuple[int, int], ...] = (),
 ) -> Kernel:
-    """The usual case: one call to a portable kernel."""
-    call = KernelCall(function, header, struct, parameters, arguments)
+    """The usual case: one call to a portable kernel; its header has the structure's name where nothing else is said."""
+    call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
     return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates)
 
 
@@ -120,3 +121,14 @@ def dtype_suffix(dtype: str) -> str:
     """int8 -> s8: how the kernels' names state the element type."""
     kind = {"i": "s", "u": "u", "f": "f", "b": "b"}[np.dtype(dtype).kind]
     return f"{kind}{np.dtype(dtype).itemsize * 8}"
+
+
+def sides(what: str, extents: Sequence[int]) -> dict[str, int]:
+    """Two fields of a structure: ``what_height`` and ``what_width``."""
+    height, width = extents
+    return {f"{what}_height": height, f"{what}_width": width}
+
+
+def same(attrs: Any, *names: str) -> dict[str, Any]:
+    """Fields of a structure that attributes of the same names give."""
+    return {name: getattr(attrs, name) for name in names}

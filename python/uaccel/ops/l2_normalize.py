@@ -28,7 +28,6 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
     """Along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
 
     name = "l2_normalize"
-    attributes = L2NormalizeAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: L2NormalizeAttrs) -> TensorInfo:
@@ -65,8 +64,8 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
             "depth": depth,
             "input_zero_point": site.attrs.input_zero_point,
         }
-        function, header, struct = "uaccel_l2_normalize_s8", "uaccel_l2_normalize.h", "uaccel_l2_normalize"
-        return [portable(function, header, parameters, (Input(0), Output(0)), struct=struct, inplace=(0,))]
+        function, struct = "uaccel_l2_normalize_s8", "uaccel_l2_normalize"
+        return [portable(function, struct, parameters, (Input(0), Output(0)), inplace=(0,))]
 
 
 def _inverse_root(squares: Any) -> tuple[Any, Any]:

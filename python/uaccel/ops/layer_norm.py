@@ -21,7 +21,7 @@ from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.exact import const
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable, same
 from uaccel.ops.ratio import scale_fraction
 from uaccel.tvm_api import te, tirx
 
@@ -49,7 +49,6 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
     """Rows of int8 normalised; gamma and beta are divided by the output's scale."""
 
     name = "layer_norm"
-    attributes = LayerNormAttrs
     arguments = ("input", "gamma", "beta")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LayerNormAttrs) -> TensorInfo:
@@ -91,17 +90,13 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
         parameters = {
             "rows": data.elements // depth,
             "depth": depth,
-            "epsilon": attrs.epsilon,
-            "fraction": attrs.fraction,
+            **same(attrs, "epsilon", "fraction"),
             "right": WIDE - 1 - attrs.fraction // 2 - attrs.normal,
-            "shift": attrs.shift,
-            "beta_shift": attrs.beta_shift,
-            "output_zero_point": attrs.output_zero_point,
+            **same(attrs, "shift", "beta_shift", "output_zero_point"),
         }
         tables = (Constant("gamma", site.operands[1].value), Constant("beta", site.operands[2].value))
-        function, header, struct = "uaccel_layer_norm_s8", "uaccel_layer_norm.h", "uaccel_layer_norm"
         arguments = (Input(0), *tables, Output(0))
-        return [portable(function, header, parameters, arguments, struct=struct, inplace=(0,))]
+        return [portable("uaccel_layer_norm_s8", "uaccel_layer_norm", parameters, arguments, inplace=(0,))]
 
 
 def _row_sums(data: Any, convert: Any) -> Any:

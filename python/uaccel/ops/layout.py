@@ -1,4 +1,4 @@
-"""Kernels for Relax's own operators that move bytes without looking at them, whatever the element type."""
+"""The register of kernels for Relax's own operators that move bytes, whatever the element type."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand
+from uaccel.model import Array, TensorInfo
+from uaccel.ops.base import Operand, operand_arguments
 from uaccel.ops.kernel import Argument, Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.ops.layout import layout
-from uaccel.ops.layout_move import Axis, Move, as_argument, move_kernels, rearranged, row_major, sources
+from uaccel.ops.layout_move import Axis, Move, move_kernels, rearranged, row_major, sources
 
 HEADER = "uaccel_layout_gather.h"
 INDEX_TYPES = ("int32", "int64")
@@ -42,15 +41,14 @@ def take(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ..
         "bytes": math.prod(shape[axis + 1 :]) * data.info.itemsize,
     }
     function = f"uaccel_gather_{dtype_suffix(indices.info.dtype)}"
-    return (portable(function, HEADER, parameters, _arguments(operands), struct="uaccel_gather"),)
+    return (portable(function, "uaccel_gather", parameters, _arguments(operands), header=HEADER),)
 
 
 def _arguments(operands: tuple[Operand, ...]) -> tuple[Argument, ...]:
-    data, indices = sources(operands)
-    return as_argument(data, "data"), as_argument(indices, "indices"), Output()
+    return (*operand_arguments(operands, ("data", "indices")), Output())
 
 
-def regular_runs(indices: NDArray[Any]) -> list[Run]:
+def regular_runs(indices: Array) -> list[Run]:
     """The indices as (first, step, count), each as long as it goes."""
     runs: list[Run] = []
     for value in (int(index) for index in indices):
@@ -96,4 +94,4 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
         "bytes": math.prod(data.info.shape[vector:]) * data.info.itemsize,
         "strides": tuple(row_major(picked)) + (0,) * (MOST_AXES - vector),
     }
-    return (portable("uaccel_gather_nd", HEADER, parameters, _arguments(operands), struct="uaccel_gather_nd"),)
+    return (portable("uaccel_gather_nd", "uaccel_gather_nd", parameters, _arguments(operands), header=HEADER),)

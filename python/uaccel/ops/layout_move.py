@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import Shape
+from uaccel.model import Array, Shape
 from uaccel.ops.base import Operand
 from uaccel.ops.kernel import VIEW, Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue
 
 HEADER = "uaccel_layout.h"
 LOOPS = 6  # UACCEL_MOVE_LOOPS
 
-Source = Input | NDArray[Any]
+Source = Input | Array
 
 
 @dataclass(frozen=True)
@@ -54,10 +52,6 @@ def sources(operands: Sequence[Operand]) -> list[Source]:
             found.append(Input(inputs))
             inputs += 1
     return found
-
-
-def as_argument(source: Source, role: str) -> Argument:
-    return source if isinstance(source, Input) else Constant(role, source)
 
 
 def row_major(shape: Shape) -> list[int]:
@@ -134,7 +128,7 @@ def _source_argument(move: Move, itemsize: int) -> Argument:
     return Constant("data", move.source)
 
 
-def _with_picked_constant(move: Move, value: NDArray[Any]) -> Move:
+def _with_picked_constant(move: Move, value: Array) -> Move:
     """Only what is moved of a constant lies in flash, in the order of the move; repeated elements lie there once."""
     extents = tuple(axis.extent if axis.source else 1 for axis in move.axes)
     places = np.full(extents, move.source_start, np.int64)
@@ -149,7 +143,7 @@ def _with_picked_constant(move: Move, value: NDArray[Any]) -> Move:
     return Move(picked, loops, 0, move.target_start, move.output)
 
 
-def fill_call(value: NDArray[Any], count: int) -> KernelCall:
+def fill_call(value: Array, count: int) -> KernelCall:
     """Write one element, given as an array of no dimensions, over the whole of output 0."""
     raw = value.tobytes()
     if len(set(raw)) == 1:

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Site, register
 from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable, same
 from uaccel.ops.softmax_steps import (
     SUM_BITS,
+    OfRows,
     differences,
     exponential_sums,
     leading_zeros,
     reciprocal_of,
+    row_parameters,
     shift_left,
     used_part,
 )
@@ -39,20 +40,10 @@ class LogSoftmaxAttrs(Attributes):
 
 
 @register
-class LogSoftmax(IntegerOperator[LogSoftmaxAttrs]):
+class LogSoftmax(OfRows[LogSoftmaxAttrs]):
     """ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
 
     name = "log_softmax"
-    hides_differences = True
-    attributes = LogSoftmaxAttrs
-    arguments = ("input", "exponentials")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: LogSoftmaxAttrs) -> TensorInfo:
-        data, table = inputs
-        require(len(data.shape) > 0, "log_softmax: the input is a scalar")
-        require(data.dtype == "int8", f"log_softmax: input is {data.dtype}, wanted int8")
-        require(table == TensorInfo((256,), "int32"), f"log_softmax: the table is {table}, wanted int32 [256]")
-        return data
 
     def meaning(self, inputs: Sequence[Any], attrs: LogSoftmaxAttrs) -> Any:
         data, table = inputs
@@ -70,18 +61,13 @@ class LogSoftmax(IntegerOperator[LogSoftmaxAttrs]):
 
     def kernels(self, site: Site[LogSoftmaxAttrs]) -> Sequence[Kernel]:
         attrs, data, table = site.attrs, site.operands[0].info, used_part(site.operands[1].value)
-        depth = data.shape[-1]
         parameters = {
-            "rows": data.elements // depth,
-            "depth": depth,
-            "entries": len(table),
+            **row_parameters(data, table),
             "radius": _radius(attrs),
-            "multiplier": attrs.multiplier,
-            "shift": attrs.shift,
+            **same(attrs, "multiplier", "shift"),
         }
-        function, header = "uaccel_log_softmax_s8", "uaccel_log_softmax.h"
         arguments = (Input(0), Constant("exponentials", table), Output(0))
-        return [portable(function, header, parameters, arguments, struct="uaccel_log_softmax", inplace=(0,))]
+        return [portable("uaccel_log_softmax_s8", "uaccel_log_softmax", parameters, arguments, inplace=(0,))]
 
 
 def _radius(attrs: LogSoftmaxAttrs) -> int:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.model import Array, TensorInfo
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable
 from uaccel.tvm_api import te
 
@@ -31,8 +31,8 @@ class Lookup(IntegerOperator[LookupAttrs]):
 
     name = "lookup"
     hides_differences = True
-    attributes = LookupAttrs
     arguments = ("input", "table")
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
         data, table = inputs
@@ -53,13 +53,13 @@ class Lookup(IntegerOperator[LookupAttrs]):
         return [lookup_kernel(site.output.elements, site.operands[1].value)]
 
 
-def lookup_kernel(elements: int, table: NDArray[Any]) -> Kernel:
+def lookup_kernel(elements: int, table: Array) -> Kernel:
     arguments: tuple[Argument, ...] = (Input(0), Constant("table", table), Output(0))
     parameters = {"elements": elements}
-    return portable("uaccel_lookup", "uaccel_lookup.h", parameters, arguments, struct="uaccel_lookup", inplace=(0,))
+    return portable("uaccel_lookup", "uaccel_lookup", parameters, arguments, inplace=(0,))
 
 
-def by_bits(values: NDArray[Any]) -> NDArray[Any]:
+def by_bits(values: Array) -> Array:
     """The values for -128..127 in the order of a table: first those for 0..127."""
     return np.roll(values, ENTRIES // 2)
 

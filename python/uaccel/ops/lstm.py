@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
 from uaccel.ops.sigmoid16 import POINTS, Curve, Logistic16, Tanh16, table_argument
 from uaccel.tvm_api import computed_once, count_to, local_array, tirx, written_by_loops
 
@@ -50,7 +49,6 @@ class Lstm(IntegerOperator[LstmAttrs]):
     Results: output, hidden state and cell state afterwards."""
 
     name = "lstm"
-    attributes = LstmAttrs
     arguments = ("input", "hidden", "cell", "weights", "recurrent_weights", "bias", "scales", "points")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LstmAttrs) -> tuple[TensorInfo, ...]:
@@ -86,15 +84,8 @@ class Lstm(IntegerOperator[LstmAttrs]):
             "hidden_zero_point": attrs.hidden_zero_point,
             "hidden_min": low,
             "hidden_max": high,
-            "cell_clip": attrs.cell_clip,
-            "keep_multiplier": attrs.keep_multiplier,
-            "keep_shift": attrs.keep_shift,
-            "take_multiplier": attrs.take_multiplier,
-            "take_shift": attrs.take_shift,
-            "give_multiplier": attrs.give_multiplier,
-            "give_shift": attrs.give_shift,
-            "tanh_multiplier": attrs.tanh_multiplier,
-            "tanh_right_shift": attrs.tanh_right_shift,
+            **same(attrs, "cell_clip", "keep_multiplier", "keep_shift", "take_multiplier", "take_shift"),
+            **same(attrs, "give_multiplier", "give_shift", "tanh_multiplier", "tanh_right_shift"),
         }
         constants = (
             *(Constant("weights", weights), Constant("recurrent_weights", recurrent)),
@@ -105,17 +96,8 @@ class Lstm(IntegerOperator[LstmAttrs]):
         arguments = (Input(0), Input(1), Input(2), *constants, Output(0), Output(1), Output(2), Scratch())
         function = f"uaccel_lstm_{dtype_suffix(data.dtype)}"
         gates = len(GATES) * steps.units * 2
-        return [
-            portable(
-                function,
-                "uaccel_lstm.h",
-                parameters,
-                arguments,
-                struct="uaccel_lstm",
-                scratch=gates,
-                updates=((1, 1), (2, 2)),
-            )
-        ]
+        updates = ((1, 1), (2, 2))
+        return [portable(function, "uaccel_lstm", parameters, arguments, scratch=gates, updates=updates)]
 
     def macs(self, site: Site[LstmAttrs]) -> int:
         data = site.operands[0].info
@@ -127,7 +109,7 @@ def _batch(data: TensorInfo, attrs: LstmAttrs) -> int:
     return data.shape[1] if attrs.time_major else data.shape[0]
 
 
-def _folded(bias: NDArray[Any], weights: NDArray[Any], zero_point: int) -> NDArray[Any]:
+def _folded(bias: Array, weights: Array, zero_point: int) -> Array:
     """The bias with what the zero point takes from every sum, wrapped as the sums are."""
     wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=2)
     return np.asarray(wide.astype(bias.dtype))

@@ -18,7 +18,6 @@ class MinimumMaximumAttrs(Attributes):
 
 
 class _Choice(BinaryOperator[MinimumMaximumAttrs]):
-    attributes = MinimumMaximumAttrs
     header = "uaccel_minimum_maximum.h"
 
     def parameters(self, attrs: MinimumMaximumAttrs) -> Mapping[str, ParameterValue]:

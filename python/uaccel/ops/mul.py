@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, register
 from uaccel.ops.broadcast import BinaryOperator
-from uaccel.ops.kernel import ParameterValue
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,6 @@ class Mul(BinaryOperator[MulAttrs]):
     """input1 * input2."""
 
     name = "mul"
-    attributes = MulAttrs
-    header = "uaccel_mul.h"
     kernel = "uaccel_mul"
 
     def first(self, value: Any, attrs: MulAttrs) -> Any:
@@ -41,6 +37,3 @@ class Mul(BinaryOperator[MulAttrs]):
     def combine(self, x: Any, y: Any, attrs: MulAttrs, dtype: str) -> Any:
         scaled = exact.requantize_const(x * y, attrs.multiplier, attrs.shift)
         return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
-
-    def parameters(self, attrs: MulAttrs) -> Mapping[str, ParameterValue]:
-        return asdict(attrs)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same, sides
 from uaccel.tvm_api import te, tirx
 
 
@@ -66,34 +66,38 @@ def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     parameters = {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
-        "out_height": output.shape[1],
-        "out_width": output.shape[2],
+        **sides("in", data.shape[1:3]),
+        **sides("out", output.shape[1:3]),
         "channels": data.shape[3],
-        "window_height": attrs.window[0],
-        "window_width": attrs.window[1],
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
+        **sides("window", attrs.window),
+        **sides("stride", attrs.strides),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
-        "clamp_min": attrs.clamp_min,
-        "clamp_max": attrs.clamp_max,
+        **same(attrs, "clamp_min", "clamp_max"),
     }
     name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, "uaccel_pool.h", parameters, (Input(0), Output(0)), struct="uaccel_pool")
+    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)))
 
 
-@register
-class AveragePool2d(IntegerOperator[PoolAttrs]):
-    """The mean of the elements under each window, halves away from zero; input and output share their scale."""
-
-    name = "average_pool2d"
-    attributes = PoolAttrs
+class _Pool(IntegerOperator[PoolAttrs]):
     arguments = ("input",)
+    channels = Channels.APART
+    keeps_number = True
+    kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
         return infer_pool(inputs[0], attrs, self.name)
+
+    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
+        return [pool_kernel(self.kernel, site)]
+
+
+@register
+class AveragePool2d(_Pool):
+    """The mean of the elements under each window, halves away from zero; input and output share their scale."""
+
+    name = "average_pool2d"
+    kernel = "uaccel_average_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
@@ -110,20 +114,13 @@ class AveragePool2d(IntegerOperator[PoolAttrs]):
 
         return te.compute(shape, average, name="average")
 
-    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
-        return [pool_kernel("uaccel_average_pool", site)]
-
 
 @register
-class MaxPool2d(IntegerOperator[PoolAttrs]):
+class MaxPool2d(_Pool):
     """The largest element under each window; input and output share their scale."""
 
     name = "max_pool2d"
-    attributes = PoolAttrs
-    arguments = ("input",)
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
-        return infer_pool(inputs[0], attrs, self.name)
+    kernel = "uaccel_max_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
@@ -136,6 +133,3 @@ class MaxPool2d(IntegerOperator[PoolAttrs]):
             return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
 
         return te.compute(shape, clamped, name="clamped")
-
-    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
-        return [pool_kernel("uaccel_max_pool", site)]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, register
 from uaccel.ops.broadcast import BinaryOperator
-from uaccel.ops.kernel import ParameterValue
 from uaccel.tvm_api import tirx
 
 
@@ -31,9 +29,7 @@ class Prelu(BinaryOperator[PreluAttrs]):
     """x for x >= 0, x * alpha for x < 0; alpha is int8 beside int8 and int16."""
 
     name = "prelu"
-    attributes = PreluAttrs
     arguments = ("input", "alpha")
-    header = "uaccel_prelu.h"
     kernel = "uaccel_prelu"
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
@@ -50,6 +46,3 @@ class Prelu(BinaryOperator[PreluAttrs]):
         negative = exact.requantize_const(x * y, attrs.negative_multiplier, attrs.negative_shift)
         scaled = tirx.Select(x >= exact.const(0, "int32"), positive, negative)
         return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
-
-    def parameters(self, attrs: PreluAttrs) -> Mapping[str, ParameterValue]:
-        return asdict(attrs)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import Quantisation
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, register
 from uaccel.ops.broadcast import BinaryOperator
-from uaccel.ops.kernel import ParameterValue
 from uaccel.ops.ratio import fixed_ratios, most_that_counts, scale_fraction
 
 BITS = 30  # of the multiplier: a product of int16 elements takes 33, with its sign
@@ -35,8 +33,6 @@ class Product(BinaryOperator[ProductAttrs]):
     """(input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
 
     name = "product"
-    attributes = ProductAttrs
-    header = "uaccel_product.h"
     kernel = "uaccel_product"
 
     def first(self, value: Any, attrs: ProductAttrs) -> Any:
@@ -48,9 +44,6 @@ class Product(BinaryOperator[ProductAttrs]):
     def combine(self, x: Any, y: Any, attrs: ProductAttrs, dtype: str) -> Any:
         rounded = exact.round_half_even(x * y * exact.const(attrs.multiplier), attrs.shift, attrs.tolerance)
         return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
-
-    def parameters(self, attrs: ProductAttrs) -> Mapping[str, ParameterValue]:
-        return asdict(attrs)
 
 
 def product_attrs(

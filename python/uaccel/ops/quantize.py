@@ -8,14 +8,13 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.exact import half_even, real
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
 
 DTYPES = ("int8", "uint8", "int16")
-HEADER = "uaccel_quantize.h"
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
     """
 
     name = "quantize"
-    attributes = QuantizeAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
@@ -67,13 +66,12 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
         low, high = exact.limits(site.output.dtype)
         parameters = {
             "elements": site.output.elements,
-            "scale": site.attrs.scale,
-            "zero_point": site.attrs.zero_point,
+            **same(site.attrs, "scale", "zero_point"),
             "clamp_min": low,
             "clamp_max": high,
         }
         function = f"uaccel_quantize_{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}"
-        return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_quantize")]
+        return [portable(function, "uaccel_quantize", parameters, (Input(0), Output(0)))]
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,8 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     """(x - zero_point) * scale."""
 
     name = "dequantize"
-    attributes = DequantizeAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeAttrs) -> TensorInfo:
         require(inputs[0].dtype in DTYPES, f"dequantize: input is {inputs[0].dtype}")
@@ -108,11 +106,10 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     def kernels(self, site: Site[DequantizeAttrs]) -> Sequence[Kernel]:
         parameters = {
             "elements": site.output.elements,
-            "scale": site.attrs.scale,
-            "zero_point": site.attrs.zero_point,
+            **same(site.attrs, "scale", "zero_point"),
         }
         function = f"uaccel_dequantize_{dtype_suffix(site.operands[0].info.dtype)}"
-        return [portable(function, HEADER, parameters, (Input(0), Output(0)), struct="uaccel_dequantize")]
+        return [portable(function, "uaccel_dequantize", parameters, (Input(0), Output(0)), header="uaccel_quantize.h")]
 
 
 def _half_away(steps: Any) -> Any:

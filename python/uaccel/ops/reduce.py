@@ -14,8 +14,6 @@ from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
-HEADER = "uaccel_reduce.h"
-
 
 @dataclass(frozen=True)
 class ReduceAttrs(Attributes):
@@ -91,17 +89,20 @@ def loop_parameters(shape: Shape, axes: Sequence[int]) -> dict[str, int]:
     return dict(zip(names, [*runs, *[1] * (LONGEST - len(runs))], strict=True))
 
 
+OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")
+"""Fields that extremes have no use for."""
+
+
 def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kernel:
     data = site.operands[0].info
     loops = loop_parameters(data.shape, site.attrs.axes)
     name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, HEADER, loops | parameters, (Input(0), Output(0)), struct="uaccel_reduce")
+    return portable(name, "uaccel_reduce", loops | parameters, (Input(0), Output(0)))
 
 
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
     """What mean and sum share: they differ in the factor alone."""
 
-    attributes = ReduceSumAttrs
     arguments = ("input",)
 
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
@@ -167,7 +168,6 @@ class ReduceMean(_RequantisedSum):
 class _Extreme(IntegerOperator[ReduceAttrs]):
     """What maximum and minimum share."""
 
-    attributes = ReduceAttrs
     arguments = ("input",)
     combine: Any
 
@@ -178,7 +178,7 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
         return reduced(inputs[0], attrs, self.name, type(self).combine, lambda element: element)
 
     def kernels(self, site: Site[ReduceAttrs]) -> Sequence[Kernel]:
-        return [_kernel(f"uaccel_{self.name}", site, {})]
+        return [_kernel(f"uaccel_{self.name}", site, dict.fromkeys(OF_SUMS, 0))]
 
 
 @register

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix, requantized
@@ -41,8 +40,8 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
     """
 
     name = "requantize"
-    attributes = RequantizeAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
@@ -70,21 +69,15 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
         types = f"{dtype_suffix(data.dtype)}_{dtype_suffix(output.dtype)}"
         function = f"uaccel_requantize_{types}{kernel_suffix(attrs)}"
         inplace = (0,) if data.itemsize == output.itemsize else ()
-        arithmetic = portable(
-            function,
-            "uaccel_requantize.h",
-            parameters,
-            (Input(0), Output(0)),
-            struct="uaccel_requantize",
-            inplace=inplace,
-        )
+        arguments = (Input(0), Output(0))
+        arithmetic = portable(function, "uaccel_requantize", parameters, arguments, inplace=inplace)
         bytes_only = data.dtype in BYTES and output.dtype in BYTES
         if bytes_only and (attrs.multiplier, attrs.shift) != UNITY and worth_a_table(output.elements):
             return [lookup_kernel(output.elements, _table(data.dtype, attrs)), arithmetic]
         return [arithmetic]
 
 
-def _table(dtype: str, attrs: RequantizeAttrs) -> NDArray[Any]:
+def _table(dtype: str, attrs: RequantizeAttrs) -> Array:
     value = stored_values(dtype) - attrs.input_zero_point
     scaled = requantized(value, attrs.multiplier, attrs.shift, attrs.rounding) + attrs.output_zero_point
     return np.clip(scaled, attrs.clamp_min, attrs.clamp_max).astype(attrs.output_dtype)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.conv2d import differ, scale_constants
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable, same
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te
 
@@ -34,8 +33,8 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     """The output stage of a convolution: sums + bias (which wraps), times multiplier / 2**31 * 2**shift, clamped."""
 
     name = "requantize_sums"
-    attributes = RequantizeSumsAttrs
     arguments = ("sums", "bias", "multiplier", "shift")
+    channel_axis = "axis"
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeSumsAttrs) -> TensorInfo:
         sums, rank = inputs[0], len(inputs[0].shape)
@@ -62,24 +61,14 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     def kernels(self, site: Site[RequantizeSumsAttrs]) -> Sequence[Kernel]:
         attrs, shape = site.attrs, site.output.shape
         bias, multiplier, shift = (operand.value for operand in site.operands[1:])
-        step = int((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
-        used = slice(None) if step else slice(1)
         parameters = {
             "outer": math.prod(shape[: attrs.axis]),
             "channels": shape[attrs.axis],
             "inner": math.prod(shape[attrs.axis + 1 :]),
-            "output_zero_point": attrs.output_zero_point,
-            "clamp_min": attrs.clamp_min,
-            "clamp_max": attrs.clamp_max,
-            "scale_step": step,
+            **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
+            "scale_step": int(differ(multiplier, shift)),
         }
-        arguments = (
-            Input(0),
-            Constant("bias", bias),
-            Constant("multiplier", multiplier[used]),
-            Constant("shift", shift[used].astype(np.int8)),
-            Output(0),
-        )
-        name, header = "uaccel_requantize_sums", "uaccel_requantize_sums.h"
-        function = f"{name}_s8{kernel_suffix(attrs)}"
-        return [portable(function, header, parameters, arguments, struct=name, inplace=(0,))]
+        arguments = (Input(0), Constant("bias", bias), *scale_constants(multiplier, shift), Output(0))
+        struct = "uaccel_requantize_sums"
+        function = f"{struct}_s8{kernel_suffix(attrs)}"
+        return [portable(function, struct, parameters, arguments, inplace=(0,))]

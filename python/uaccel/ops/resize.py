@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.exact import const
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, sides
 from uaccel.tvm_api import te, tirx
 
 ONE = 1 << 10  # positions and weights have 10 bits after the point
@@ -33,7 +33,6 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
     """
 
     name = "resize_nearest"
-    attributes = ResizeNearestAttrs
     arguments = ("input", "rows", "columns")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeNearestAttrs) -> TensorInfo:
@@ -56,15 +55,13 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
         batch, height, width, channels = data.info.shape
         parameters = {
             "batch": batch,
-            "in_height": height,
-            "in_width": width,
-            "out_height": site.output.shape[1],
-            "out_width": site.output.shape[2],
+            **sides("in", (height, width)),
+            **sides("out", site.output.shape[1:3]),
             "pixel_bytes": channels * data.info.itemsize,
         }
         tables = (Constant("rows", rows.value), Constant("columns", columns.value))
-        function, header = "uaccel_resize_nearest", "uaccel_resize_nearest.h"
-        return [portable(function, header, parameters, (Input(0), *tables, Output(0)), struct=function)]
+        name = "uaccel_resize_nearest"
+        return [portable(name, name, parameters, (Input(0), *tables, Output(0)))]
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,6 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
     """
 
     name = "resize_bilinear"
-    attributes = ResizeBilinearAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeBilinearAttrs) -> TensorInfo:
@@ -139,10 +135,8 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
         batch, height, width, channels = data.shape
         parameters = {
             "batch": batch,
-            "in_height": height,
-            "in_width": width,
-            "out_height": attrs.size[0],
-            "out_width": attrs.size[1],
+            **sides("in", (height, width)),
+            **sides("out", attrs.size),
             "channels": channels,
             "step_y": attrs.step(0, height),
             "step_x": attrs.step(1, width),
@@ -150,5 +144,4 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
             "start_x": attrs.start(1, width),
         }
         function = f"uaccel_resize_bilinear_{dtype_suffix(data.dtype)}"
-        header, struct = "uaccel_resize_bilinear.h", "uaccel_resize_bilinear"
-        return [portable(function, header, parameters, (Input(0), Output(0)), struct=struct)]
+        return [portable(function, "uaccel_resize_bilinear", parameters, (Input(0), Output(0)))]

@@ -9,7 +9,7 @@ from typing import Any
 from uaccel.model import Quantisation, Shape, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.ops.ratio import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.reduce import (
     LONGEST,
@@ -53,7 +53,6 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
     """The sum of input - input_zero_point times a ratio, rounded once, half to even."""
 
     name = "scaled_sum"
-    attributes = ScaledSumAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ScaledSumAttrs) -> TensorInfo:
@@ -82,15 +81,10 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
         parameters = {
             **loop_parameters(data.shape, attrs.axes),
             "offset": -attrs.input_zero_point * count,
-            "multiplier": attrs.multiplier,
-            "shift": attrs.shift,
-            "tolerance": attrs.tolerance,
-            "output_zero_point": attrs.output_zero_point,
-            "clamp_min": attrs.clamp_min,
-            "clamp_max": attrs.clamp_max,
+            **same(attrs, "multiplier", "shift", "tolerance", "output_zero_point", "clamp_min", "clamp_max"),
         }
         function, struct = f"uaccel_scaled_sum_{dtype_suffix(data.dtype)}", "uaccel_scaled_sum"
-        return [portable(function, "uaccel_scaled_sum.h", parameters, (Input(0), Output(0)), struct=struct)]
+        return [portable(function, struct, parameters, (Input(0), Output(0)))]
 
 
 def scaled_sum_attrs(

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
 from uaccel.tvm_api import te, tirx
 
@@ -29,7 +29,7 @@ def sigmoid_points() -> NDArray[np.uint16]:
     return np.append(points, SATURATED).astype(np.uint16)
 
 
-def _sigmoid(index: NDArray[Any]) -> NDArray[np.float64]:
+def _sigmoid(index: Array) -> NDArray[np.float64]:
     return np.asarray((SATURATED + 1) / (1 + np.exp(-index / STEPS_PER_UNIT)), np.float64)
 
 
@@ -78,8 +78,8 @@ def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
 
 
 class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
-    attributes = Sigmoid16Attrs
     arguments = ("input", "points")
+    elementwise = Elementwise.FIRST
     curve: ClassVar[Curve]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Sigmoid16Attrs) -> TensorInfo:
@@ -111,8 +111,7 @@ class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
     def kernels(self, site: Site[Sigmoid16Attrs]) -> Sequence[Kernel]:
         parameters = {"elements": site.output.elements} | asdict(site.attrs) | asdict(self.curve)
         arguments = (Input(0), Constant("points", site.operands[1].value), Output(0))
-        header = "uaccel_sigmoid16.h"
-        return [portable("uaccel_sigmoid16", header, parameters, arguments, struct="uaccel_sigmoid16", inplace=(0,))]
+        return [portable("uaccel_sigmoid16", "uaccel_sigmoid16", parameters, arguments, inplace=(0,))]
 
 
 def _i32(value: int) -> Any:

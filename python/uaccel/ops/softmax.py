@@ -8,15 +8,17 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Site, register
 from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.softmax_steps import (
     SUM_BITS,
+    OfRows,
     differences,
     exponential_sums,
     leading_zeros,
     reciprocal_of,
+    row_parameters,
     used_part,
 )
 from uaccel.tvm_api import te
@@ -32,7 +34,7 @@ class SoftmaxAttrs(Attributes):
 
 
 @register
-class Softmax(IntegerOperator[SoftmaxAttrs]):
+class Softmax(OfRows[SoftmaxAttrs]):
     """Softmax of int8 along the last axis; the output covers 0..1 with the whole range of int8 or int16.
 
     ``exponentials[d]`` is exp(-d * beta * input scale) * 2**31 as the reference computes it in fixed point: there
@@ -40,16 +42,6 @@ class Softmax(IntegerOperator[SoftmaxAttrs]):
     """
 
     name = "softmax"
-    hides_differences = True
-    attributes = SoftmaxAttrs
-    arguments = ("input", "exponentials")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxAttrs) -> TensorInfo:
-        data, table = inputs
-        require(len(data.shape) > 0, "softmax: the input is a scalar")
-        require(data.dtype == "int8", f"softmax: input is {data.dtype}, wanted int8")
-        require(table == TensorInfo((256,), "int32"), f"softmax: the table is {table}, wanted int32 [256]")
-        return TensorInfo(data.shape, attrs.output_dtype)
 
     def meaning(self, inputs: Sequence[Any], attrs: SoftmaxAttrs) -> Any:
         data, table = inputs
@@ -80,10 +72,8 @@ class Softmax(IntegerOperator[SoftmaxAttrs]):
         run a dozen 64-bit multiplications for every element, twice.
         """
         data, table = site.operands[0].info, used_part(site.operands[1].value)
-        depth = data.shape[-1]
-        parameters = {"rows": data.elements // depth, "depth": depth, "entries": len(table)}
+        parameters = row_parameters(data, table)
         function = f"uaccel_softmax_s8_{dtype_suffix(site.output.dtype)}"
         arguments = (Input(0), Constant("exponentials", table), Output(0))
         inplace = (0,) if site.output.dtype == data.dtype else ()
-        header = "uaccel_softmax.h"
-        return [portable(function, header, parameters, arguments, struct="uaccel_softmax", inplace=inplace)]
+        return [portable(function, "uaccel_softmax", parameters, arguments, inplace=inplace)]

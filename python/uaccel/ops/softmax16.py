@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.exact import const
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable, same
 from uaccel.ops.softmax_steps import differences, leading_zeros
 from uaccel.tvm_api import te
 
@@ -38,7 +38,6 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
 
     name = "softmax16"
     hides_differences = True
-    attributes = Softmax16Attrs
     arguments = ("input", "exponential", "reciprocal")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Softmax16Attrs) -> TensorInfo:
@@ -86,10 +85,8 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
         parameters = {
             "rows": data.info.elements // depth,
             "depth": depth,
-            "multiplier": site.attrs.multiplier,
-            "shift": site.attrs.shift,
+            **same(site.attrs, "multiplier", "shift"),
         }
         tables = (Constant("exponential", exponential.value), Constant("reciprocal", reciprocal.value))
         arguments = (Input(0), *tables, Output(0))
-        function, header, struct = "uaccel_softmax_s16", "uaccel_softmax16.h", "uaccel_softmax16"
-        return [portable(function, header, parameters, arguments, struct=struct, inplace=(0,))]
+        return [portable("uaccel_softmax_s16", "uaccel_softmax16", parameters, arguments, inplace=(0,))]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import Quantisation, TensorInfo
+from uaccel.model import Quantisation
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Site, register
 from uaccel.ops.exact import const
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.ratio import LONGEST_SHIFT, fixed_ratios, scale_fraction
-from uaccel.ops.softmax_steps import differences, used_part
+from uaccel.ops.softmax_steps import OfRows, differences, row_parameters, used_part
 from uaccel.tvm_api import te, tirx
 
 ENTRIES = 256
@@ -36,24 +36,13 @@ class SoftmaxOnceAttrs(Attributes):
 
 
 @register
-class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
+class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     """Softmax of int8 along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
 
     The sum of a row is exact. One division a row gives its reciprocal, with 30 bits and more.
     """
 
     name = "softmax_once"
-    hides_differences = True
-    attributes = SoftmaxOnceAttrs
-    arguments = ("input", "exponentials")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxOnceAttrs) -> TensorInfo:
-        data, table = inputs
-        require(len(data.shape) > 0, "softmax_once: the input is a scalar")
-        require(data.dtype == "int8", f"softmax_once: input is {data.dtype}, wanted int8")
-        wanted = TensorInfo((ENTRIES,), "int32")
-        require(table == wanted, f"softmax_once: the table is {table}, wanted {wanted}")
-        return TensorInfo(data.shape, attrs.output_dtype)
 
     def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
         data, table = inputs
@@ -80,11 +69,8 @@ class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
 
     def kernels(self, site: Site[SoftmaxOnceAttrs]) -> Sequence[Kernel]:
         attrs, data, table = site.attrs, site.operands[0].info, used_part(site.operands[1].value)
-        depth = data.shape[-1]
         parameters = {
-            "rows": data.elements // depth,
-            "depth": depth,
-            "entries": len(table),
+            **row_parameters(data, table),
             "inverse": attrs.inverse,
             "shift": RECIPROCAL_BITS + attrs.shift,
             "output_zero_point": attrs.output_zero_point,
@@ -92,8 +78,7 @@ class SoftmaxOnce(IntegerOperator[SoftmaxOnceAttrs]):
         function = f"uaccel_softmax_once_s8_{dtype_suffix(site.output.dtype)}"
         arguments = (Input(0), Constant("exponentials", table), Output(0))
         inplace = (0,) if site.output.dtype == data.dtype else ()
-        header, struct = "uaccel_softmax_once.h", "uaccel_softmax_once"
-        return [portable(function, header, parameters, arguments, struct=struct, inplace=inplace)]
+        return [portable(function, "uaccel_softmax_once", parameters, arguments, inplace=inplace)]
 
 
 def _excess(total: Any) -> Any:

@@ -5,17 +5,43 @@ Each step is a stage of its own, since an expression would be copied into each o
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, require
 from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
 from uaccel.tvm_api import te, tirx
 
 SUM_BITS = 12  # integer bits of the sum of exponentials
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
+
+
+A = TypeVar("A", bound=Attributes)
+
+
+class OfRows(IntegerOperator[A]):
+    """An operator on rows of int8, along the last axis, with a table of exponentials for all differences in a row."""
+
+    hides_differences = True
+    arguments = ("input", "exponentials")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
+        data, table = inputs
+        require(len(data.shape) > 0, f"{self.name}: the input is a scalar")
+        require(data.dtype == "int8", f"{self.name}: input is {data.dtype}, wanted int8")
+        wanted = TensorInfo((256,), "int32")
+        require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
+        return TensorInfo(data.shape, getattr(attrs, "output_dtype", data.dtype))
+
+
+def row_parameters(data: TensorInfo, table: Array) -> dict[str, int]:
+    """The fields that the kernels' structures share."""
+    return {"rows": data.elements // data.shape[-1], "depth": data.shape[-1], "entries": len(table)}
 
 
 def used_part(table: NDArray[np.int32]) -> NDArray[np.int32]:

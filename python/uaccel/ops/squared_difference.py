@@ -20,8 +20,6 @@ class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
     """(input1 - input2) squared."""
 
     name = "squared_difference"
-    attributes = SquaredDifferenceAttrs
-    header = "uaccel_squared_difference.h"
     kernel = "uaccel_squared_difference"
 
     def combine(self, x: Any, y: Any, attrs: SquaredDifferenceAttrs, dtype: str) -> Any:

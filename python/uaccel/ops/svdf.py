@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.tvm_api import te, tirx
 
 
@@ -36,7 +36,6 @@ class Svdf(IntegerOperator[SvdfAttrs]):
     the state afterwards."""
 
     name = "svdf"
-    attributes = SvdfAttrs
     arguments = ("input", "state", "feature_weights", "time_weights", "bias")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfAttrs) -> tuple[TensorInfo, ...]:
@@ -103,14 +102,10 @@ class Svdf(IntegerOperator[SvdfAttrs]):
             "units": len(bias),
             "rank": attrs.rank,
             "memory": times.shape[1],
-            "state_zero_point": attrs.state_zero_point,
-            "output_zero_point": attrs.output_zero_point,
+            **same(attrs, "state_zero_point", "output_zero_point"),
             "state_min": low,
             "state_max": high,
-            "feature_multiplier": attrs.feature_multiplier,
-            "feature_shift": attrs.feature_shift,
-            "output_multiplier": attrs.output_multiplier,
-            "output_shift": attrs.output_shift,
+            **same(attrs, "feature_multiplier", "feature_shift", "output_multiplier", "output_shift"),
         }
         by_unit = times.reshape(len(bias), -1)
         arguments = (
@@ -121,7 +116,7 @@ class Svdf(IntegerOperator[SvdfAttrs]):
         )
         function = f"uaccel_svdf_{dtype_suffix(str(times.dtype))}"
         return [
-            portable(function, "uaccel_svdf.h", parameters, arguments, struct="uaccel_svdf", updates=((1, 1),)),
+            portable(function, "uaccel_svdf", parameters, arguments, updates=((1, 1),)),
         ]
 
     def macs(self, site: Site[SvdfAttrs]) -> int:
@@ -129,7 +124,7 @@ class Svdf(IntegerOperator[SvdfAttrs]):
         return site.operands[0].info.shape[0] * (features.elements + times.elements)
 
 
-def _folded(bias: NDArray[Any], weights: NDArray[Any], zero_point: int) -> NDArray[np.int32]:
+def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
     """The bias with what the zero point takes from every sum, wrapped as the sums are."""
     wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=1)
     return np.asarray(wide, np.int64).astype(np.int32)

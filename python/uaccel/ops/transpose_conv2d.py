@@ -9,8 +9,8 @@ from typing import Any
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.conv2d import accumulator_suffix, output_stage, scale_step
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable
+from uaccel.ops.conv2d import accumulator_suffix, output_stage, scale_constants, scale_step
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable, same, sides
 from uaccel.ops.rounding import TFLITE, check_rounding
 from uaccel.tvm_api import te, tirx
 
@@ -34,7 +34,6 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
     """Transposed convolution with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
 
     name = "transpose_conv2d"
-    attributes = TransposeConv2dAttrs
     arguments = ("input", "weights", "bias", "multiplier", "shift")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
@@ -74,27 +73,20 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
         parameters = {
             "batch": data.shape[0],
-            "in_height": data.shape[1],
-            "in_width": data.shape[2],
+            **sides("in", data.shape[1:3]),
             "in_channels": data.shape[3],
-            "out_height": attrs.size[0],
-            "out_width": attrs.size[1],
+            **sides("out", attrs.size),
             "out_channels": weights.shape[0],
-            "kernel_height": weights.shape[1],
-            "kernel_width": weights.shape[2],
-            "stride_height": attrs.strides[0],
-            "stride_width": attrs.strides[1],
+            **sides("kernel", weights.shape[1:3]),
+            **sides("stride", attrs.strides),
             "pad_top": attrs.padding[0],
             "pad_left": attrs.padding[1],
-            "input_zero_point": attrs.input_zero_point,
-            "output_zero_point": attrs.output_zero_point,
-            "clamp_min": attrs.clamp_min,
-            "clamp_max": attrs.clamp_max,
+            **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
             "scale_step": scale_step(site),
         }
-        function, header = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}", "uaccel_transpose_conv2d.h"
+        function = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}"
         arguments: tuple[Argument, ...] = (Input(0), *_constants(site), Output(0))
-        return [portable(function, header, parameters, arguments, struct="uaccel_transpose_conv2d")]
+        return [portable(function, "uaccel_transpose_conv2d", parameters, arguments)]
 
     def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
         """As if no window were cut off at the border."""
@@ -105,10 +97,4 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
 def _constants(site: Site[TransposeConv2dAttrs]) -> tuple[Constant, ...]:
     """The zero point stays out of the bias: output pixels differ in how many taps reach them."""
     weights, bias, multiplier, shift = (operand.value for operand in site.operands[1:5])
-    used = slice(None) if scale_step(site) else slice(1)
-    return (
-        Constant("weights", weights),
-        Constant("bias", bias),
-        Constant("multiplier", multiplier[used]),
-        Constant("shift", shift[used].astype("int8")),
-    )
+    return (Constant("weights", weights), Constant("bias", bias), *scale_constants(multiplier, shift))

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import TensorInfo
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
 from uaccel.ops.lookup import lookup_kernel, stored_values, worth_a_table
@@ -35,8 +34,8 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
     """x * positive factor for x >= 0, x * negative factor for x < 0; int8 and int16."""
 
     name = "two_slopes"
-    attributes = TwoSlopesAttrs
     arguments = ("input",)
+    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TwoSlopesAttrs) -> TensorInfo:
         require(inputs[0].dtype in ("int8", "int16"), f"two_slopes: input is {inputs[0].dtype}, wanted int8 or int16")
@@ -59,14 +58,13 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
         low, high = exact.limits(site.output.dtype)
         parameters = {"elements": site.output.elements} | asdict(site.attrs) | {"clamp_min": low, "clamp_max": high}
         function = f"uaccel_two_slopes_{dtype_suffix(site.output.dtype)}"
-        header, arguments = "uaccel_two_slopes.h", (Input(0), Output(0))
-        arithmetic = portable(function, header, parameters, arguments, struct="uaccel_two_slopes", inplace=(0,))
+        arithmetic = portable(function, "uaccel_two_slopes", parameters, (Input(0), Output(0)), inplace=(0,))
         if site.output.dtype == "int8" and worth_a_table(site.output.elements):
             return [lookup_kernel(site.output.elements, _table(site.attrs)), arithmetic]
         return [arithmetic]
 
 
-def _table(attrs: TwoSlopesAttrs) -> NDArray[Any]:
+def _table(attrs: TwoSlopesAttrs) -> Array:
     value = stored_values("int8") - attrs.input_zero_point
     positive = multiply_by_quantized_multiplier(value, attrs.positive_multiplier, attrs.positive_shift)
     negative = multiply_by_quantized_multiplier(value, attrs.negative_multiplier, attrs.negative_shift)

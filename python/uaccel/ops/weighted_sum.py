@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import Quantisation
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, register
 from uaccel.ops.broadcast import BinaryOperator
-from uaccel.ops.kernel import ParameterValue
 from uaccel.ops.ratio import fixed_ratios, scale_fraction
 
 BITS = 31  # of the larger multiplier
@@ -39,8 +37,6 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     """(input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
 
     name = "weighted_sum"
-    attributes = WeightedSumAttrs
-    header = "uaccel_weighted_sum.h"
     kernel = "uaccel_weighted_sum"
 
     def first(self, value: Any, attrs: WeightedSumAttrs) -> Any:
@@ -52,9 +48,6 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     def combine(self, x: Any, y: Any, attrs: WeightedSumAttrs, dtype: str) -> Any:
         rounded = exact.round_half_even(x + y, attrs.shift, attrs.tolerance)
         return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
-
-    def parameters(self, attrs: WeightedSumAttrs) -> Mapping[str, ParameterValue]:
-        return asdict(attrs)
 
 
 def weighted_sum_attrs(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require, window_count
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, dtype_suffix, portable
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, dtype_suffix, portable, same, sides
 from uaccel.ops.ratio import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.scaled_sum import require_sum
 from uaccel.tvm_api import te, tirx
@@ -108,29 +108,30 @@ def _geometry(data: TensorInfo, output: TensorInfo, attrs: WindowAttrs) -> dict[
     """The fields of the kernels' structure that means and maxima share."""
     return {
         "batch": data.shape[0],
-        "in_height": data.shape[1],
-        "in_width": data.shape[2],
-        "out_height": output.shape[1],
-        "out_width": output.shape[2],
+        **sides("in", data.shape[1:3]),
+        **sides("out", output.shape[1:3]),
         "channels": data.shape[3],
-        "window_height": attrs.window[0],
-        "window_width": attrs.window[1],
-        "stride_height": attrs.strides[0],
-        "stride_width": attrs.strides[1],
-        "dilation_height": attrs.dilation[0],
-        "dilation_width": attrs.dilation[1],
+        **sides("window", attrs.window),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
-        "clamp_min": attrs.clamp_min,
-        "clamp_max": attrs.clamp_max,
+        **same(attrs, "clamp_min", "clamp_max"),
     }
+
+
+OF_MEANS = (
+    *("counted_top", "counted_left", "counted_bottom", "counted_right"),
+    *("least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
+)
+"""Fields that maxima have no use for."""
 
 
 def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: tuple[Argument, ...]) -> Kernel:
     data = site.operands[0].info
     fields = _geometry(data, site.output, site.attrs) | parameters
     function = f"uaccel_{what}_{dtype_suffix(data.dtype)}"
-    return portable(function, "uaccel_window.h", fields, (Input(0), *arguments, Output(0)), struct="uaccel_window")
+    return portable(function, "uaccel_window", fields, (Input(0), *arguments, Output(0)))
 
 
 @register
@@ -138,7 +139,6 @@ class WindowMax(IntegerOperator[WindowAttrs]):
     """The largest element under each window, the lowest value where there is none; the quantisation stays."""
 
     name = "window_max"
-    attributes = WindowAttrs
     arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
@@ -155,7 +155,7 @@ class WindowMax(IntegerOperator[WindowAttrs]):
         return te.compute(largest.shape, clamped, name=self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
-        return [_kernel(self.name, site, {}, ())]
+        return [_kernel(self.name, site, dict.fromkeys(OF_MEANS, 0), ())]
 
 
 @register
@@ -163,7 +163,6 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
     """The mean of what each window counts, rescaled and rounded once, half to even."""
 
     name = "window_mean"
-    attributes = WindowMeanAttrs
     arguments = ("input", "multipliers")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: WindowMeanAttrs) -> TensorInfo:
@@ -201,11 +200,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
         names = ("counted_top", "counted_left", "counted_bottom", "counted_right")
         parameters = {
             **dict(zip(names, attrs.counted, strict=True)),
-            "least": attrs.least,
-            "input_zero_point": attrs.input_zero_point,
-            "output_zero_point": attrs.output_zero_point,
-            "shift": attrs.shift,
-            "tolerance": attrs.tolerance,
+            **same(attrs, "least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
         }
         return [_kernel(self.name, site, parameters, (Constant("multipliers", site.operands[1].value),))]
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
-from uaccel.accelerator.region import plain_macs, tensor_arguments
+from uaccel.frontend import quantising
 from uaccel.model import ImportedModel
-from uaccel.ops.base import Operand, Site, info_of, operator_of, type_info
+from uaccel.ops.base import info_of, operator_of, type_info
+from uaccel.ops.traits import DEQUANTIZE, FLOATS, QUANTIZE, macs_of, name_of, tensor_arguments
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
-
-HOW: Final[Mapping[str, str]] = {
-    "tflite": "have the TFLite converter quantise it (a representative_dataset, int8 operators)",
-    "onnx": "uaccel quantize MODEL.onnx --calibration DATA.npz does it",
-    "torch.export": "quantise it with PT2E before exporting (torchao's prepare_pt2e and convert_pt2e)",
-}
-_FLOATS = ("float16", "float32", "float64")
-_MEANING = ("relax.quantize", "relax.dequantize")
-"""Their constants are scales, which stay."""
 
 
 def float_advice(model: ImportedModel) -> tuple[str, ...]:
@@ -26,7 +18,7 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     The module is one of operators, before any of them are a region.
     """
     calls = [expr for _, expr in main_bindings(model.module)[1] if is_operator_call(expr)]
-    macs = [(_macs(call), _is_float(call)) for call in calls if not is_tuple_type(call)]
+    macs = [(macs_of(call), _is_float(call)) for call in calls if not is_tuple_type(call)]
     total = sum(count for count, _ in macs)
     floating = sum(count for count, is_float in macs if is_float)
     weights = {constant: info_of(constant).size for call in calls for constant in _float_weights(call)}
@@ -36,29 +28,20 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     work = f"{_share(floating, total)} multiply-accumulates are in float" if floating else "it computes in float"
     saving = f"quantised to int8, its float weights would take {size // 4:,} bytes of flash instead of {size:,}"
     saving = saving if size else "quantised to int8, it would compute in integers"
-    return (f"{work}; {saving}: {HOW[model.source_format]}",)
-
-
-def _macs(call: Any) -> int:
-    """By shapes alone: weights may be large."""
-    operands = tuple(Operand(info_of(argument)) for argument in tensor_arguments(call.args))
-    operator, outputs = operator_of(call), (type_info(call.ty),)
-    if operator is None:
-        return plain_macs(call, Site(None, operands, outputs))
-    return operator.macs(Site(operator.attrs_of(call), operands, outputs))
+    return (f"{work}; {saving}: {quantising(model.source_format)}",)
 
 
 def _is_float(call: Any) -> bool:
-    return type_info(call.ty).dtype in _FLOATS
+    return type_info(call.ty).dtype in FLOATS
 
 
 def _float_weights(call: Any) -> Iterator[Any]:
-    """Constants of more than a number that are computed with."""
-    if operator_of(call) is None and call.op.name not in _MEANING:
+    """Constants of more than a number that are computed with; those of quantising are scales, which stay."""
+    if operator_of(call) is None and name_of(call) not in (QUANTIZE, DEQUANTIZE):
         for argument in tensor_arguments(call.args):
             if is_constant(argument):
                 info = info_of(argument)
-                if info.dtype in _FLOATS and info.elements > 1:
+                if info.dtype in FLOATS and info.elements > 1:
                     yield argument
 
 

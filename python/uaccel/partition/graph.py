@@ -7,15 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.tvm_api import (
-    is_call,
-    is_operator_call,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    main_bindings,
-    main_result,
-)
+from uaccel.tvm_api import is_operator_call, is_tuple_get_item, main_bindings, main_result, variables
 
 RESULT = -1
 """Stands for the function's result among the users of a binding."""
@@ -84,17 +76,3 @@ def graph_of(module: Any, names: Mapping[str, str]) -> Graph:
         if var in position:
             users[position[var]].add(RESULT)
     return Graph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))], names)
-
-
-def variables(expr: Any) -> Iterable[Any]:
-    """The variables that an expression of a normalised module reads."""
-    if is_var(expr):
-        yield expr
-    elif is_tuple(expr):
-        for field in expr.fields:
-            yield from variables(field)
-    elif is_tuple_get_item(expr):
-        yield from variables(expr.tuple_value)
-    elif is_call(expr):
-        for argument in expr.args:
-            yield from variables(argument)

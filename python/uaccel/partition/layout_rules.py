@@ -11,33 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.ops.base import REGISTRY, constant, get
-from uaccel.ops.broadcast import BinaryOperator
-from uaccel.ops.requantize_sums import RequantizeSums
+from uaccel.ops.base import Elementwise, constant, operator_of
+from uaccel.ops.traits import elementwise_of, moved_widths, pads_with_number
 from uaccel.tvm_api import is_constant, is_var, relax
 
 Layout = tuple[int, ...]
-
-ELEMENTWISE = frozenset(
-    f"relax.{name}"
-    for name in (
-        *("abs", "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "bitwise_not", "ceil", "clip", "cos"),
-        *("cosh", "erf", "exp", "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round"),
-        *("rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
-        *("nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "nn.relu", "nn.selu", "nn.silu", "nn.softplus"),
-        *("add", "atan2", "divide", "floor_divide", "floor_mod", "log_add_exp", "maximum", "minimum", "mod"),
-        *("multiply", "power", "subtract", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
-        *("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"),
-        *("logical_and", "logical_or", "logical_xor", "where"),
-    )
-)
-"""Relax's own: every element of the result depends on one of each argument, which broadcast."""
-
-FIRST_ARGUMENT = frozenset(
-    f"uaccel.{name}"
-    for name in ("lookup", "requantize", "two_slopes", "quantize", "dequantize", "logistic16", "tanh16")
-)
-"""Ours with one input: every element of the result depends on one of it. What other arguments there are is tables."""
 
 MOST_AXES = 6  # what operators that broadcast take in any order
 
@@ -65,16 +43,12 @@ class Rule:
 
 def rule_of(call: Any) -> Rule | None:
     """How the call is said for another order of axes, None where the order matters to it."""
-    name = getattr(call.op, "name", "")
-    if name in ELEMENTWISE or isinstance(REGISTRY.get(name), BinaryOperator):
-        return Rule(_tensors, _same_call)
-    if name in FIRST_ARGUMENT:
-        return Rule(_first, _same_call)
-    if name == "relax.nn.pad" and call.attrs.pad_mode == "constant":
+    elementwise, operator = elementwise_of(call), operator_of(call)
+    if elementwise is not None:
+        return Rule(_tensors if elementwise is Elementwise.EACH else _first, _same_call)
+    if pads_with_number(call):
         return Rule(_first, _pad)
-    if name == get(RequantizeSums).full_name:
-        return Rule(_first, _requantize_sums)
-    return None
+    return Rule(_first, _with_axis) if operator is not None and operator.channel_axis else None
 
 
 def _tensors(call: Any) -> tuple[int, ...]:
@@ -90,15 +64,15 @@ def _same_call(call: Any, args: list[Any], _layout: Layout) -> Any:
 
 
 def _pad(call: Any, args: list[Any], layout: Layout) -> Any:
-    widths = [int(width) for width in call.attrs.pad_width]
-    moved = [width for axis in layout for width in widths[2 * axis : 2 * axis + 2]]
-    return relax.op.nn.pad(args[0], moved, call.attrs.pad_mode, float(call.attrs.pad_value))
+    return relax.op.nn.pad(args[0], moved_widths(call, layout), call.attrs.pad_mode, float(call.attrs.pad_value))
 
 
-def _requantize_sums(call: Any, args: list[Any], layout: Layout) -> Any:
-    operator = get(RequantizeSums)
-    attrs = operator.attrs_of(call)
-    return operator(*args, attrs=replace(attrs, axis=layout.index(attrs.axis)))
+def _with_axis(call: Any, args: list[Any], layout: Layout) -> Any:
+    operator = operator_of(call)
+    assert operator is not None
+    attrs: Any = operator.attrs_of(call)
+    axis = layout.index(getattr(attrs, operator.channel_axis))
+    return operator(*args, attrs=replace(attrs, **{operator.channel_axis: axis}))
 
 
 def constant_in(value: Any, layout: Layout) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from uaccel.model import UniqueNames
 from uaccel.ops.base import constant, info_of
+from uaccel.ops.traits import PERMUTE, name_of, permuted_axes
 from uaccel.partition.layout_choice import Node, Use, choose_layouts
 from uaccel.partition.layout_rules import MOST_AXES, Layout, compose, constant_in, identity, inverse, rule_of
 from uaccel.tvm_api import (
@@ -28,7 +29,6 @@ from uaccel.tvm_api import (
     tvm,
 )
 
-PERMUTE = "relax.permute_dims"
 SUFFIXES: dict[Layout, str] = {(0, 3, 1, 2): "nchw", (0, 2, 3, 1): "nhwc"}
 
 
@@ -63,14 +63,7 @@ class CancelTransposes:
 
 
 def is_permute(expr: Any) -> bool:
-    return is_call(expr) and getattr(expr.op, "name", "") == PERMUTE
-
-
-def permuted_axes(call: Any) -> Layout:
-    rank = len(call.ty.shape.values)
-    if call.attrs.axes is None:
-        return tuple(reversed(range(rank)))
-    return tuple(int(axis) % rank for axis in call.attrs.axes)
+    return is_call(expr) and name_of(expr) == PERMUTE
 
 
 Known = Any

@@ -11,7 +11,7 @@ from uaccel.accelerator.region import OpCall, Region, region_of
 from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
 from uaccel.ops.base import info_of
-from uaccel.partition.graph import Graph, variables
+from uaccel.partition.graph import Graph
 from uaccel.partition.passes import changed
 from uaccel.partition.regions import Group
 from uaccel.tvm_api import (
@@ -26,6 +26,7 @@ from uaccel.tvm_api import (
     relax,
     relax_substitute,
     replace_main,
+    variables,
 )
 
 

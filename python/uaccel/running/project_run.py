@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.errors import UaccelError
-from uaccel.model import ImportedModel
+from uaccel.model import Array, ImportedModel
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue, port_from_here
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
@@ -32,7 +32,7 @@ from uaccel.session.project import ProjectTransport
 from uaccel.session.qemu import counted_per_second, counting_options
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
-from uaccel.session.tensors import Array, TensorType
+from uaccel.session.tensors import TensorType
 from uaccel.toolchain import find_command
 
 TIMEOUTS: Final = Timeouts(run=600)

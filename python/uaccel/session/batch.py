@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from uaccel.model import Array
 from uaccel.session.records import Account
 from uaccel.session.session import Session
-from uaccel.session.tensors import Array
 
 
 @dataclass(frozen=True)

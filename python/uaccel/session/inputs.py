@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.basics.npz import read_npz
 from uaccel.errors import InputError
+from uaccel.model import Array
 from uaccel.session.tensors import TensorType
-
-Array = NDArray[Any]
 
 
 def ramp(tensor: TensorType) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uaccel.errors import UaccelError
+from uaccel.model import Array
 from uaccel.session.records import LayerTime
 from uaccel.session.session import Session
-from uaccel.session.tensors import Array
 
 
 def layer_times(session: Session, sample: Sequence[Array]) -> list[LayerTime]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from uaccel.errors import DeviceError
+from uaccel.model import Array
 from uaccel.session.description import ModelInfo
-from uaccel.session.tensors import Array
 
 LAYER: Final = struct.Struct("<HHI")
 """layer, output, bytes; the data follows"""

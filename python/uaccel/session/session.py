@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from uaccel.errors import DeviceError, InputError, LayerError
+from uaccel.model import Array
 from uaccel.session.codes import CODES
 from uaccel.session.description import LARGEST_DESCRIPTION, Identity, ModelInfo, read_description
 from uaccel.session.ids import (
@@ -46,7 +47,6 @@ from uaccel.session.records import (
 )
 from uaccel.session.records import accounts as read_accounts
 from uaccel.session.request import LARGEST_OBJECT, Pieces, Request
-from uaccel.session.tensors import Array
 from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF

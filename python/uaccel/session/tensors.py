@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError, InputError
-
-Array = NDArray[Any]
+from uaccel.model import Array
 
 
 @dataclass(frozen=True)

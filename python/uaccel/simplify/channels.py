@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -10,17 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.ops.base import IntegerOperator, info_of, operator_of, short_name
-from uaccel.tvm_api import is_call, is_constant, is_operator_call, is_tuple, is_tuple_get_item, is_var, main_bindings
+from uaccel.model import Array
+from uaccel.ops.base import Channels, Elementwise, IntegerOperator, info_of, operator_of
+from uaccel.ops.traits import FLOATS, RESHAPE, elementwise_of, name_of
+from uaccel.tvm_api import is_constant, is_operator_call, is_var, main_bindings
 
 Mask: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
-
-MIXING = ("conv2d", "fully_connected")
-WINDOWS = (*MIXING, "depthwise_conv2d")
-ELEMENTWISE = ("add", "lookup", "maximum", "minimum", "mul", "requantize", "squared_difference", "sub", "two_slopes")
-POOLS = ("average_pool2d", "max_pool2d")
-RESHAPE = "reshape"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +26,15 @@ class Weighted:
     source: Any
     operator: IntegerOperator[Any]
     attrs: Any
-    weights: NDArray[Any]
-    bias: NDArray[Any]
-    multiplier: NDArray[Any]
-    shift: NDArray[Any]
+    weights: Array
+    bias: Array
+    multiplier: Array
+    shift: Array
 
     @property
     def mixes(self) -> bool:
         """Whether every output channel reads every input channel; else each reads its own."""
-        return self.operator.name in MIXING
+        return self.operator.channels is Channels.MIXED
 
     @property
     def bordered(self) -> bool:
@@ -63,8 +58,8 @@ class Linked:
     call: Any
 
     @property
-    def name(self) -> str:
-        return short_name(self.call.op.name)
+    def is_reshape(self) -> bool:
+        return name_of(self.call) == RESHAPE
 
 
 Step: TypeAlias = Weighted | Linked
@@ -82,37 +77,33 @@ def _step_of(var: Any, expr: Any) -> Step | None:
     """What a binding does with channels; None for what reads them in a way of its own."""
     if not is_operator_call(expr):
         return None
-    name = short_name(expr.op.name)
-    if name in WINDOWS:
-        return _weighted(var, expr)
-    if name == RESHAPE or name in POOLS:
+    operator = operator_of(expr)
+    if operator is not None and operator.channels is not None and operator.weighted:
+        return _weighted(var, expr, operator)
+    if name_of(expr) == RESHAPE or (operator is not None and operator.channels is Channels.APART):
         source = expr.args[0]
         return Linked(var, (source,), expr) if is_var(source) and channels_of(source) == channels_of(var) else None
-    return _elementwise(var, expr) if name in ELEMENTWISE else None
+    return _elementwise(var, expr) if operator is not None and operator.elementwise else None
 
 
-def _weighted(var: Any, call: Any) -> Weighted | None:
+def _weighted(var: Any, call: Any, operator: IntegerOperator[Any]) -> Weighted | None:
     source, *constants = call.args
     if not is_var(source) or not all(is_constant(arg) for arg in constants):
         return None
-    operator = operator_of(call)
-    assert operator is not None
     step = Weighted(var, source, operator, operator.attrs_of(call), *(arg.value.numpy() for arg in constants))
     plain = getattr(step.attrs, "groups", 1) == 1 if step.mixes else step.weights.shape[-1] == channels_of(source)
     return step if plain else None
 
 
 def _elementwise(var: Any, call: Any) -> Linked | None:
-    """One table, or two tensors of one shape: a broadcast one has other channels."""
+    """One tensor and tables, or tensors of one shape: a broadcast one has other channels; nothing of floats."""
     sources = tuple(arg for arg in call.args if is_var(arg))
-    tables = [arg for arg in call.args[1:] if is_constant(arg)] if short_name(call.op.name) == "lookup" else []
-    complete = len(sources) + len(tables) == len(call.args)
-    shape = info_of(var).shape
-    return Linked(var, sources, call) if complete and shape and _all_of(shape, sources) else None
-
-
-def _all_of(shape: tuple[int, ...], sources: tuple[Any, ...]) -> bool:
-    return bool(sources) and all(info_of(source).shape == shape for source in sources)
+    tables = [arg for arg in call.args[1:] if is_constant(arg)] if elementwise_of(call) is Elementwise.FIRST else []
+    complete = bool(sources) and len(sources) + len(tables) == len(call.args)
+    result = info_of(var)
+    infos = (result, *map(info_of, sources))
+    alike = all(info.shape == result.shape and info.dtype not in FLOATS for info in infos)
+    return Linked(var, sources, call) if complete and result.shape and alike else None
 
 
 def channels_of(value: Any) -> int:
@@ -122,14 +113,3 @@ def channels_of(value: Any) -> int:
 
 def sources_of(step: Step) -> tuple[Any, ...]:
     return (step.source,) if isinstance(step, Weighted) else step.sources
-
-
-def variables_of(expr: Any) -> Iterator[Any]:
-    """Those that an expression reads."""
-    if is_var(expr):
-        yield expr
-    elif is_tuple_get_item(expr):
-        yield from variables_of(expr.tuple_value)
-    elif is_tuple(expr) or is_call(expr):
-        for entry in expr.fields if is_tuple(expr) else expr.args:
-            yield from variables_of(entry)

@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.ops.base import constant, info_of, operator_of
 from uaccel.ops.rounding import requantized
-from uaccel.simplify.channels import POOLS, RESHAPE, Integers, Linked, Mask, Steps, Weighted, channels_of
+from uaccel.simplify.channels import Integers, Linked, Mask, Steps, Weighted, channels_of
 from uaccel.simplify.fold_constants import evaluate
 from uaccel.tvm_api import is_var, relax
 
@@ -72,18 +72,13 @@ def _of_linked(step: Linked, known: Mapping[Any, Known]) -> Known:
     if len(present) < len(sources):
         return nothing_known(channels_of(step.var))
     mask: Mask = np.logical_and.reduce([source.mask for source in present])
-    if not mask.any() or step.name == RESHAPE:
+    if not mask.any() or step.is_reshape:
         return Known(mask, present[0].number)
-    if step.name in POOLS:  # the mean and the maximum of one number is this number
-        attrs: Any = _attributes(step)
+    operator = operator_of(step.call)
+    if operator is not None and operator.keeps_number:
+        attrs: Any = operator.attrs_of(step.call)
         return Known(mask, np.clip(present[0].number, attrs.clamp_min, attrs.clamp_max))
     return Known(mask, _executed(step, mask, present))
-
-
-def _attributes(step: Linked) -> Any:
-    operator = operator_of(step.call)
-    assert operator is not None
-    return operator.attrs_of(step.call)
 
 
 def _executed(step: Linked, mask: Mask, present: list[Known]) -> Integers:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import Array
 from uaccel.ops.base import constant, info_of
-from uaccel.simplify.channels import RESHAPE, Linked, Steps, Weighted, sources_of, steps_of, variables_of
+from uaccel.simplify.channels import Linked, Steps, Weighted, sources_of, steps_of
 from uaccel.simplify.channels_known import Known, known_channels, offsets
 from uaccel.simplify.channels_needed import Needs, foldable, needed_channels
-from uaccel.tvm_api import main_bindings, main_result, rebuild_main, relax
+from uaccel.tvm_api import main_bindings, main_result, rebuild_main, relax, variables
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class DropChannels:
 def _fixed(module: Any, steps: Steps) -> list[Any]:
     """The values that keep all of their channels: inputs and outputs, and what other operators read or make."""
     parameters, bindings = main_bindings(module)
-    outside = [*parameters, *variables_of(main_result(module))]
+    outside = [*parameters, *variables(main_result(module))]
     for var, expr in bindings:
         if var not in steps:
-            outside += [var, *variables_of(expr)]
+            outside += [var, *variables(expr)]
     involved = {value for step in steps.values() for value in (step.var, *sources_of(step))}
     return [value for value in outside if value in involved]
 
@@ -66,7 +67,7 @@ def _cut(step: Weighted, call: Any, needs: Needs, known: Mapping[Any, Known]) ->
     return step.operator(call.args[0], *constants, attrs=attrs)
 
 
-def _with_dropped(step: Weighted, inputs: NDArray[np.bool_], known: Mapping[Any, Known]) -> NDArray[Any]:
+def _with_dropped(step: Weighted, inputs: NDArray[np.bool_], known: Mapping[Any, Known]) -> Array:
     """The bias with what dropped input channels added to every sum."""
     dropped = foldable(step, known) & ~inputs
     if not dropped.any():
@@ -78,6 +79,6 @@ def _with_dropped(step: Weighted, inputs: NDArray[np.bool_], known: Mapping[Any,
 def _cut_shape(step: Linked, call: Any, needs: Needs) -> Any:
     """The same call: types are inferred anew. A reshape alone states its shape."""
     stay = needs.stay(step.var)
-    if step.name != RESHAPE or stay.all():
+    if not step.is_reshape or stay.all():
         return call
     return relax.op.reshape(call.args[0], (*info_of(step.var).shape[:-1], int(stay.sum())))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uaccel.testing.under_test import BoardUnderTest, Outcome
+    from uaccel.testing.outcome import Outcome
+    from uaccel.testing.under_test import BoardUnderTest
 
 __all__ = ["BoardUnderTest", "Outcome"]
 

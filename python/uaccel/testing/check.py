@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,8 @@ from uaccel.session.inputs import load_inputs, read_arrays, samples_of
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
 from uaccel.telling.report import batched
-from uaccel.testing.under_test import Outcome
+from uaccel.testing.outcome import Outcome, Values
 from uaccel.testing.workshop import Product
-
-if TYPE_CHECKING:
-    from uaccel.testing.under_test import Values
 
 Array = NDArray[Any]
 Sample = list[Array]

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.accelerator import Accelerator
 from uaccel.board import load_board
 from uaccel.errors import AcceleratorError
+from uaccel.model import Array
 from uaccel.project.devices import hal_folders, rack_source
 from uaccel.resources import data_dir
 from uaccel.toolchain import find_command
-
-Array = NDArray[Any]
 
 STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
 SANITIZE: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uaccel.model import Array
 from uaccel.ops.add import Add, AddAttrs
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -20,8 +20,6 @@ from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
 from uaccel.ops.rounding import FLOAT32, TFLITE
 from uaccel.tvm_api import relax
-
-Array = NDArray[Any]
 
 
 class Layers:

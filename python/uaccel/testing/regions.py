@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.accelerator import Region
 from uaccel.accelerator.region import region_of
+from uaccel.model import Array
 from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
 from uaccel.tvm_api.executor import Executor
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

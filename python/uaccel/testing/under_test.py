@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from uaccel.basics.sinks import shown
 from uaccel.board import Board
 from uaccel.errors import UaccelError
 from uaccel.testing.choose import over_line
+from uaccel.testing.outcome import Outcome, Values
 from uaccel.testing.workshop import Product, Workshop
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uaccel.session.link import Timeouts
     from uaccel.session.session import LogLine, Session
 
-    Values: TypeAlias = Mapping[str, Any] | NDArray[Any] | str | Path
-    """Arrays by name, of one sample or of several along a first axis; the array alone where there is one name; or an
-    .npz file with them."""
-
 Report = Callable[[str, object], None]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Of a check: ``outputs`` of all samples, as ``uaccel run --outputs`` would write them.
-
-    ``seconds`` of the fastest inference and ``instructions`` of the first are None where the board cannot measure them.
-    """
-
-    outputs: dict[str, NDArray[Any]]
-    seconds: float | None
-    instructions: int | None
-    stack: int
-    calls: dict[str, int] = field(default_factory=dict)
-    """How often accelerators' drivers called their devices in one inference, by layer, as they counted."""
 
 
 class BoardUnderTest:
@@ -120,7 +99,7 @@ class BoardUnderTest:
         samples: int,
         seed: int,
     ) -> Outcome:
-        from uaccel.testing.check import check_product
+        from uaccel.testing.check import check_product  # what it imports takes seconds
 
         def session(observe: bool) -> AbstractContextManager[Session]:
             return self._session(product, observe=observe)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-import uaccel
 from uaccel.toolchain.check import Check, Status
 from uaccel.toolchain.install import pip_install
 from uaccel.toolchain.version import Version, is_before, parse_version, show_version
@@ -76,7 +75,7 @@ def check_python() -> Check:
 
 def check_uaccel() -> Check:
     """This very package: which one runs."""
-    path = str(Path(uaccel.__path__[0]).resolve())
+    path = str(Path(__file__).resolve().parents[1])
     return Check("uaccel", "ok", __version__, path, True, "everything", None, None)
 
 

@@ -107,6 +107,17 @@ def is_tuple_get_item(expr: Any) -> bool:
     return isinstance(expr, relax.TupleGetItem)
 
 
+def variables(expr: Any) -> Iterator[Any]:
+    """Those that an expression of a normalised module reads, in order."""
+    if is_var(expr):
+        yield expr
+    elif is_tuple_get_item(expr):
+        yield from variables(expr.tuple_value)
+    elif is_tuple(expr) or is_call(expr):
+        for entry in expr.fields if is_tuple(expr) else expr.args:
+            yield from variables(entry)
+
+
 def is_operator_call(expr: Any) -> bool:
     """A call of an operator with a name; not of a function or of a variable."""
     return is_call(expr) and isinstance(expr.op, Op)
@@ -242,6 +253,15 @@ def bindings_of(function: Any) -> tuple[list[Any], list[tuple[Any, Any]], Any]:
     if pairs and is_tuple(pairs[-1][1]) and result.same_as(pairs[-1][0]):
         result = pairs.pop()[1]  # the variable that a block gives out stands for several
     return list(function.params), pairs, result
+
+
+def field_names(bindings: Sequence[tuple[Any, Any]]) -> dict[tuple[Any, int], str]:
+    """The names under which the fields of a tuple are bound, by the tuple's variable and the field's number."""
+    names: dict[tuple[Any, int], str] = {}
+    for var, expr in bindings:
+        if is_tuple_get_item(expr) and is_var(expr.tuple_value):
+            names.setdefault((expr.tuple_value, int(expr.index)), var.name)
+    return names
 
 
 def main_bindings(module: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:

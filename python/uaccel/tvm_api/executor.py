@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import StateSpec
+from uaccel.model import Array, StateSpec
 from uaccel.tvm_api import main_bindings, relax, tvm, with_all_bindings
-
-Array = NDArray[Any]
 
 
 class Executor:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.tensor.tiling import Tiled
+from uaccel.model import Array
 
 
 def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
@@ -27,7 +26,7 @@ def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
     return np.concatenate(packed).astype(np.int8)
 
 
-def _blocks(tiled: Tiled, weights: NDArray[Any]) -> NDArray[Any]:
+def _blocks(tiled: Tiled, weights: Array) -> Array:
     """A piece [channels, kernel rows, kernel columns, depth], flat."""
     columns, lanes = tiled.machine.columns, tiled.machine.depth
     runs = weights.reshape(weights.shape[0], weights.shape[1], tiled.kernel_columns, -1)

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import InternalError, ModelError
+from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.onnx.graph import Array, Graph, Node
+from uaccel.frontend.checks import at_run_time
+from uaccel.frontend.converters import Converters
+from uaccel.frontend.onnx.graph import Graph, Node
 from uaccel.frontend.onnx.package import onnx_package
-from uaccel.model import Quantisation, TensorInfo
+from uaccel.frontend.walk import as_list
+from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops.base import constant, info_of
 
 Expr = Any
@@ -41,12 +44,14 @@ class StoredReal:
 class Context:
     """What every tensor met so far is: known at import (``constants``) or computed at run time (``exprs``).
 
+    ``otherwise`` converts the nodes of operators that have no converter of ours.
     ``stored`` are those of ``exprs`` whose value is known all the same; ``quantisation`` says what integers mean.
     """
 
     graph: Graph
     block: Any
     budget: Budget
+    otherwise: Converter
     constants: dict[str, Array] = field(default_factory=dict)
     exprs: dict[str, Expr] = field(default_factory=dict)
     stored: dict[str, StoredReal] = field(default_factory=dict)
@@ -78,7 +83,7 @@ class Context:
     def need_known(self, name: str, role: str) -> Array:
         value = self.known(name)
         if value is None:
-            raise ModelError(f'{role} "{name}" is computed at run time; only constant {role} can be compiled')
+            raise at_run_time(role, name)
         return value
 
     def need_number(self, name: str, role: str) -> int | float:
@@ -113,37 +118,11 @@ def static_info(expr: Expr, name: str) -> TensorInfo:
         ) from error
 
 
-CONVERTERS: dict[tuple[str, str], Converter] = {}
-"""By domain and operator."""
-
-
-def converts(*names: str, domain: str = "") -> Callable[[Converter], Converter]:
-    """Register the converter of the operators ``names``."""
-
-    def add(function: Converter) -> Converter:
-        for name in names:
-            CONVERTERS[domain, name] = function
-        return function
-
-    return add
+CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.onnx")
+converts = CONVERTERS.converts
 
 
 def expressions(context: Context, node: Node) -> list[Expr]:
-    """The outputs of a node: by a converter of ours, or else by TVM's, or by ONNX's definition of the operator."""
-    from uaccel.frontend.onnx import fallback  # which needs this module
-
-    converter = CONVERTERS.get((node.domain, node.op), fallback.convert)
-    result = converter(context, node)
-    return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-def need(condition: bool, problem: str) -> None:
-    """Refuse a node with a reason in words; the driver adds which one it was."""
-    if not condition:
-        raise ModelError(problem)
-
-
-def need_axis(axis: int, rank: int) -> int:
-    """The axis counted from the front."""
-    need(-rank <= axis < rank, f"axis {axis} is outside a tensor of rank {rank}")
-    return axis % rank
+    """The outputs of a node: by a converter of ours, or by what the context has for all others."""
+    converter = CONVERTERS.find(node.full_name, node) or context.otherwise
+    return as_list(converter(context, node))

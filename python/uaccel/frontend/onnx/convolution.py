@@ -4,38 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from uaccel.errors import need
 from uaccel.frontend.onnx import fallback
-from uaccel.frontend.onnx.convert import Context, Expr, converts, need
+from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
-from uaccel.ops.base import same_padding
-
-
-@converts("Conv")
-def conv(context: Context, node: Node) -> list[Expr]:
-    """With explicit padding: TVM would pad before the convolution, in TIR that no later stage sees through."""
-    mode = node.attributes.get("auto_pad", "NOTSET")
-    if mode not in ("SAME_UPPER", "SAME_LOWER"):
-        return fallback.convert(context, node)
-    data, weights = (context.info(node.required_input(position)).shape[2:] for position in (0, 1))
-    rank = len(data)
-    sides = zip(
-        data,
-        node.attributes.get("kernel_shape", weights),
-        node.attributes.get("strides", (1,) * rank),
-        node.attributes.get("dilations", (1,) * rank),
-        strict=True,
-    )
-    pairs = [same_padding(*side) for side in sides]
-    if mode == "SAME_LOWER":
-        pairs = [(after, before) for before, after in pairs]
-    pads = [before for before, _ in pairs] + [after for _, after in pairs]
-    attributes = {name: value for name, value in node.attributes.items() if name != "auto_pad"} | {"pads": pads}
-    return context.compute("Conv", [context.optional(name) for name in node.inputs], **attributes)
 
 
 @converts("AveragePool", "Conv", "LpPool", "MaxPool")
 def window(context: Context, node: Node) -> list[Expr]:
-    """With the padding in numbers, whatever the file calls it."""
+    """With the padding in numbers: TVM would pad before a convolution, in TIR that no later stage sees through."""
     mode = node.attributes.get("auto_pad", "NOTSET")
     need(len(node.outputs) == 1, "the indices of maxima, its second output, are not supported")
     if mode == "NOTSET":

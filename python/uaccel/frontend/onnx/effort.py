@@ -6,93 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from uaccel.frontend.onnx.convert import Context, need
-from uaccel.frontend.onnx.graph import Array, Node
-from uaccel.model import TensorInfo
+from uaccel.errors import need
+from uaccel.frontend.onnx.convert import Context
+from uaccel.frontend.onnx.graph import Node
+from uaccel.frontend.onnx.operators import AT_ONCE, SMALLER
+from uaccel.model import Array, TensorInfo
 
 MOST_WORK: Final = 1 << 31
 """Elementary steps of numpy for one node: seconds."""
 SLOW: Final = 1 << 16
 """Steps that an element takes where the evaluator may go from element to element in Python."""
-AT_ONCE: Final = frozenset(
-    [
-        "Abs",
-        "Add",
-        "And",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Clip",
-        "Concat",
-        "Constant",
-        "ConstantOfShape",
-        "Cos",
-        "CumSum",
-        "DepthToSpace",
-        "Div",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Expand",
-        "Flatten",
-        "Floor",
-        "Gather",
-        "Greater",
-        "GreaterOrEqual",
-        "Identity",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Mean",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "Pad",
-        "Pow",
-        "QuantizeLinear",
-        "Range",
-        "Reciprocal",
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceSumSquare",
-        "Relu",
-        "Reshape",
-        "Round",
-        "Shape",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Size",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Sum",
-        "Tanh",
-        "Tile",
-        "Transpose",
-        "Trilu",
-        "Unsqueeze",
-        "Where",
-        "Xor",
-    ]
-)
-"""Operators that numpy computes in a pass or a few."""
-SMALLER: Final = ("Compress", "NonZero", "Unique")
-"""Their results' shapes depend on data, and hold at most a number for each element and axis of the input."""
 
 
 def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapping[str, TensorInfo]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from uaccel.errors import need
 from uaccel.frontend.onnx import fallback
-from uaccel.frontend.onnx.convert import Context, Expr, converts, need
+from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.integer import real, round_half_even
 from uaccel.ops.base import constant

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, Expr, need, static_info
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER
+from uaccel.frontend.onnx.convert import Context, Expr, static_info
+from uaccel.frontend.onnx.functions import expand
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
+from uaccel.frontend.onnx.operators import DATA_DEPENDENT, DEFINED
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import TvmConversionError, convert_onnx_node, knows_onnx_operator
-
-ADVICE = "rewrite the layer with supported operators"
-DATA_DEPENDENT = ("NonMaxSuppression", "NonZero", "Unique", "Compress", "AllClassNMS")
-"""The shapes of their results depend on data."""
-DEFINED = ("Attention", "AffineGrid", "RMSNormalization")
-"""TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
 
 
 def convert(context: Context, node: Node) -> list[Expr]:
@@ -23,14 +20,12 @@ def convert(context: Context, node: Node) -> list[Expr]:
         "cut the model before it and compute it in the application",
     )
     need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
-    reason = f"there is no converter for this operator; {ADVICE}"
+    reason = f"{NO_CONVERTER}; {ADVICE}"
     if knows_onnx_operator(node.op) and node.op not in DEFINED:
         try:
             return _by_tvm(context, node)
         except TvmConversionError as error:
             reason = f"{error}; {ADVICE}"
-    from uaccel.frontend.onnx.functions import expand  # which needs this module
-
     outputs = expand(context, node)
     if outputs is None:
         raise ModelError(reason)

@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, need
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import need_type
+from uaccel.frontend.onnx.convert import Context
 from uaccel.frontend.onnx.effort import spend
-from uaccel.frontend.onnx.graph import DTYPES, Array, Node
+from uaccel.frontend.onnx.graph import DTYPES, Node
+from uaccel.frontend.onnx.operators import KEPT, RANDOM
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name
-from uaccel.model import TensorInfo
-
-RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-KEPT = ("DequantizeLinear",)
-"""Stay although their inputs are constant: the integers must remain visible to later stages."""
+from uaccel.model import Array, TensorInfo
 
 
 def folded(context: Context, node: Node, types: Mapping[str, TensorInfo]) -> list[Array] | None:
@@ -63,7 +61,7 @@ def _eye(context: Context, node: Node) -> Array:
     need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
     kind = node.attributes.get("dtype")
     dtype = dtype_name(onnx_package(), kind) if kind else info.dtype
-    need(dtype in DTYPES, f"its result has type {dtype}, which cannot be compiled")
+    need_type(dtype, DTYPES, "its result")
     rows, columns = info.shape
     context.budget.array(info.shape, 8)
     return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
@@ -93,5 +91,5 @@ def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Ar
 def _array(result: Any) -> Array:
     need(isinstance(result, np.ndarray | np.generic), f"its result is a {type(result).__name__}, wanted a tensor")
     array = np.asarray(result)
-    need(str(array.dtype) in DTYPES, f"its result has type {array.dtype}, which cannot be compiled")
+    need_type(str(array.dtype), DTYPES, "its result")
     return array

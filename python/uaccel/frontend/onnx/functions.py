@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, Expr, converts, expressions, need
+from uaccel.errors import ModelError, need
+from uaccel.frontend.onnx.convert import Context, Expr, converts, expressions
 from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.package import onnx_package

@@ -6,31 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.typing import NDArray
-
 from uaccel.errors import ModelError
-from uaccel.model import TensorInfo, TensorSpec, c_identifier
-
-Array = NDArray[Any]
+from uaccel.model import Array, TensorInfo, TensorSpec, c_identifier
 
 MICROSOFT = "com.microsoft"
 STANDARD = ("", "ai.onnx")
 DTYPES = (
-    "float32",
-    "float16",
-    "float64",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "bool",
+    *("float32", "float16", "float64", "int8", "uint8", "int16", "uint16"),
+    *("int32", "uint32", "int64", "uint64", "bool"),
 )
 """The element types that can be compiled."""
-LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +43,11 @@ class Node:
     def optional_input(self, position: int) -> str:
         """Empty where it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
+
+    @property
+    def full_name(self) -> str:
+        """With its domain, where that is not ONNX's own."""
+        return f"{self.domain}.{self.op}" if self.domain else self.op
 
     @property
     def layer_name(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.onnx.convert import Context, Expr, converts, need
+from uaccel.errors import need
+from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.ops.base import constant, info_of
 from uaccel.tvm_api import relax

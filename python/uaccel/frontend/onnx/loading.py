@@ -10,6 +10,7 @@ from typing import Any
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget, read_file
+from uaccel.frontend.checks import first_line
 from uaccel.frontend.onnx.external import read_external
 from uaccel.frontend.onnx.graph import MICROSOFT, STANDARD
 from uaccel.frontend.onnx.package import onnx_package, refusals
@@ -52,7 +53,7 @@ def _as_one_file(model: Any, path: Path) -> bytes:
     try:
         return bytes(model.SerializeToString(deterministic=True))
     except Exception as error:  # protobuf's limit of 2 GiB
-        raise ModelError(f"{path} and its weights are too large: {_first_line(error)}") from error
+        raise ModelError(f"{path} and its weights are too large: {first_line(error)}") from error
 
 
 def _inlined(model: Any, path: Path) -> Any:
@@ -61,7 +62,7 @@ def _inlined(model: Any, path: Path) -> Any:
     try:
         return inline_local_functions(model)
     except refusals() as error:
-        raise ModelError(f"{path}: its functions cannot be looked into: {_first_line(error)}; {AGAIN}") from error
+        raise ModelError(f"{path}: its functions cannot be looked into: {first_line(error)}; {AGAIN}") from error
 
 
 def _parsed(onnx: Any, data: bytes, path: Path) -> Any:
@@ -72,7 +73,7 @@ def _parsed(onnx: Any, data: bytes, path: Path) -> Any:
         model.ParseFromString(data)
     except (DecodeError, RuntimeError, ValueError) as error:
         raise ModelError(
-            f"{path} is no ONNX file, or is damaged ({len(data)} bytes): {_first_line(error)}; copy or export it again"
+            f"{path} is no ONNX file, or is damaged ({len(data)} bytes): {first_line(error)}; copy or export it again"
         ) from error
     if not model.HasField("graph"):
         raise ModelError(f"{path} holds no graph ({len(data)} bytes), so it is no ONNX model; export it again")
@@ -164,9 +165,4 @@ def _run_checker(onnx: Any, model: Any, path: Path) -> None:
     try:
         onnx.checker.check_model(light)
     except refusals() as error:
-        raise ModelError(f"{path} is no valid ONNX model: {_first_line(error)}; export it again") from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+        raise ModelError(f"{path} is no valid ONNX model: {first_line(error)}; export it again") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx import fallback
-from uaccel.frontend.onnx.convert import Context, Expr, converts, need, need_axis
+from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.integer import real
 from uaccel.tvm_api import relax

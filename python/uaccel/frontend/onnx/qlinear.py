@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.frontend.onnx.convert import Context, Converter, Expr, converts, need, need_axis
-from uaccel.frontend.onnx.graph import MICROSOFT, Array, Node
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.onnx.convert import Context, Converter, Expr, converts
+from uaccel.frontend.onnx.graph import MICROSOFT, Node
 from uaccel.frontend.onnx.quantise import (
     ACCUMULATED,
     STORED,
@@ -21,6 +23,7 @@ from uaccel.frontend.onnx.quantise import (
     quantisation,
     quantised,
 )
+from uaccel.model import Array
 from uaccel.tvm_api import relax
 
 FloatOperator = Callable[[Context, Node, list[Expr]], Expr]
@@ -70,7 +73,7 @@ def result(context: Context, node: Node, real: Expr, position: int, dtype: str) 
 
 
 @converts("QLinearConv")
-@converts("QLinearConv", domain=MICROSOFT)
+@converts(f"{MICROSOFT}.QLinearConv")
 def qlinear_conv(context: Context, node: Node) -> Expr:
     """The bias is counted in units of the product of both scales."""
     _need_channels_first(node)
@@ -103,7 +106,7 @@ def qlinear_matmul(context: Context, node: Node) -> Expr:
     return result(context, node, real, 6, left.dtype)
 
 
-@converts("QGemm", domain=MICROSOFT)
+@converts(f"{MICROSOFT}.QGemm")
 def qgemm(context: Context, node: Node) -> Expr:
     """Without a scale of the output the result stays float; the bias counts in units of all factors."""
     left, right = stored(context, node, 0).uniform, stored(context, node, 3)
@@ -124,7 +127,7 @@ def _elementwise(operator: str) -> Converter:
 
 
 for _operator in ("Add", "Mul"):
-    converts(f"QLinear{_operator}", domain=MICROSOFT)(_elementwise(_operator))
+    converts(f"{MICROSOFT}.QLinear{_operator}")(_elementwise(_operator))
 
 
 def _of_one(operator: str, *passed: str, **defaults: Any) -> Converter:
@@ -148,10 +151,10 @@ _ONE: dict[str, Converter] = {
     "Sigmoid": _of_one("Sigmoid"),
 }
 for _operator, _converter in _ONE.items():
-    converts(f"QLinear{_operator}", domain=MICROSOFT)(_converter)
+    converts(f"{MICROSOFT}.QLinear{_operator}")(_converter)
 
 
-@converts("QLinearSoftmax", domain=MICROSOFT)
+@converts(f"{MICROSOFT}.QLinearSoftmax")
 def qlinear_softmax(context: Context, node: Node) -> Expr:
     """Until opset 13 an axis stood for itself and all behind it; the attribute says which rule holds."""
     data = stored(context, node, 0).uniform
@@ -162,7 +165,7 @@ def qlinear_softmax(context: Context, node: Node) -> Expr:
     return result(context, node, real, 3, data.dtype)
 
 
-@converts("QLinearConcat", domain=MICROSOFT)
+@converts(f"{MICROSOFT}.QLinearConcat")
 def qlinear_concat(context: Context, node: Node) -> Expr:
     """The output's scale and zero point come first."""
     need(len(node.inputs) >= 5 and len(node.inputs) % 3 == 2, f"{len(node.inputs)} inputs, wanted 2 and 3 a tensor")
@@ -171,7 +174,7 @@ def qlinear_concat(context: Context, node: Node) -> Expr:
     return result(context, node, relax.op.concat([part.real() for part in parts], axis), 0, parts[0].dtype)
 
 
-@converts("QLinearWhere", domain=MICROSOFT)
+@converts(f"{MICROSOFT}.QLinearWhere")
 def qlinear_where(context: Context, node: Node) -> Expr:
     condition = context.expr(node.required_input(0))
     left, right = stored(context, node, 1).uniform, stored(context, node, 4).uniform

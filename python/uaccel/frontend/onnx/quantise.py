@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts, need, need_axis
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts
 from uaccel.frontend.onnx.folding import evaluated
-from uaccel.frontend.onnx.graph import Array, Node
+from uaccel.frontend.onnx.graph import MICROSOFT, Node
+from uaccel.frontend.onnx.operators import MOVING
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name
-from uaccel.model import Quantisation
+from uaccel.model import Array, Quantisation
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
@@ -71,8 +74,7 @@ def _named_type(node: Node) -> str:
     return dtype_name(onnx_package(), kind) if kind else "uint8"
 
 
-@converts("QuantizeLinear")
-@converts("QuantizeLinear", domain="com.microsoft")
+@converts("QuantizeLinear", f"{MICROSOFT}.QuantizeLinear")
 def quantize_linear(context: Context, node: Node) -> Expr:
     name = node.required_input(0)
     dtype, info = _target(context, node), context.info(name)
@@ -83,8 +85,7 @@ def quantize_linear(context: Context, node: Node) -> Expr:
     return quantised(context.expr(name), scale, point, axis, dtype)
 
 
-@converts("DequantizeLinear")
-@converts("DequantizeLinear", domain="com.microsoft")
+@converts("DequantizeLinear", f"{MICROSOFT}.DequantizeLinear")
 def dequantize_linear(context: Context, node: Node) -> Expr:
     name = node.required_input(0)
     info = context.info(name)
@@ -98,9 +99,6 @@ def dequantize_linear(context: Context, node: Node) -> Expr:
         context.stored[node.outputs[0]] = StoredReal(stored, scale, point, axis)
     context.quantisation.setdefault(name, quantisation(scale, point, axis))
     return dequantised(context.expr(name), scale, point, axis)
-
-
-MOVING = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 
 def moved(context: Context, node: Node) -> Expr | None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.onnx.graph import DTYPES, LARGEST_TENSOR, Graph, Node
+from uaccel.frontend.checks import need_elements, need_size, need_type
+from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
 from uaccel.frontend.onnx.loading import LoadedFile, load, without_weights
 from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.structure import dtype_name
@@ -52,8 +53,7 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
         raise ModelError(f'{path}: input "{name}" is a {value.type.WhichOneof("value")}, which cannot be compiled')
     kind = value.type.tensor_type
     dtype = dtype_name(onnx, kind.elem_type)
-    if dtype not in DTYPES:
-        raise ModelError(f'{path}: input "{name}" has type {dtype}, which cannot be compiled')
+    need_type(dtype, DTYPES, f'{path}: input "{name}"')
     declared = _declared(kind)
     shape = input_shapes.get(name)
     if shape is None:
@@ -63,12 +63,8 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
     info = TensorInfo(shape, dtype)
     if any(extent < 0 for extent in shape):
         raise ModelError(f'{path}: input "{name}" ({info}) has an extent below 0; export the model again')
-    if info.elements == 0:
-        raise ModelError(f'{path}: input "{name}" ({info}) holds no elements; nothing to compute')
-    if info.size >= LARGEST_TENSOR:
-        raise ModelError(
-            f'{path}: input "{name}" ({info}) has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled'
-        )
+    need_elements(info, f'{path}: input "{name}"')
+    need_size(info, f'{path}: input "{name}"')
     return TensorSpec(name, info)
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, need
-from uaccel.frontend.onnx.graph import DTYPES, LARGEST_TENSOR, Node
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import need_size, need_type
+from uaccel.frontend.onnx.convert import Context
+from uaccel.frontend.onnx.graph import DTYPES, Node
 from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.structure import dtype_name
 from uaccel.model import TensorInfo
@@ -71,8 +72,8 @@ def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, Tensor
         raise ModelError(_reason(error)) from error
     static = {name: info for name, kind in found.items() if (info := _static(onnx, kind)) is not None}
     for name, info in static.items():
-        need(info.dtype in DTYPES, f'"{name}" has type {info.dtype}, which cannot be compiled')
-        need(info.size < LARGEST_TENSOR, f'"{name}" ({info}) has {info.size} bytes, more than 2 GiB')
+        need_type(info.dtype, DTYPES, f'"{name}"')
+        need_size(info, f'"{name}"')
     return static
 
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
     Expr,
     bounded_range,
     converts,
-    need,
+    factor,
     need_dtype,
     quantize_value,
 )
@@ -93,7 +94,6 @@ def relu6(context: Context, operator: Operator) -> Expr:
 @converts("LEAKY_RELU")
 def leaky_relu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
-    need(operator.options is not None, "the operator has no options table")
     alpha = float(np.float32(operator.options.Alpha()))
     return _two_slopes(context, data, output, data.scale / output.scale, data.scale * alpha / output.scale)
 
@@ -107,15 +107,11 @@ def absolute(context: Context, operator: Operator) -> Expr:
 
 
 def _two_slopes(context: Context, data: Tensor, output: Tensor, positive: float, negative: float) -> Expr:
-    positive_multiplier, positive_shift = quantize_multiplier(positive)
-    negative_multiplier, negative_shift = quantize_multiplier(negative)
     attrs = TwoSlopesAttrs(
         input_zero_point=data.zero_point,
         output_zero_point=output.zero_point,
-        positive_multiplier=positive_multiplier,
-        positive_shift=positive_shift,
-        negative_multiplier=negative_multiplier,
-        negative_shift=negative_shift,
+        **factor("positive", positive),
+        **factor("negative", negative),
     )
     return get(TwoSlopes)(context.expr(data), attrs=attrs)
 
@@ -132,17 +128,13 @@ def prelu(context: Context, operator: Operator) -> Expr:
     need(
         shape == output.info.shape, f"{data.info} and alpha {alpha.info} broadcast to {list(shape)}, not {output.info}"
     )
-    positive_multiplier, positive_shift = quantize_multiplier(data.scale / output.scale)
-    negative_multiplier, negative_shift = quantize_multiplier(data.scale * alpha.scale / output.scale)
     low, high = exact.limits(output.info.dtype)
     attrs = PreluAttrs(
         input_zero_point=data.zero_point,
         alpha_zero_point=alpha.zero_point,
         output_zero_point=output.zero_point,
-        positive_multiplier=positive_multiplier,
-        positive_shift=positive_shift,
-        negative_multiplier=negative_multiplier,
-        negative_shift=negative_shift,
+        **factor("positive", data.scale / output.scale),
+        **factor("negative", data.scale * alpha.scale / output.scale),
         clamp_min=low,
         clamp_max=high,
     )
@@ -267,6 +259,6 @@ def real_function(context: Context, operator: Operator) -> Expr:
 @converts("GELU", when=_is_int8)
 def gelu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
-    approximate = operator.options is not None and operator.options.Approximate()
+    approximate = operator.option("Approximate")
     function = function_tables.gelu_by_tanh if approximate else function_tables.gelu
     return _lookup(context, operator, data, _of_reals(data, output, function))

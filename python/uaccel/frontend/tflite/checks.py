@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import need, need_constant, need_dtype
+from uaccel.errors import need
+from uaccel.frontend.tflite.convert import need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Tensor
 
 

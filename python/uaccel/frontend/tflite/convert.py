@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
+from uaccel.frontend.checks import at_run_time
+from uaccel.frontend.converters import Converters
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
-from uaccel.model import TensorSpec
+from uaccel.model import Array, TensorSpec
 from uaccel.ops.base import constant, same_padding
-from uaccel.ops.fixedpoint import quantize_multipliers
+from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
 
 INTEGER_ACTIVATIONS = ("int8", "int16")
 
@@ -30,7 +32,7 @@ class Variable:
     """What lasts from one inference to the next; ``expr`` is its value at this point, None before the walk."""
 
     spec: TensorSpec
-    initial: NDArray[Any]
+    initial: Array
     expr: Expr = None
 
 
@@ -62,35 +64,19 @@ class Context:
         return constant(tensor.data)
 
 
-CONVERTERS: dict[str, tuple[Converter, Callable[[Operator], bool]]] = {}
-
-
 def is_quantised(operator: Operator) -> bool:
     """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
 
 
-def converts(*names: str, when: Callable[[Operator], bool] = is_quantised) -> Callable[[Converter], Converter]:
-    """Register the converter of the TFLite operators ``names``, for those calls where ``when`` holds."""
-
-    def add(function: Converter) -> Converter:
-        for name in names:
-            CONVERTERS[name] = (function, when)
-        return function
-
-    return add
+CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
+converts = CONVERTERS.converts
 
 
-def need(condition: bool, problem: str) -> None:
-    """Refuse an operator with a reason in words; the driver adds which one it was."""
-    if not condition:
-        raise ModelError(problem)
-
-
-def need_constant(tensor: Tensor, role: str) -> NDArray[Any]:
+def need_constant(tensor: Tensor, role: str) -> Array:
     if tensor.data is None:
-        raise ModelError(f'{role} "{tensor.name}" is computed at run time; only constant {role} can be compiled')
+        raise at_run_time(role, tensor.name)
     return tensor.data
 
 
@@ -110,6 +96,12 @@ def quantize_value(tensor: Tensor, real: float) -> int:
     return tensor.zero_point + round_half_away(quotient)
 
 
+def factor(what: str, real: float) -> dict[str, int]:
+    """The attributes ``what_multiplier`` and ``what_shift``."""
+    multiplier, shift = quantize_multiplier(real)
+    return {f"{what}_multiplier": multiplier, f"{what}_shift": shift}
+
+
 _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "NONE": (None, None),
     "RELU": (0.0, None),
@@ -120,7 +112,7 @@ _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
 
 def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
     """The clamp that a fused activation means for the quantised output."""
-    name = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
     if name not in _BOUNDS:
         raise ModelError(f"fused activation {name} is not supported; use RELU, RELU6, RELU_N1_TO_1 or none")
     return bounded_range(output, *_BOUNDS[name])
@@ -170,11 +162,15 @@ def need_possible_shift(data: Tensor, shift: int) -> None:
     need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
 
 
-def bias_values(bias: Tensor | None, channels: int, wide: bool) -> NDArray[Any]:
-    """The bias, zeros where the model has none; its type is the accumulator's: ``wide`` allows 64 bits."""
+def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence[str] = ("int32", "int64")) -> Array:
+    """The bias, zeros where the model has none; its type is the accumulator's.
+
+    ``wide``: the types that it may have beside 16-bit activations.
+    """
+    is_wide = data.info.dtype == "int16"
     if bias is None:
-        return np.zeros(channels, np.int64 if wide else np.int32)
-    need_dtype(bias, ("int32", "int64") if wide else ("int32",), "bias")
+        return np.zeros(channels, np.int64 if is_wide else np.int32)
+    need_dtype(bias, wide if is_wide else ("int32",), "bias")
     values = need_constant(bias, "bias").reshape(-1)
     need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
     return values

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
     Expr,
     activation_range,
     converts,
-    need,
+    factor,
     need_dtype,
 )
 from uaccel.frontend.tflite.reader import Operator, Tensor
@@ -23,6 +25,8 @@ from uaccel.ops.minimum_maximum import Maximum, Minimum, MinimumMaximumAttrs
 from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.squared_difference import SquaredDifference, SquaredDifferenceAttrs
 
+SUMS: Mapping[str, type[BinaryOperator[Any]]] = {"ADD": Add, "SUB": Sub}
+EXTREMES: Mapping[str, type[BinaryOperator[Any]]] = {"MINIMUM": Minimum, "MAXIMUM": Maximum}
 SUM_LEFT_SHIFT = {"int8": 20, "int16": 15}
 DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
 
@@ -76,7 +80,8 @@ def _on_a_common_scale(first: Tensor, second: Tensor, left_shift: int) -> dict[s
     }
 
 
-def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub]) -> Expr:
+@converts(*SUMS)
+def total(context: Context, operator: Operator) -> Expr:
     tensors = _tensors(operator)
     first, second, output = tensors
     left_shift = SUM_LEFT_SHIFT[output.info.dtype]
@@ -91,17 +96,7 @@ def _sum(context: Context, operator: Operator, op: type[Add] | type[Sub]) -> Exp
         clamp_min=low,
         clamp_max=high,
     )
-    return _binary(context, op, tensors, attrs)
-
-
-@converts("ADD")
-def add(context: Context, operator: Operator) -> Expr:
-    return _sum(context, operator, Add)
-
-
-@converts("SUB")
-def sub(context: Context, operator: Operator) -> Expr:
-    return _sum(context, operator, Sub)
+    return _binary(context, SUMS[operator.name], tensors, attrs)
 
 
 @converts("MUL")
@@ -125,14 +120,9 @@ def mul(context: Context, operator: Operator) -> Expr:
     return _binary(context, Mul, tensors, attrs)
 
 
-@converts("MINIMUM")
-def minimum(context: Context, operator: Operator) -> Expr:
-    return _binary(context, Minimum, _tensors(operator), MinimumMaximumAttrs())
-
-
-@converts("MAXIMUM")
-def maximum(context: Context, operator: Operator) -> Expr:
-    return _binary(context, Maximum, _tensors(operator), MinimumMaximumAttrs())
+@converts(*EXTREMES)
+def extreme(context: Context, operator: Operator) -> Expr:
+    return _binary(context, EXTREMES[operator.name], _tensors(operator), MinimumMaximumAttrs())
 
 
 @converts("SQUARED_DIFFERENCE")
@@ -141,13 +131,11 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
     first, second, output = tensors
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
     twice = 2.0 * max(first.scale, second.scale)
-    multiplier, shift = quantize_multiplier(twice * twice / ((1 << 2 * left_shift) * output.scale))
     low, high = exact.limits(output.info.dtype)
     attrs = SquaredDifferenceAttrs(
         **_on_a_common_scale(first, second, left_shift),
+        **factor("output", twice * twice / ((1 << 2 * left_shift) * output.scale)),
         output_zero_point=output.zero_point,
-        output_multiplier=multiplier,
-        output_shift=shift,
         clamp_min=low,
         clamp_max=high,
     )

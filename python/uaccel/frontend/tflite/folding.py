@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
-from uaccel.frontend.tflite.convert import Context, Expr, need
-from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.model import Shape
+from uaccel.errors import need
+from uaccel.frontend.checks import at_run_time
+from uaccel.frontend.tflite.convert import Context, Expr
+from uaccel.frontend.tflite.reader import Tensor
+from uaccel.model import Array, Shape
 from uaccel.ops.base import constant
 from uaccel.tvm_api import is_constant
-
-Array = NDArray[Any]
-
-
-def always(_operator: Operator) -> bool:
-    """For operators that do not care about the type of what they move."""
-    return True
 
 
 def known(context: Context, tensor: Tensor) -> Array | None:
@@ -34,7 +26,7 @@ def known(context: Context, tensor: Tensor) -> Array | None:
 def need_known(context: Context, tensor: Tensor, role: str) -> Array:
     value = known(context, tensor)
     if value is None:
-        raise ModelError(f'{role} "{tensor.name}" is computed at run time; only constant {role} can be compiled')
+        raise at_run_time(role, tensor.name)
     need(value.dtype.kind == "i", f'{role} "{tensor.name}" is {value.dtype}, wanted integers')
     return value
 
@@ -60,12 +52,6 @@ def need_same_dtype(data: Tensor, output: Tensor) -> None:
         f'input "{data.name}" is {data.info.dtype} and output "{output.name}" is {output.info.dtype}; '
         "this operator cannot convert",
     )
-
-
-def need_axis(axis: int, rank: int) -> int:
-    """The axis counted from the front."""
-    need(-rank <= axis < rank, f"axis {axis} is outside a tensor of rank {rank}")
-    return axis % rank
 
 
 def apply(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
-from uaccel.frontend.tflite.folding import Array, always, apply, known, need_axis, need_same_dtype, need_shape
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
+from uaccel.frontend.tflite.folding import apply, known, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.model import Shape
+from uaccel.model import Array, Shape
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
@@ -20,8 +23,8 @@ def gather(context: Context, operator: Operator) -> Expr:
     """An index that is known must exist; at run time a wrong one takes the nearest slice."""
     data, indices, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     shape = data.info.shape
-    axis = need_axis(operator.options.Axis() if operator.options else 0, len(shape))
-    batch = operator.options.BatchDims() if operator.options else 0
+    axis = need_axis(operator.option("Axis"), len(shape))
+    batch = operator.option("BatchDims")
     need(batch == 0, f"batch_dims {batch} is not supported, wanted 0")
     need_dtype(indices, INDEX_TYPES, "indices")
     need_same_dtype(data, output)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import always, apply, need_axis, need_same_dtype, need_shape
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import apply, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.tvm_api import relax
 
@@ -13,10 +16,10 @@ from uaccel.tvm_api import relax
 @converts("CONCATENATION", when=always)
 def concatenation(context: Context, operator: Operator) -> Expr:
     parts, output = _parts(operator)
-    activation = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    activation = ACTIVATIONS[operator.option("FusedActivationFunction")]
     need(activation == "NONE", f"fused activation {activation} is not supported; use none")
     rank = len(output.info.shape)
-    axis = need_axis(operator.options.Axis() if operator.options else 0, rank)
+    axis = need_axis(operator.option("Axis"), rank)
     shape = list(output.info.shape)
     for part in parts:
         _need_alike(part, output)
@@ -54,7 +57,7 @@ def _need_alike(part: Tensor, output: Tensor) -> None:
 def pack(context: Context, operator: Operator) -> Expr:
     parts, output = _parts(operator)
     shape = list(parts[0].info.shape)
-    axis = need_axis(operator.options.Axis() if operator.options else 0, len(shape) + 1)
+    axis = need_axis(operator.option("Axis"), len(shape) + 1)
     for part in parts:
         need(list(part.info.shape) == shape, f'input "{part.name}" ({part.info}) differs from {parts[0].info}')
     need_shape(output, [*shape[:axis], len(parts), *shape[axis:]])

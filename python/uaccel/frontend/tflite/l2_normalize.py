@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_quantisation
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator
 from uaccel.ops.base import get
 from uaccel.ops.l2_normalize import L2Normalize, L2NormalizeAttrs
@@ -17,7 +18,7 @@ def l2_normalization(context: Context, operator: Operator) -> Expr:
     need_dtype(data, ("int8",), "input")
     need_dtype(output, ("int8",), "output")
     need_quantisation(output, 1 / 128, 0)
-    name = ACTIVATIONS[operator.options.FusedActivationFunction()] if operator.options else "NONE"
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
     need(name == "NONE", f"fused activation {name} is not supported here; make it an operator of its own")
     need(len(data.info.shape) > 0, "the input is a scalar")
     depth = data.info.shape[-1]

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
     Update,
     converts,
-    need,
+    factor,
     need_constant,
     need_dtype,
     need_possible_shift,
 )
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.svdf import need_variable, need_zero_points
+from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
@@ -71,8 +71,6 @@ def _refuse_extras(operator: Operator) -> None:
         need(not given, f"it has {what}, which is not supported; an LSTM without can be compiled")
     need(operator.optional_input(WEIGHTS) is not None, "its input gate is coupled to its forget gate: not supported")
     options = operator.options
-    if options is None:
-        raise ModelError("the operator has no options table")
     name = ACTIVATIONS[options.FusedActivationFunction()]
     need(name == "TANH", f"activation {name} is not supported; an LSTM with TANH can be compiled")
     need(not options.DiagonalRecurrentTensors(), "its recurrent weights are diagonal, which is not supported")
@@ -88,7 +86,7 @@ def _gates(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> 
     return tensors
 
 
-def _stacked(tensors: Sequence[Tensor], role: str) -> NDArray[Any]:
+def _stacked(tensors: Sequence[Tensor], role: str) -> Array:
     shapes = {tensor.info.shape for tensor in tensors}
     need(len(shapes) == 1, f"the gates' {role} differ in shape: {', '.join(str(tensor.info) for tensor in tensors)}")
     return np.stack([need_constant(tensor, role) for tensor in tensors])
@@ -109,20 +107,14 @@ def _attributes(operator: Operator, data: Tensor, hidden: Tensor, cell: Tensor) 
     power = round(math.log2(cell.scale))
     need(FINEST <= power <= COARSEST, f"the cell state's scale is 2**{power}; 2**{FINEST} to 2**{COARSEST} can be")
     clip = float(np.float32(operator.options.CellClip()))
-    keep = quantize_multiplier(FRACTION * cell.scale / cell.scale)
-    take = quantize_multiplier(FRACTION * FRACTION / cell.scale)
-    give = quantize_multiplier(FRACTION * FRACTION / hidden.scale)
     return LstmAttrs(
         time_major=int(operator.options.TimeMajor()),
         input_zero_point=data.zero_point,
         hidden_zero_point=hidden.zero_point,
         cell_clip=int(min(clip / cell.scale, 32767.0)) if clip > 0 else 0,
-        keep_multiplier=keep[0],
-        keep_shift=keep[1],
-        take_multiplier=take[0],
-        take_shift=take[1],
-        give_multiplier=give[0],
-        give_shift=give[1],
+        **factor("keep", FRACTION * cell.scale / cell.scale),
+        **factor("take", FRACTION * FRACTION / cell.scale),
+        **factor("give", FRACTION * FRACTION / hidden.scale),
         tanh_multiplier=3 << max(0, 12 + power),
         tanh_right_shift=max(0, -12 - power),
     )

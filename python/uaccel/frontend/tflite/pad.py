@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_constant, need_dtype
-from uaccel.frontend.tflite.folding import always, apply, need_known, need_same_dtype, need_shape, shape_text
+from uaccel.errors import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_constant, need_dtype
+from uaccel.frontend.tflite.folding import apply, need_known, need_same_dtype, need_shape, shape_text
 from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.model import Array
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
@@ -45,7 +45,7 @@ def _widths(context: Context, operator: Operator) -> Widths:
     return widths
 
 
-def _value(operator: Operator, output: Tensor) -> NDArray[Any]:
+def _value(operator: Operator, output: Tensor) -> Array:
     """The element that stands for zero, or the one that is given."""
     given = operator.optional_input(2)
     if given is None:
@@ -64,7 +64,7 @@ def _value(operator: Operator, output: Tensor) -> NDArray[Any]:
     return value.reshape(())
 
 
-def _stored(value: int, output: Tensor) -> NDArray[Any]:
+def _stored(value: int, output: Tensor) -> Array:
     kind = np.dtype(output.info.dtype)
     if kind.kind in "iu":
         limits = np.iinfo(kind)
@@ -77,7 +77,7 @@ def mirror_pad(context: Context, operator: Operator) -> Expr:
     """Along each axis the mirrored indices are picked."""
     data = operator.required_input(0)
     widths = _widths(context, operator)
-    mode = MODES.get(operator.options.Mode() if operator.options else 0, "unknown")
+    mode = MODES.get(operator.option("Mode"), "unknown")
     need(mode in ("REFLECT", "SYMMETRIC"), f"mode {mode} is not known")
     edge = 1 if mode == "REFLECT" else 0
     for axis, (pair, extent) in enumerate(zip(widths, data.info.shape, strict=True)):

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_equal_quantisation, need_sum_in_32_bits
-from uaccel.frontend.tflite.convert import (
-    Context,
-    Expr,
-    activation_range,
-    converts,
-    need,
-    need_dtype,
-    window_padding,
-)
+from uaccel.frontend.tflite.convert import Context, Expr, activation_range, converts, need_dtype, window_padding
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import get
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
@@ -21,7 +14,6 @@ SCALE_TOLERANCE = 1e-6  # the reference's: below it a difference of scales is ig
 
 def _attrs(operator: Operator) -> PoolAttrs:
     data, output, options = operator.required_input(0), operator.outputs[0], operator.options
-    need(options is not None, "the operator has no options table")
     need_dtype(output, (data.info.dtype,), "output")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     window = (options.FilterHeight(), options.FilterWidth())

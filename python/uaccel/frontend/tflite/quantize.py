@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.errors import need
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact

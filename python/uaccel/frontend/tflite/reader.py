@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import tflite
-from numpy.typing import NDArray
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import MOST_RANK, Budget, read_file
-from uaccel.model import Quantisation, Shape, TensorInfo, TensorSpec, unique_names
+from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -92,7 +91,7 @@ class Tensor:
     name: str
     info: TensorInfo
     quantisation: Quantisation | None
-    data: NDArray[Any] | None
+    data: Array | None
     signature: Shape
     is_variable: bool
 
@@ -117,13 +116,13 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """``options`` are ``Options``, None where the operator has none; ``table`` is the flatbuffer's own, for TVM."""
+    """``given_options`` is None where the operator has none; ``table`` is the flatbuffer's own, for TVM."""
 
     index: int
     name: str
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    options: Any
+    given_options: Options | None
     table: Any
 
     def required_input(self, position: int) -> Tensor:
@@ -131,6 +130,16 @@ class Operator:
         if tensor is None:
             raise ModelError(f"input {position} is missing")
         return tensor
+
+    @property
+    def options(self) -> Options:
+        if self.given_options is None:
+            raise ModelError("the operator has no options table")
+        return self.given_options
+
+    def option(self, name: str) -> int:
+        """0 where the operator has no options."""
+        return int(getattr(self.given_options, name)()) if self.given_options else 0
 
     def optional_input(self, position: int) -> Tensor | None:
         return self.inputs[position] if position < len(self.inputs) else None
@@ -241,7 +250,7 @@ class _Reader:
         data = self._constant(table, info, name)
         return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()))
 
-    def _constant(self, table: Any, info: TensorInfo, name: str) -> NDArray[Any] | None:
+    def _constant(self, table: Any, info: TensorInfo, name: str) -> Array | None:
         number = table.Buffer()
         if number == 0:
             return None

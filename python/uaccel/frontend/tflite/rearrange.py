@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import always, need_numbers, need_same_dtype, need_shape
+from uaccel.errors import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.frontend.tflite.shapes import reshaped
 from uaccel.frontend.tflite.slices import Part, sliced
@@ -22,7 +24,7 @@ def _image(operator: Operator) -> tuple[Tensor, Tensor, int]:
     data, output = operator.required_input(0), operator.outputs[0]
     need_same_dtype(data, output)
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
-    size = int(operator.options.BlockSize()) if operator.options else 0
+    size = operator.option("BlockSize")
     need(size > 0, f"block size {size} must be positive")
     return data, output, size
 

@@ -1,10 +1,12 @@
-"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN on int8 and int16 activations."""
+"""MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX and ARG_MIN on int8 and int16 activations."""
 
 from __future__ import annotations
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.checks import axis_numbers, need_equal_quantisation, need_sum_in_32_bits
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator
+from uaccel.ops.arg_extreme import ArgExtremeAttrs, ArgMax, ArgMin
 from uaccel.ops.base import get
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.reduce import (
@@ -31,7 +33,7 @@ def _axes(operator: Operator) -> tuple[int, ...]:
 
 
 def _keep_dims(operator: Operator) -> bool:
-    return operator.options is not None and bool(operator.options.KeepDims())
+    return bool(operator.option("KeepDims"))
 
 
 @converts("MEAN", "SUM")
@@ -52,3 +54,13 @@ def extreme(context: Context, operator: Operator) -> Expr:
     need_equal_quantisation(data, operator.outputs[0])
     reduction = ReduceMax if operator.name == "REDUCE_MAX" else ReduceMin
     return get(reduction)(context.expr(data), attrs=attrs)
+
+
+@converts("ARG_MAX", "ARG_MIN")
+def arg_extreme(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(output, ("int32", "int64"), "output")
+    axes = axis_numbers(operator.required_input(1), data)
+    need(len(axes) == 1, f"{len(axes)} axes given, wanted 1")
+    attrs = ArgExtremeAttrs(axes[0], output.info.dtype)
+    return get(ArgMax if operator.name == "ARG_MAX" else ArgMin)(context.expr(data), attrs=attrs)

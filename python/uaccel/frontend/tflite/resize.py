@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_constant, need_dtype
+from uaccel.errors import need
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import constant, get
 from uaccel.ops.resize import ResizeBilinear, ResizeBilinearAttrs, ResizeNearest, ResizeNearestAttrs
@@ -15,7 +16,6 @@ LARGEST_EXTENT = 1 << 15  # the tables' 16 bits
 
 def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
     data = operator.required_input(0)
-    need(operator.options is not None, "the operator has no options table")
     need_dtype(data, allowed, "input")
     need_dtype(operator.outputs[0], (data.info.dtype,), "output")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")

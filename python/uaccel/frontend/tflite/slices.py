@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uaccel.errors import ModelError
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import (
-    Array,
-    always,
-    apply,
-    need_known,
-    need_numbers,
-    need_same_dtype,
-    need_shape,
-)
+from uaccel.errors import ModelError, need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import apply, need_known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.shapes import reshaped
+from uaccel.model import Array
 from uaccel.tvm_api import relax
 
 
@@ -86,7 +80,6 @@ class Entry:
 def strided_slice(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     options = operator.options
-    need(options is not None, "the operator has no options table")
     need(not (hasattr(options, "Offset") and options.Offset()), "ends that count from the begin are not supported")
     entries = _dense(context, operator)
     shape = data.info.shape

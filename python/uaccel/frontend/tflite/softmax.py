@@ -1,24 +1,26 @@
-"""SOFTMAX on int8 and int16 activations."""
+"""SOFTMAX on int8 and int16 activations, LOG_SOFTMAX on int8."""
 
 from __future__ import annotations
 
 import math
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_quantisation
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need, need_dtype
+from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier
+from uaccel.ops.log_softmax import LogSoftmax, LogSoftmaxAttrs
 from uaccel.ops.softmax import Softmax, SoftmaxAttrs
 from uaccel.ops.softmax16 import Softmax16, Softmax16Attrs
 from uaccel.ops.softmax_tables import DIFF_BITS, exponential_lookup, exponentials, reciprocal_lookup
 
+LONGEST_ROW = 4095  # 12 integer bits of the sum of exponentials
 LARGEST_MULTIPLIER = 2.0**31 - 1  # beyond it only the largest element of a row counts
 LOOKUP_RANGE = 10.0 / 65535.0  # the 16-bit table's [-10, 0] covers all differences of two 16-bit numbers
 
 
 def _beta(operator: Operator) -> float:
-    need(operator.options is not None, "the operator has no options table")
     return float(operator.options.Beta())
 
 
@@ -57,3 +59,17 @@ def _softmax16(context: Context, operator: Operator) -> Expr:
     need(shift <= 15, f"beta * input scale is {product:.3g}, too large for the reference's 32-bit differences")
     tables = (constant(exponential_lookup()), constant(reciprocal_lookup()))
     return get(Softmax16)(context.expr(data), *tables, attrs=Softmax16Attrs(multiplier, shift))
+
+
+@converts("LOG_SOFTMAX")
+def log_softmax(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(data, ("int8",), "input")
+    need_dtype(output, ("int8",), "output")
+    need_quantisation(output, 1 / 16, 127)
+    need(len(data.info.shape) > 0, "the input is a scalar")
+    depth = data.info.shape[-1]
+    need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} exponentials can be summed")
+    multiplier, shift = scaled_difference(data.scale, "input scale")
+    table = constant(exponentials(multiplier, shift))
+    return get(LogSoftmax)(context.expr(data), table, attrs=LogSoftmaxAttrs(multiplier, shift))

@@ -6,8 +6,11 @@ import itertools
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import always, known, need_axis, need_numbers, need_same_dtype, need_shape
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
@@ -58,7 +61,7 @@ def unpack(context: Context, operator: Operator) -> list[Expr]:
     """A slice of one element along the axis, of which the shape then forgets the axis."""
     data = operator.required_input(0)
     shape = data.info.shape
-    axis = need_axis(operator.options.Axis() if operator.options else 0, len(shape))
+    axis = need_axis(operator.option("Axis"), len(shape))
     count = len(operator.outputs)
     need(count == shape[axis], f"{count} outputs for the {shape[axis]} elements along axis {axis}")
     rest = (*shape[:axis], *shape[axis + 1 :])

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.tflite.convert import (
-    Context,
-    Update,
-    bias_values,
-    converts,
-    need,
-    need_constant,
-    need_dtype,
-)
+from uaccel.errors import need
+from uaccel.frontend.tflite.convert import Context, Update, bias_values, converts, factor, need_constant, need_dtype
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops.base import constant, get
-from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
 
@@ -46,22 +37,16 @@ def svdf(context: Context, operator: Operator) -> Update:
     need_zero_points(data, state, output)
     for tensor in (data, features, times):
         need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
-    if operator.options is None:
-        raise ModelError("the operator has no options table")
     rank, filters = operator.options.Rank(), features.info.shape[0]
     need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
-    bias = bias_values(operator.optional_input(3), filters // rank, wide=False)
-    feature_multiplier, feature_shift = quantize_multiplier(data.scale * features.scale / state.scale)
-    output_multiplier, output_shift = quantize_multiplier(state.scale * times.scale / output.scale)
+    bias = bias_values(operator.optional_input(3), filters // rank, data)
     attrs = SvdfAttrs(
         rank=rank,
         input_zero_point=data.zero_point,
         state_zero_point=state.zero_point,
         output_zero_point=output.zero_point,
-        feature_multiplier=feature_multiplier,
-        feature_shift=feature_shift,
-        output_multiplier=output_multiplier,
-        output_shift=output_shift,
+        **factor("feature", data.scale * features.scale / state.scale),
+        **factor("output", state.scale * times.scale / output.scale),
     )
     weights = (need_constant(features, "feature weights"), need_constant(times, "time weights"), bias)
     call = get(Svdf)(context.expr(data), context.expr(state), *map(constant, weights), attrs=attrs)

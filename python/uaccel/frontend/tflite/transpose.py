@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need
-from uaccel.frontend.tflite.folding import (
-    always,
-    apply,
-    need_axis,
-    need_known,
-    need_numbers,
-    need_same_dtype,
-    need_shape,
-)
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, converts
+from uaccel.frontend.tflite.folding import apply, need_known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.tvm_api import relax
 

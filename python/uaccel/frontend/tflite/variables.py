@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.tflite.convert import Context, Variable, VariableKey, need
+from uaccel.frontend.tflite.convert import Context, Variable, VariableKey
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
 
 
@@ -64,7 +64,7 @@ def _resources(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
 
 
 def _init_graph(graph: Graph, operator: Operator) -> Graph:
-    return graph.other(operator.options.InitSubgraphIndex() if operator.options else 0)
+    return graph.other(operator.option("InitSubgraphIndex"))
 
 
 def _assignments(graph: Graph) -> Iterator[tuple[VariableKey, Tensor]]:
@@ -83,7 +83,6 @@ def _assignments(graph: Graph) -> Iterator[tuple[VariableKey, Tensor]]:
 
 
 def _key(operator: Operator) -> VariableKey:
-    need(operator.options is not None, "the operator has no options table")
     container, name = operator.options.Container(), operator.options.SharedName()
     return (container or b"").decode(errors="replace"), (name or b"").decode(errors="replace")
 
@@ -123,7 +122,7 @@ def _variable(context: Context, operator: Operator) -> Variable:
 
 def call_once(context: Context, graph: Graph, operator: Operator) -> None:
     """What it assigns is known already; here it is checked that it does nothing else."""
-    number = operator.options.InitSubgraphIndex() if operator.options else 0
+    number = operator.option("InitSubgraphIndex")
     need(number != 0, "it calls the subgraph that it stands in")
     early = [other for other in graph.operators[: operator.index] if other.name in ("READ_VARIABLE", "ASSIGN_VARIABLE")]
     need(not early, "it comes after operators that use variables; only before them can it be compiled")

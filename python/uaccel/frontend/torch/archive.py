@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from uaccel.errors import ModelError
 from uaccel.frontend.torch.program_file import FileProgram, program_file
-from uaccel.frontend.torch.records import LARGEST_FILE, RecordsError, names, records
+from uaccel.frontend.torch.records import RecordsError, names, records
 from uaccel.frontend.torch.serialised import (
     MisfitError,
     TensorMeta,
@@ -65,20 +65,6 @@ class Stored:
 
     program: FileProgram
     tensors: Mapping[str, StoredTensor]
-
-
-def content(where: Path) -> bytes:
-    """The bytes of a file that is not larger than a model for a microcontroller can be."""
-    try:
-        if where.exists() and not where.is_file():
-            raise ModelError(f"{where} is no regular file; {WANTED}")
-        if where.stat().st_size > LARGEST_FILE:
-            raise ModelError(
-                f"{where} has more than {LARGEST_FILE} bytes; a microcontroller holds a thousandth of that"
-            )
-        return where.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {where}: {error.strerror or error}") from error
 
 
 def read(where: Path, data: bytes) -> Stored:

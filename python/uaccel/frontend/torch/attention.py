@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts, need
+from uaccel.errors import need
+from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
 from uaccel.tvm_api import relax
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import need
+from uaccel.frontend.checks import need_type
+from uaccel.frontend.converters import Converters
 from uaccel.frontend.torch.program import DTYPES, info_of_value
-from uaccel.model import Quantisation
+from uaccel.model import Array, Quantisation
 from uaccel.tvm_api import relax
 
 Expr = Any
-Array = NDArray[Any]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Context:
     """
 
     torch: Any
-    block: Any
+    block: Any = None
     values: dict[Any, Any] = field(default_factory=dict)
     quantised: dict[Any, Quantisation] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ class Context:
         value = self.values[node]
         need(isinstance(value, self.torch.Tensor), f'operand "{node.name}" must be a constant, and is computed')
         info = info_of_value(value)
-        need(info.dtype in DTYPES, f'constant "{node.name}" has type {info.dtype}, which cannot be compiled')
+        need_type(info.dtype, DTYPES, f'constant "{node.name}"')
         dense = value.detach()
         return np.ascontiguousarray((dense.to_dense() if dense.layout != self.torch.strided else dense).numpy())
 
@@ -53,22 +53,9 @@ class Context:
 
 
 Converter = Callable[[Context, Any], Expr]
-CONVERTERS: Final[dict[str, Converter]] = {}
-
-
-def converts(*operators: str) -> Callable[[Converter], Converter]:
-    """Register the converter of these operators, named as ``namespace.operator.overload``."""
-
-    def register(function: Converter) -> Converter:
-        CONVERTERS.update(dict.fromkeys(operators, function))
-        return function
-
-    return register
-
-
-def need(condition: object, problem: str) -> None:
-    if not condition:
-        raise ModelError(problem)
+CONVERTERS: Final[Converters[Converter]] = Converters("uaccel.frontend.torch")
+"""By ``namespace.operator.overload``."""
+converts = CONVERTERS.converts
 
 
 def constant(value: Array) -> Expr:

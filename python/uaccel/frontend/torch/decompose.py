@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
-from uaccel.frontend.torch.program import first_line
+from uaccel.frontend.checks import first_line
 
 WHOLE: Final = frozenset(
     {

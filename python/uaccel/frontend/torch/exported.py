@@ -8,10 +8,11 @@ from typing import Any
 
 from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
+from uaccel.frontend.checks import first_line, unsupported
 from uaccel.frontend.torch.archive import WANTED, Stored, StoredTensor
 from uaccel.frontend.torch.arguments import DTYPES
 from uaccel.frontend.torch.conditions import check_conditions
-from uaccel.frontend.torch.program import Program, check_unchanged, first_line, input_specs, output_specs
+from uaccel.frontend.torch.program import Program, check_unchanged, input_specs, output_specs
 from uaccel.frontend.torch.program_file import FileInput
 from uaccel.frontend.torch.rebuild import Builder, UnsupportedError
 from uaccel.frontend.torch.serialised import MisfitError, need
@@ -28,8 +29,7 @@ def exported_program(
         with quiet():
             return _Exported(torch, path, stored, input_shapes, known).program()
     except UnsupportedError as error:
-        listing = "; ".join(error.problems)
-        raise ModelError(f"cannot import {path}: {len(error.problems)} unsupported: {listing}") from error
+        raise unsupported(path, error.problems) from error
     except MisfitError as error:
         raise ModelError(f"{path} cannot be read: its {error}; {WANTED}") from error
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import IO, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from uaccel.model import Array
+
 _LENGTH: Final = struct.Struct("<Q")
 _TYPES: Final = frozenset(
     {

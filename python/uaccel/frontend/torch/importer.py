@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.basics.quiet import quiet
-from uaccel.errors import ModelError
-from uaccel.frontend.torch import archive, arithmetic, attention, moves, normalise, pool, quantised
-from uaccel.frontend.torch.convert import Array, Context
+from uaccel.frontend.budget import read_file
+from uaccel.frontend.torch import archive
+from uaccel.frontend.torch.convert import Context
 from uaccel.frontend.torch.decompose import decomposed
 from uaccel.frontend.torch.exported import exported_program
 from uaccel.frontend.torch.package import register_torchao, torch_package
 from uaccel.frontend.torch.program import Program, check_pure, user_inputs
 from uaccel.frontend.torch.program_file import Argument, FileGraph, FileInput, FileNode, FileProgram
+from uaccel.frontend.torch.records import LARGEST_FILE
 from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.frontend.torch.shapes import InputShapes
-from uaccel.frontend.torch.walk import Walk, known_operators
-from uaccel.model import ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames, c_identifier
-from uaccel.tvm_api import ModuleBuilder, TorchConverter, main_bindings, relax, with_names
-
-CONVERTER_MODULES = (arithmetic, attention, moves, normalise, pool, quantised)
+from uaccel.frontend.torch.walk import TorchWalk, known_operators
+from uaccel.frontend.walk import parameters_of
+from uaccel.model import Array, ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
+from uaccel.tvm_api import main_bindings, with_names
 
 
 def import_torch(path: Path, input_shapes: InputShapes | None = None) -> ImportedModel:
     """Read, check and convert, in this process; files that nobody vouches for belong into ``isolated``'s."""
-    return import_bytes(path, archive.content(path), input_shapes or {})
+    return import_bytes(path, read_file(path, LARGEST_FILE), input_shapes or {})
 
 
 def import_bytes(path: Path, data: bytes, input_shapes: InputShapes) -> ImportedModel:
@@ -102,24 +102,14 @@ class _Import:
 
     def convert(self, torch: Any) -> Any:
         """The module; it fills the other members."""
-        builder = ModuleBuilder()
-        parameters = {
-            node: relax.Var(c_identifier(spec.name), relax.TensorType(spec.info.shape, spec.info.dtype))
-            for node, spec in zip(user_inputs(self.flat), self.program.inputs, strict=True)
-        }
-        with builder.function(list(parameters.values())) as block:
-            context = Context(torch, block, dict(parameters))
-            context.values.update(self._weights())
-            walk = Walk(context, TorchConverter(block.builder), self.program.nodes, frozenset(parameters.values()))
-            for node in self.flat.graph.nodes:
-                if node.op == "call_function" and node.users:
-                    walk.visit(node)
-            block.finish(relax.Tuple([]) if walk.problems else self._results(context))
-        if walk.problems:
-            listing = "; ".join(walk.problems)
-            raise ModelError(f"cannot import {self.path}: {len(walk.problems)} unsupported: {listing}")
-        self._describe(context, parameters)
-        return self._named(builder.module, walk)
+        nodes = user_inputs(self.flat)
+        parameters = parameters_of(self.program.inputs)
+        context = Context(torch, values=dict(zip(nodes, parameters, strict=True)) | self._weights())
+        walk = TorchWalk(path=self.path, context=context, numbers=self.program.nodes, outputs=self._output_nodes())
+        called = [node for node in self.flat.graph.nodes if node.op == "call_function" and node.users]
+        module = walk.module(parameters, called)
+        self._describe(context, dict(zip(nodes, parameters, strict=True)))
+        return self._named(module, walk)
 
     def _weights(self) -> dict[Any, Any]:
         """The placeholders of parameters, buffers and constants, and attributes of the graph: PyTorch's tensors."""
@@ -137,10 +127,6 @@ class _Import:
         (output,) = (node for node in self.flat.graph.nodes if node.op == "output")
         return list(output.args[0])
 
-    def _results(self, context: Context) -> Any:
-        results = [context.expr(node) for node in self._output_nodes()]
-        return results[0] if len(results) == 1 else relax.Tuple(results)
-
     def _describe(self, context: Context, parameters: Mapping[Any, Any]) -> None:
         """The signature, with what the integers of inputs and outputs stand for."""
         inputs = [
@@ -155,7 +141,7 @@ class _Import:
         names = [var.name for var in parameters.values()]
         self.tensors.update(zip(names, inputs, strict=True))
 
-    def _named(self, module: Any, walk: Walk) -> Any:
+    def _named(self, module: Any, walk: TorchWalk) -> Any:
         """What each node computes is called ``conv2d_3``, and where every binding comes from is noted."""
         unique, names = UniqueNames(), {}
         parameters, bindings = main_bindings(module)

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.errors import InternalError, ModelError
-from uaccel.frontend.torch.archive import WANTED, content
+from uaccel.frontend.budget import read_file
+from uaccel.frontend.torch.archive import WANTED
 from uaccel.frontend.torch.frames import FrameError, read_frame, write_frame
 from uaccel.frontend.torch.package import ADVICE
+from uaccel.frontend.torch.records import LARGEST_FILE
 from uaccel.frontend.torch.shapes import InputShapes
 from uaccel.frontend.torch.wire import unpacked
-from uaccel.model import ImportedModel, ModelFile
+from uaccel.model import Array, ImportedModel, ModelFile
 
-Array = NDArray[Any]
 Samples = Sequence[Sequence[Array]]
 
 _MEMORY: Final = (1 << 30, 8)
@@ -45,7 +45,7 @@ _KEPT: Final = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 
 def import_isolated(path: Path, input_shapes: InputShapes) -> ImportedModel:
     """The model in a ``.pt2`` file."""
-    data = content(path)
+    data = read_file(path, LARGEST_FILE)
     shapes = {name: list(shape) for name, shape in input_shapes.items()}
     answer, tensors = _answer(path, data, {"task": "import", "shapes": shapes}, [])
     return unpacked(answer["model"], tensors, ModelFile(path.suffix.lower(), data))
@@ -54,7 +54,8 @@ def import_isolated(path: Path, input_shapes: InputShapes) -> ImportedModel:
 def execute_isolated(path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:
     """PyTorch's version, and for each sample what the program in the file computes of it."""
     values = [np.asarray(value) for sample in samples for value in sample]
-    answer, results = _answer(path, content(path), {"task": "execute", "inputs": len(samples[0])}, values)
+    data = read_file(path, LARGEST_FILE)
+    answer, results = _answer(path, data, {"task": "execute", "inputs": len(samples[0])}, values)
     count = len(results) // len(samples)
     return str(answer["version"]), [results[first : first + count] for first in range(0, len(results), count)]
 

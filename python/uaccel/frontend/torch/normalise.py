@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.frontend.torch.convert import Array, Context, Expr, arguments, constant, converts, need
+from uaccel.errors import need
+from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
+from uaccel.model import Array
 from uaccel.tvm_api import relax
 
 _NORM = "_native_batch_norm_legit_no_training.default"

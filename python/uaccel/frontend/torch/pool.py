@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.torch.convert import Context, Expr, converts, need
+from uaccel.errors import need
+from uaccel.frontend.torch.convert import Context, Expr, converts
 from uaccel.tvm_api import relax
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError
+from uaccel.frontend.checks import need_elements, need_type
 from uaccel.model import TensorInfo, TensorSpec, unique_names
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
-_LONGEST_LINE = 500
 EVAL = "call model.eval() before exporting"
 
 
@@ -40,12 +40,6 @@ def info_of_value(value: Any) -> TensorInfo:
     return TensorInfo(tuple(int(extent) for extent in value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def first_line(error: Exception) -> str:
-    """Of what PyTorch or TVM says, without what a terminal would obey; what follows is about their C++."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return "".join(letter if letter.isprintable() else "?" for letter in lines[0][:_LONGEST_LINE]).rstrip(".;")
-
-
 def check_pure(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
     """That it only computes, which a program shows when it has been taken apart."""
     signature = exported.graph_signature
@@ -67,10 +61,8 @@ def check_unchanged(path: Path, changed: list[str]) -> None:
 def input_specs(path: Path, nodes: list[Any]) -> tuple[TensorSpec, ...]:
     specs = tuple(TensorSpec(node.name, info_of_value(node.meta["val"])) for node in nodes)
     for spec in specs:
-        if spec.info.dtype not in DTYPES:
-            raise ModelError(f'{path}: input "{spec.name}" has type {spec.info.dtype}, which cannot be compiled')
-        if spec.info.elements == 0:
-            raise ModelError(f'{path}: input "{spec.name}" ({spec.info}) holds no elements; nothing to compute')
+        need_type(spec.info.dtype, DTYPES, f'{path}: input "{spec.name}"')
+        need_elements(spec.info, f'{path}: input "{spec.name}"')
     return specs
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.frontend.torch.convert import Array, Context, Expr, arguments, constant, converts, need
-from uaccel.model import Quantisation
+from uaccel.errors import need
+from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
+from uaccel.model import Array, Quantisation
 from uaccel.tvm_api import relax
 
 _PT2E = "quantized_decomposed"

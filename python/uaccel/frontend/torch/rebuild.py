@@ -11,15 +11,14 @@ from operator import getitem
 from typing import Any, Final
 
 from uaccel.errors import ModelError
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line
 from uaccel.frontend.torch.arguments import DTYPES, Arguments
 from uaccel.frontend.torch.operators import ARITHMETIC, resolved
-from uaccel.frontend.torch.program import first_line
 from uaccel.frontend.torch.program_file import FileGraph, FileNode, Value
 from uaccel.frontend.torch.refusals import check_extents
 from uaccel.frontend.torch.serialised import Expression, MisfitError, TensorMeta, need
 from uaccel.model import Shape
 
-ADVICE: Final = "rewrite the layer with supported operators"
 _INTEGERS: Final = range(-(1 << 63), 1 << 63)
 _HIGHER: Final = "torch.ops.higher_order."
 _WITHOUT_GRADIENTS: Final = _HIGHER + "wrap_with_set_grad_enabled"
@@ -81,7 +80,7 @@ class Builder:
             elif inner or node.target.startswith(_HIGHER):
                 yield number, node, "control flow cannot be compiled; export without it"
             elif node.target not in ARITHMETIC and self._operator(node) is None:
-                yield number, node, f"there is no converter for this operator; {ADVICE}"
+                yield number, node, f"{NO_CONVERTER}; {ADVICE}"
             number += node.lines
 
     def _operator(self, node: FileNode) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.frontend.torch.convert import arguments, need
+from uaccel.errors import need
+from uaccel.frontend.checks import need_elements, need_size, need_type
+from uaccel.frontend.torch.convert import arguments
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.operators import MEASURING
 from uaccel.frontend.torch.program import DTYPES, EVAL, info_of_value
-
-LARGEST_TENSOR = 1 << 31  # kernels count in 32 bits
 
 
 def check_operator(node: Any, *, ours: bool) -> None:
@@ -32,9 +32,10 @@ def _check_value(value: Any, *, one_of_several: bool) -> None:
     need(hasattr(value, "shape"), "it makes a number, not a tensor, at run time; firmware needs it fixed")
     check_extents(value, "its result")
     info = info_of_value(value)
-    need(info.dtype in DTYPES, f"its result has type {info.dtype}, which cannot be compiled")
-    need(info.elements > 0 or one_of_several, f"its result ({info}) holds no elements; nothing to compute")
-    need(info.size < LARGEST_TENSOR, f"its result has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled")
+    need_type(info.dtype, DTYPES, "its result")
+    if not one_of_several:
+        need_elements(info, "its result")
+    need_size(info, "its result")
 
 
 def check_extents(value: Any, what: str) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar
 
-from uaccel.errors import ModelError
-from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant, need
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line
+from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.normalise import fold, following
-from uaccel.frontend.torch.program import DTYPES, first_line, info_of_value
+from uaccel.frontend.torch.program import DTYPES, info_of_value
 from uaccel.frontend.torch.refusals import check_arguments, check_operator
+from uaccel.frontend.walk import Walk, by_tvm
 from uaccel.model import Origin, TensorSpec
 from uaccel.ops.base import info_of
-from uaccel.tvm_api import TorchConverter, TvmConversionError, is_constant, is_tuple_type, is_var, relax
-
-ADVICE: Final = "rewrite the layer with supported operators"
+from uaccel.tvm_api import TorchConverter, is_constant, is_tuple_type, is_var, relax
 
 
 @dataclass(frozen=True)
@@ -28,30 +28,40 @@ class Made:
     spec: TensorSpec
 
 
-@dataclass
-class Walk:
-    """``numbers``: of the nodes of the user's own program, by name. ``parameters``: the variables of its inputs."""
+@dataclass(kw_only=True)
+class TorchWalk(Walk[Any]):
+    """``numbers``: of the nodes of the user's own program, by name. ``context`` knows inputs and weights.
+
+    ``made``: what the variables of the module are, which get their names when all is bound.
+    """
+
+    refusals: ClassVar = (Exception,)  # of arguments that make no sense, converters and TVM's type rules raise anything
 
     context: Context
-    tvm: TorchConverter
     numbers: Mapping[str, int]
-    parameters: frozenset[Any]
+    outputs: Sequence[Any]
+    tvm: TorchConverter = field(init=False)
+    inputs: frozenset[Any] = field(init=False)
     made: dict[Any, Made] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
 
-    def visit(self, node: Any) -> None:
-        """Convert a node and bind its results; a failure is noted and the walk goes on."""
+    def begin(self) -> None:
+        self.context.block = self.block
+        self.tvm = TorchConverter(self.block.builder)
+        self.inputs = frozenset(value for value in self.context.values.values() if is_var(value))
+
+    def results(self) -> list[Expr]:
+        return [self.context.expr(node) for node in self.outputs]
+
+    def where(self, node: Any) -> str:
         origin = self._origin(node)
-        try:
-            check_operator(node, ours=_is_ours(node))
-            if self._is_known(node):
-                self.context.values[node] = self._computed(node)
-            else:
-                self.context.values[node] = self._bound(node, self._converted(node), origin)
-        except Exception as error:  # of arguments that make no sense, converters and TVM's type rules raise anything
-            text = str(error) if isinstance(error, ModelError) else first_line(error)
-            self.problems.append(f'operator {origin.index} {_shown(node)} ("{origin.tensor}"): {text}')
-            self.context.values[node] = self._stand_ins(node)
+        return f'operator {origin.index} {_shown(node)} ("{origin.tensor}")'
+
+    def convert(self, node: Any) -> None:
+        check_operator(node, ours=_is_ours(node))
+        if self._is_known(node):
+            self.context.values[node] = self._computed(node)
+        else:
+            self.context.values[node] = self._bound(node, self._converted(node), self._origin(node))
 
     def _origin(self, node: Any) -> Origin:
         """The node of the user's program that this one is, or is a part of."""
@@ -86,9 +96,10 @@ class Walk:
         operator, namespace = name_of(node.target), namespace_of(node.target)
         if operator == "getitem":
             return _item(self.context, node)
-        if _is_ours(node):
-            return CONVERTERS[_full_name(node)](self.context, node)
-        need(namespace == "aten" and self.tvm.knows(operator), f"there is no converter for this operator; {ADVICE}")
+        ours = CONVERTERS.find(_full_name(node.target), node)
+        if ours is not None:
+            return ours(self.context, node)
+        need(namespace == "aten" and self.tvm.knows(operator), f"{NO_CONVERTER}; {ADVICE}")
         check_arguments(node)
         return self._by_tvm(operator, node)
 
@@ -106,10 +117,8 @@ class Walk:
                 self.tvm.define(given["bias"], constant(bias.numpy()))
             else:
                 late = bias
-        try:
+        with by_tvm():
             value = self.tvm.convert(operator, node)
-        except TvmConversionError as error:
-            raise ModelError(f"{error}; {ADVICE}") from error
         if late is None:
             return value
         spread = (1, -1) + (1,) * (len(node.meta["val"].shape) - 2)
@@ -128,17 +137,15 @@ class Walk:
         if hasattr(declared, "shape"):
             wanted, computed = info_of_value(declared), info_of(var)
             need(wanted == computed, f"the program declares {wanted}, TVM's converter computes {computed}; {ADVICE}")
-        if var not in self.made and var not in self.parameters:
+        if var not in self.made and var not in self.inputs:
             spec = TensorSpec(origin.tensor, info_of(var), self.context.quantised.get(node))
             self.made[var] = Made(f"{origin.op}_{origin.index}", origin, spec)
         return var
 
-    def _stand_ins(self, node: Any) -> Any:
-        """Of the right shapes, so that later operators are checked as well."""
+    def stand_in(self, node: Any) -> None:
         values = node.meta["val"]
-        if isinstance(values, (list, tuple)):
-            return [self._stand_in(value) for value in values]
-        return self._stand_in(values)
+        several = isinstance(values, (list, tuple))
+        self.context.values[node] = [self._stand_in(value) for value in values] if several else self._stand_in(values)
 
     def _stand_in(self, value: Any) -> Any:
         if not hasattr(value, "shape") or any(not isinstance(extent, int) for extent in value.shape):
@@ -152,18 +159,18 @@ def _shown(node: Any) -> str:
     return str(node.target) if hasattr(node.target, "_schema") else name_of(node.target)
 
 
-def _full_name(node: Any) -> str:
-    return f"{namespace_of(node.target)}.{name_of(node.target)}"
+def _full_name(target: Any) -> str:
+    return f"{namespace_of(target)}.{name_of(target)}"
 
 
 def _is_ours(node: Any) -> bool:
-    return _full_name(node) in CONVERTERS
+    return _full_name(node.target) in CONVERTERS.names
 
 
 def known_operators() -> Callable[[Any], bool]:
     """Whether a converter takes an operator, ours or TVM's."""
     by_tvm = frozenset(TorchConverter(None).operators())
-    return lambda target: name_of(target) in by_tvm or f"{namespace_of(target)}.{name_of(target)}" in CONVERTERS
+    return lambda target: name_of(target) in by_tvm or _full_name(target) in CONVERTERS.names
 
 
 def _item(context: Context, node: Any) -> Expr:

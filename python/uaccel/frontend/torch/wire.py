@@ -9,10 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from numpy.typing import NDArray
-
 from uaccel.errors import InternalError, ModelError
-from uaccel.model import ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
+from uaccel.model import Array, ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
 from uaccel.tvm_api import (
     FunctionBlock,
     bindings_of,
@@ -28,7 +26,6 @@ from uaccel.tvm_api import (
     tvm,
 )
 
-Array = NDArray[Any]
 _ATTRIBUTES: Final = "relax.attrs."
 _OPERATORS: Final = "relax."
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import InternalError, ModelError
-from uaccel.frontend.torch.frames import Array, read_frame, write_frame
+from uaccel.frontend.torch.frames import read_frame, write_frame
 from uaccel.frontend.torch.records import LARGEST_FILE
+from uaccel.model import Array
 
 MOST: Final = 2 * LARGEST_FILE
 """Bytes of a request: a file, and samples to run it on."""

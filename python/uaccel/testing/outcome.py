@@ -1,0 +1,30 @@
+"""What a check is given, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Values: TypeAlias = "Mapping[str, Any] | NDArray[Any] | str | Path"
+"""Arrays by name, of one sample or of several along a first axis; the array alone where there is one name; or an
+.npz file with them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a check: ``outputs`` of all samples, as ``uaccel run --outputs`` would write them.
+
+    ``seconds`` of the fastest inference and ``instructions`` of the first are None where the board cannot measure them.
+    """
+
+    outputs: dict[str, NDArray[Any]]
+    seconds: float | None
+    instructions: int | None
+    stack: int
+    calls: dict[str, int] = field(default_factory=dict)
+    """How often accelerators' drivers called their devices in one inference, by layer, as they counted."""
