@@ -6,6 +6,7 @@ import re
 
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.header import size_macros
+from uaccel.emit.headers import ACCELERATOR, kernel_headers
 from uaccel.emit.maps import maps
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import RunFunction
@@ -14,8 +15,6 @@ from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
 from uaccel.ops.kernel import KERNEL_ABI
-
-ACCELERATOR_HEADER = "uaccel_accelerator.h"
 
 
 def source(
@@ -43,14 +42,13 @@ def source(
 
 def _includes(program: Program, names: Names) -> str:
     forms = [form for layer in program.layers for form in layer.forms]
-    kernels = sorted({call.header for layer in forms for call in layer.kernel.calls if call.header})
     system = sorted({h for layer in forms if layer.definition for h in layer.definition.headers})
     drivers = [header for engine in program.engines for header in engine.headers]
     lines = [f'#include "{names.header}"', "", "#include <stddef.h>"]
     lines += [f"#include <{h}>" for h in system if h != "stddef.h"]
-    lines += ["", *(f'#include "{h}"' for h in ("uaccel_kernel.h", "uaccel_observe.h", *kernels))]
+    lines += ["", *(f'#include "{h}"' for h in ("uaccel_kernel.h", "uaccel_observe.h", *kernel_headers(program)))]
     if program.engines:
-        lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR_HEADER, *drivers))]
+        lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR, *drivers))]
     lines += [f'#include "{names.prefix}_weights.h"', ""]
     lines += [
         f"#if UACCEL_KERNEL_ABI != {KERNEL_ABI}",

@@ -92,11 +92,6 @@ class ConstantPool:
     def arrays(self) -> list[Array]:
         return list(self._by_content.values())
 
-    @property
-    def size(self) -> int:
-        """Bytes in flash."""
-        return sum(array.data.nbytes for array in self.arrays)
-
 
 def weights_header(names: Names, arrays: list[Array], provenance: str) -> str:
     guard = f"{names.macro}_WEIGHTS_H"
