@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uaccel.emit.ctext import parameter_literal, wrapped
-from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters
+from uaccel.ctext.layout import wrapped
+from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters, parameter_literal
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Engine, Layer
 from uaccel.ops.kernel import Argument, Constant, Input, KernelCall, Output, Scratch

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uaccel.emit.ctext import c_type, quoted, wrapped_comment
+from uaccel.ctext.layout import quoted, wrapped_comment
+from uaccel.ctext.literals import float_literal, int_literal
+from uaccel.ctext.types import storage_type
 from uaccel.lower.program import Layer, Value
-from uaccel.ops.kernel import Constant, Input, Output, Scratch
+from uaccel.ops.kernel import Constant, Input, Output, ParameterValue, Scratch
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ def layer_parameters(layer: Layer) -> list[Parameter]:
         inputs = [Parameter("const void *", f"input{i}") for i in range(len(layer.inputs))]
         outputs = [Parameter("void *", f"output{i}") for i in range(len(layer.outputs))]
         return [*inputs, *outputs, *_scratch_parameter(layer)]
-    inputs = [Parameter(f"const {c_type(v.info.dtype)} *", f"input{i}") for i, v in enumerate(layer.inputs)]
-    outputs = [Parameter(f"{c_type(v.info.dtype)} *", f"output{i}") for i, v in enumerate(layer.outputs)]
+    inputs = [Parameter(f"const {storage_type(v.info.dtype)} *", f"input{i}") for i, v in enumerate(layer.inputs)]
+    outputs = [Parameter(f"{storage_type(v.info.dtype)} *", f"output{i}") for i, v in enumerate(layer.outputs)]
     return [*inputs, *outputs, *_scratch_parameter(layer)]
 
 
@@ -56,6 +58,16 @@ def layer_comment(layer: Layer) -> str:
 def _describe(value: Value) -> str:
     quantisation = value.spec.quantisation
     return f"{value.info}" + (f", {quantisation}" if quantisation else "")
+
+
+def parameter_literal(value: ParameterValue) -> str:
+    if isinstance(value, tuple):
+        return "{" + ", ".join(parameter_literal(v) for v in value) + "}"
+    if isinstance(value, float):
+        return float_literal(value, "float32")
+    if 1 << 31 <= value < 1 << 32:  # the fields that hold such values are bytes side by side
+        return f"0x{value:08X}u"
+    return int_literal(value)
 
 
 def constant_name(call: int, constant: Constant) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.lower.tir_c import compile_call
+from uaccel.cprinter import compile_call
 from uaccel.ops.base import Operand
 from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 
