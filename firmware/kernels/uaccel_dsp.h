@@ -149,15 +149,9 @@ UACCEL_AT(uaccel_dsp_job, first, 12);
 UACCEL_AT(uaccel_dsp_job, second, 16);
 UACCEL_AT(uaccel_dsp_job, quads, 20);
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_dsp_body.h"
-#include "uaccel_round_end.h"
-
-#if defined(__ARM_FP) && (__ARM_FP & 4)
-#include "uaccel_round_float32.h"
-#include "uaccel_dsp_body.h"
-#include "uaccel_round_end.h"
-#endif
+#define UACCEL_BODY "uaccel_dsp_body.h"
+#define UACCEL_NEEDS_FPU
+#include "uaccel_roundings.h"
 
 #pragma GCC diagnostic pop
 

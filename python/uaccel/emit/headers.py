@@ -9,7 +9,7 @@ from uaccel.errors import InternalError
 from uaccel.lower.program import Program
 from uaccel.resources import data_dir
 
-INCLUDE: Final = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
+INCLUDE: Final = re.compile(r'^\s*#(?:include|define UACCEL_BODY) "([^"]+)"', re.MULTILINE)
 ALWAYS: Final = ("uaccel_kernel.h", "uaccel_observe.h")
 ACCELERATOR: Final = "uaccel_accelerator.h"
 
