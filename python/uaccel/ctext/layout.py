@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -49,15 +50,17 @@ def wrapped(head: str, arguments: Iterable[str]) -> str:
 
 
 def filled(line: str) -> str:
-    """A long line, broken at spaces, or behind parentheses where it has too few of them.
+    """A long line, broken at spaces, if it can be outside of indices; or behind parentheses where it has too few.
 
     There is no string in it that this could change.
     """
     indent, text = line[: len(line) - len(line.lstrip(" "))], line.strip(" ")
     shape = _wrapper(indent, indent + 2 * INDENT)
-    result = shape.fill(text)
-    if max(map(len, result.splitlines())) > WIDTH:
-        result = shape.fill(text.replace("(", f"({_BREAK} "))
+    whole = re.sub(r"\[[^][]*\]", lambda index: index[0].replace(" ", UNBROKEN), text)
+    for way in (whole, text, text.replace("(", f"({_BREAK} ")):
+        result = shape.fill(way)
+        if max(map(len, result.splitlines())) <= WIDTH:
+            break
     return result.replace(f"{_BREAK} ", "").replace(_BREAK, "").replace(UNBROKEN, " ")
 
 

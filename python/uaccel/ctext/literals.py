@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
+from uaccel.basics.sinks import c_character
 from uaccel.ctext.types import FLOATS, fits, is_signed, limits
 
 
@@ -32,6 +34,21 @@ def float_literal(value: float, dtype: str) -> str:
         return f"{promoted}NAN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
     return f"{sign}{promoted}INFINITY" if math.isinf(value) else f"{sign}{abs(np.dtype(dtype).type(value))!s}{suffix}"
+
+
+def string_literals(text: str, width: int) -> list[str]:
+    """One string as literals of up to ``width`` columns between the quotes, which the compiler joins: each ends
+    behind a comma if there is one."""
+    lines = [""]
+    for part in re.findall("[^,]*,|[^,]+", text):
+        characters = [c_character(byte) for byte in part.encode()]
+        if lines[-1] and len(lines[-1]) + sum(map(len, characters)) > width:
+            lines.append("")
+        for character in characters:
+            if len(lines[-1]) + len(character) > width:
+                lines.append("")
+            lines[-1] += character
+    return [f'"{line}"' for line in lines]
 
 
 def literal(value: float, dtype: str) -> str:

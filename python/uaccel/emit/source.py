@@ -71,11 +71,11 @@ def _float_guard(layers: str, names: Names) -> str:
 
 
 def _assertions(program: Program, placement: Placement, names: Names) -> str:
-    """What the offsets and casts below rely on."""
-    lines = ["/* What the generated code relies on; a failure names the line. */"]
+    """That header and source are of one generation, and what casts of floats rely on."""
+    lines = ["/* The header must be of the same generation: these are the sizes that the code below was made for. */"]
     dtypes = {value.info.dtype for layer in program.layers for value in (*layer.inputs, *layer.outputs)}
     if "float32" in dtypes:
-        lines.append("UACCEL_STATIC_ASSERT(sizeof(float) == 4, float_is_32_bits);")
+        lines.insert(0, "UACCEL_STATIC_ASSERT(sizeof(float) == 4, float_is_32_bits);\n")
     lines.append(f"UACCEL_STATIC_ASSERT({names.macro}_WORKSPACE_SIZE == {placement.arena}, workspace_size);")
     if program.state:
         lines.append(f"UACCEL_STATIC_ASSERT({state_size(names)} == {placement.state}, state_size);")
