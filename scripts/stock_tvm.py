@@ -49,11 +49,8 @@ def compiled(path: Path, board: str) -> Compiled:
     model = stock_model(path)
     partitioned = partition(model, [], Wishes())
     program = lower(partitioned, f"stock_{c_identifier(path.stem)}".lower(), cpu_fallback=False)
-    placement, options = place(program), EmitOptions()
-    generated = generate(program, placement, options, f"scripts/stock_tvm.py {path.name}")
-    return Compiled(
-        partitioned.model, program, placement, generated, options, board, {"import": model.module}, partitioned
-    )
+    generated = generate(program, place(program), EmitOptions(), board, f"scripts/stock_tvm.py {path.name}")
+    return Compiled(generated, {"import": model.module}, partitioned)
 
 
 def measure(path: Path, board: str) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from uaccel.accelerator import load_accelerator
-from uaccel.testing import BoardUnderTest
-from uaccel.testing.driver import DriverUnderTest
+from uaccel.testing import BoardUnderTest, DriverUnderTest
 
 FOLDER = Path(__file__).parents[1]
 

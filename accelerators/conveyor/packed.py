@@ -14,7 +14,7 @@ import struct
 import zlib
 from typing import Final
 
-from uaccel.errors import AcceleratorError
+from uaccel.accelerator import AcceleratorError
 
 from .commands import OPERATIONS, At, Command, Place, Stream
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import AcceleratorError
+from uaccel.accelerator import AcceleratorError
 
 from .commands import CHANNEL_BYTES, OPERATIONS, At, Command, Place, Stream, filter_bytes
 from .packed import FORMAT, KINDS

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
-from uaccel.memory import Block, plan
+from uaccel.streams import Block, plan
 
 from .commands import At, Command, Place, Stream
 from .encode import VIEW, Encoded, Held, encode

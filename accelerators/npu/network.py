@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.accelerator import FLOAT32, OpCall, Region
-from uaccel.ops.reduce import ReduceMean
+from uaccel.accelerator import FLOAT32, OpCall, Region, sums
 from uaccel.streams import Layer, Network, Shape, Window
 
 from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Weighted
@@ -99,7 +98,7 @@ def _mean(call: OpCall, npu: Npu) -> Layer:
     inputs, attrs = _shape(call.operands[0].info.shape), call.attrs
     output = Shape(inputs.images, 1, 1, inputs.channels)
     count = inputs.rows * inputs.columns
-    numbers = (-attrs.input_zero_point * count, *ReduceMean().factor(attrs, count))
+    numbers = (-attrs.input_zero_point * count, *sums.mean_factor(attrs, count))
     tensors = (call.name, (str(call.sources[0]),), (inputs,), call.results[0], output)
     filters = np.ones((inputs.rows, inputs.columns, inputs.channels), np.int8)
     return Depthwise(

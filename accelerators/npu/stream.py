@@ -7,8 +7,17 @@ from typing import Final
 
 import numpy as np
 
-from uaccel.accelerator import Constant, Input, KernelCall, Lowered, Output, Region, Scratch, library_call
-from uaccel.errors import AcceleratorError
+from uaccel.accelerator import (
+    AcceleratorError,
+    Constant,
+    Input,
+    KernelCall,
+    Lowered,
+    Output,
+    Region,
+    Scratch,
+    library_call,
+)
 from uaccel.streams import WORD, Planned, listing, pack, plan_network
 
 from .commands import FORMAT, FORMATS, HEADER_WORDS, MAGIC

@@ -8,13 +8,13 @@ from uaccel.accelerator import (
     Accelerator,
     Constant,
     Input,
+    KernelCall,
     Operation,
     Output,
     Region,
     library_call,
     sums,
 )
-from uaccel.ops.kernel import KernelCall
 
 MULTIPLIERS = 64
 BUS_BYTES = 8

@@ -9,15 +9,15 @@ from uaccel.accelerator import (
     Constant,
     Expansion,
     Input,
+    KernelCall,
     Operation,
     Output,
     Region,
+    constant,
     library_call,
     permuted,
+    relax,
 )
-from uaccel.ops.base import constant
-from uaccel.ops.kernel import KernelCall
-from uaccel.tvm_api import relax
 
 LARGEST_KERNEL = 16
 LINE = 1024

@@ -9,12 +9,8 @@ struct uaccel_arg_extreme {
     int32_t wide;                      /* 1: the positions are int64_t, 0: int32_t */
 };
 
-#include "uaccel_type_s8.h"
-#include "uaccel_arg_extreme_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_arg_extreme_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_arg_extreme_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

@@ -15,20 +15,8 @@ struct uaccel_batch_matmul {
     int32_t multiplier, shift;
 };
 
-#include "uaccel_type_s8.h"
-#include "uaccel_batch_matmul_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_batch_matmul_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s8_float32.h"
-#include "uaccel_batch_matmul_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_float32.h"
-#include "uaccel_batch_matmul_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_batch_matmul_body.h"
+#define UACCEL_TYPES 4
+#include "uaccel_types.h"
 
 #endif

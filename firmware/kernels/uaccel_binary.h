@@ -11,21 +11,9 @@
 
 #include "uaccel_fixedpoint.h"
 
-#include "uaccel_type_s8.h"
-#define UACCEL_ELEMENT2 int8_t
-#include "uaccel_binary_body.h"
-#include "uaccel_type_end.h"
-#undef UACCEL_ELEMENT2
-
-#include "uaccel_type_s16.h"
-#ifdef UACCEL_NARROW_SECOND
-#define UACCEL_ELEMENT2 int8_t
-#else
-#define UACCEL_ELEMENT2 int16_t
-#endif
-#include "uaccel_binary_body.h"
-#include "uaccel_type_end.h"
-#undef UACCEL_ELEMENT2
+#define UACCEL_BODY "uaccel_binary_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #undef UACCEL_BINARY
 #undef UACCEL_FIRST

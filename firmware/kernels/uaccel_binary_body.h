@@ -1,6 +1,11 @@
 /* An elementwise operator of two inputs, for one element type; included by uaccel_binary.h. */
 
 #define UACCEL_TYPED(name) UACCEL_FN(name)
+#ifdef UACCEL_NARROW_SECOND
+#define UACCEL_ELEMENT2 int8_t
+#else
+#define UACCEL_ELEMENT2 UACCEL_ELEMENT
+#endif
 #define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
 
 UACCEL_KERNEL void UACCEL_TYPED(UACCEL_BINARY)(const struct UACCEL_BINARY *p, const UACCEL_ELEMENT *input1,
@@ -22,4 +27,5 @@ UACCEL_KERNEL void UACCEL_TYPED(UACCEL_BINARY)(const struct UACCEL_BINARY *p, co
 }
 
 #undef UACCEL_TYPED
+#undef UACCEL_ELEMENT2
 #undef UACCEL_LOOP

@@ -37,12 +37,7 @@ UACCEL_KERNEL int8_t uaccel_blocked_round_float32(const struct uaccel_blocked_fi
     return (int8_t)uaccel_clamp(value, p->clamp_min, p->clamp_max);
 }
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_blocked_body.h"
-#include "uaccel_round_end.h"
-
-#include "uaccel_round_float32.h"
-#include "uaccel_blocked_body.h"
-#include "uaccel_round_end.h"
+#define UACCEL_BODY "uaccel_blocked_body.h"
+#include "uaccel_roundings.h"
 
 #endif

@@ -21,28 +21,8 @@ struct uaccel_conv2d {
     uaccel_index groups;
 };
 
-#include "uaccel_type_s8.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_acc32.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s8_float32.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_float32.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_acc32_float32.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_conv2d_body.h"
+#define UACCEL_TYPES 6
+#include "uaccel_types.h"
 
 #endif

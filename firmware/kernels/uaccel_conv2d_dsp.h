@@ -89,14 +89,8 @@ UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp 
     return uaccel_dsp_widen(patches, stage, stage + bytes, bytes >> 2);
 }
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_conv2d_dsp_body.h"
-#include "uaccel_round_end.h"
-
-#if defined(__ARM_FP) && (__ARM_FP & 4)
-#include "uaccel_round_float32.h"
-#include "uaccel_conv2d_dsp_body.h"
-#include "uaccel_round_end.h"
-#endif
+#define UACCEL_BODY "uaccel_conv2d_dsp_body.h"
+#define UACCEL_NEEDS_FPU
+#include "uaccel_roundings.h"
 
 #endif

@@ -32,12 +32,7 @@ UACCEL_KERNEL void uaccel_depthwise_blocked_list(const struct uaccel_depthwise_c
     }
 }
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_depthwise_conv2d_blocked_body.h"
-#include "uaccel_round_end.h"
-
-#include "uaccel_round_float32.h"
-#include "uaccel_depthwise_conv2d_blocked_body.h"
-#include "uaccel_round_end.h"
+#define UACCEL_BODY "uaccel_depthwise_conv2d_blocked_body.h"
+#include "uaccel_roundings.h"
 
 #endif

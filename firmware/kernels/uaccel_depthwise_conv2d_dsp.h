@@ -38,14 +38,8 @@ UACCEL_KERNEL void uaccel_depthwise_dsp_list(const struct uaccel_depthwise_conv2
     }
 }
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_depthwise_conv2d_dsp_body.h"
-#include "uaccel_round_end.h"
-
-#if defined(__ARM_FP) && (__ARM_FP & 4)
-#include "uaccel_round_float32.h"
-#include "uaccel_depthwise_conv2d_dsp_body.h"
-#include "uaccel_round_end.h"
-#endif
+#define UACCEL_BODY "uaccel_depthwise_conv2d_dsp_body.h"
+#define UACCEL_NEEDS_FPU
+#include "uaccel_roundings.h"
 
 #endif

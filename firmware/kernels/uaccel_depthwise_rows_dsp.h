@@ -30,6 +30,12 @@ struct uaccel_dsp_rows_job {
     uaccel_index step;     /* bytes from an output row's windows to the next */
     int32_t odd;           /* 1: a pixel remains behind the pairs */
 };
+UACCEL_AT(uaccel_dsp_rows_job, channels, 0);
+UACCEL_AT(uaccel_dsp_rows_job, pairs, 4);
+UACCEL_AT(uaccel_dsp_rows_job, rows, 8);
+UACCEL_AT(uaccel_dsp_rows_job, pitch, 12);
+UACCEL_AT(uaccel_dsp_rows_job, step, 16);
+UACCEL_AT(uaccel_dsp_rows_job, odd, 20);
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -23,6 +23,10 @@ struct uaccel_dsp_finish {
     int32_t clamp;           /* 1: clamp to the bounds below; 0: to int8 alone */
     uint32_t lowest, highest; /* the bounds, in each byte */
 };
+UACCEL_AT(uaccel_dsp_finish, sign, 0);
+UACCEL_AT(uaccel_dsp_finish, clamp, 4);
+UACCEL_AT(uaccel_dsp_finish, lowest, 8);
+UACCEL_AT(uaccel_dsp_finish, highest, 12);
 
 /* uaccel_round: sums that come doubled, with the constants of one channel. Uses r2, r3, r12; in single precision, which
  * is sign 2, s0 to s2 as well, and the constants are half the scale, the zero point and nothing. */
@@ -138,16 +142,16 @@ struct uaccel_dsp_job {
     int8_t *first, *second; /* the pixels' results */
     uaccel_index quads;     /* how many times four channels: one at least */
 };
+UACCEL_AT(uaccel_dsp_job, patches, 0);
+UACCEL_AT(uaccel_dsp_job, end, 4);
+UACCEL_AT(uaccel_dsp_job, finish, 8);
+UACCEL_AT(uaccel_dsp_job, first, 12);
+UACCEL_AT(uaccel_dsp_job, second, 16);
+UACCEL_AT(uaccel_dsp_job, quads, 20);
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_dsp_body.h"
-#include "uaccel_round_end.h"
-
-#if defined(__ARM_FP) && (__ARM_FP & 4)
-#include "uaccel_round_float32.h"
-#include "uaccel_dsp_body.h"
-#include "uaccel_round_end.h"
-#endif
+#define UACCEL_BODY "uaccel_dsp_body.h"
+#define UACCEL_NEEDS_FPU
+#include "uaccel_roundings.h"
 
 #pragma GCC diagnostic pop
 

@@ -14,28 +14,8 @@ struct uaccel_fully_connected {
     uaccel_index scale_step; /* 1: a multiplier and a shift per output channel, 0: one for all */
 };
 
-#include "uaccel_type_s8.h"
-#include "uaccel_fully_connected_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_fully_connected_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_acc32.h"
-#include "uaccel_fully_connected_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s8_float32.h"
-#include "uaccel_fully_connected_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_float32.h"
-#include "uaccel_fully_connected_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_acc32_float32.h"
-#include "uaccel_fully_connected_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_fully_connected_body.h"
+#define UACCEL_TYPES 6
+#include "uaccel_types.h"
 
 #endif

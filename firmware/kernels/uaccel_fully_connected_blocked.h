@@ -9,12 +9,7 @@ struct uaccel_fully_connected_blocked {
     struct uaccel_blocked_finish finish;
 };
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_fully_connected_blocked_body.h"
-#include "uaccel_round_end.h"
-
-#include "uaccel_round_float32.h"
-#include "uaccel_fully_connected_blocked_body.h"
-#include "uaccel_round_end.h"
+#define UACCEL_BODY "uaccel_fully_connected_blocked_body.h"
+#include "uaccel_roundings.h"
 
 #endif

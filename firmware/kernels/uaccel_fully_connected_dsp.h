@@ -10,14 +10,8 @@ struct uaccel_fully_connected_dsp {
     struct uaccel_dsp_finish finish;
 };
 
-#include "uaccel_round_tflite.h"
-#include "uaccel_fully_connected_dsp_body.h"
-#include "uaccel_round_end.h"
-
-#if defined(__ARM_FP) && (__ARM_FP & 4)
-#include "uaccel_round_float32.h"
-#include "uaccel_fully_connected_dsp_body.h"
-#include "uaccel_round_end.h"
-#endif
+#define UACCEL_BODY "uaccel_fully_connected_dsp_body.h"
+#define UACCEL_NEEDS_FPU
+#include "uaccel_roundings.h"
 
 #endif

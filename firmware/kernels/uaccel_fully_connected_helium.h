@@ -18,6 +18,14 @@ struct uaccel_helium_units {
     uaccel_index skip;  /* bytes of code behind the step to begin with */
     int32_t zero_point, lowest, highest;
 };
+UACCEL_AT(uaccel_helium_units, input, 0);
+UACCEL_AT(uaccel_helium_units, end, 4);
+UACCEL_AT(uaccel_helium_units, output, 8);
+UACCEL_AT(uaccel_helium_units, units, 12);
+UACCEL_AT(uaccel_helium_units, skip, 16);
+UACCEL_AT(uaccel_helium_units, zero_point, 20);
+UACCEL_AT(uaccel_helium_units, lowest, 24);
+UACCEL_AT(uaccel_helium_units, highest, 28);
 
 #define UACCEL_HELIUM_UNITS_STEP 68     /* bytes of code for 16 bytes of the row */
 #define UACCEL_HELIUM_UNITS_UNROLLED 10 /* steps in a loop's round */

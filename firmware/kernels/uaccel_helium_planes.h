@@ -11,6 +11,9 @@
 struct uaccel_helium_place {
     uaccel_index first, second, result;
 };
+UACCEL_AT(uaccel_helium_place, first, 0);
+UACCEL_AT(uaccel_helium_place, second, 4);
+UACCEL_AT(uaccel_helium_place, result, 8);
 
 /* Some channels; the first three fields move on. */
 struct uaccel_helium_planes {
@@ -24,6 +27,17 @@ struct uaccel_helium_planes {
     uint16_t results[8]; /* where the eight results go, of the first and the second four in turn */
     uint8_t lanes[64];   /* of each load of four windows, where its bytes come from */
 };
+UACCEL_AT(uaccel_helium_planes, plane, 0);
+UACCEL_AT(uaccel_helium_planes, output, 4);
+UACCEL_AT(uaccel_helium_planes, channels, 8);
+UACCEL_AT(uaccel_helium_planes, plane_bytes, 12);
+UACCEL_AT(uaccel_helium_planes, places, 16);
+UACCEL_AT(uaccel_helium_planes, count, 20);
+UACCEL_AT(uaccel_helium_planes, zero_point, 24);
+UACCEL_AT(uaccel_helium_planes, lowest, 28);
+UACCEL_AT(uaccel_helium_planes, highest, 32);
+UACCEL_AT(uaccel_helium_planes, results, 36);
+UACCEL_AT(uaccel_helium_planes, lanes, 52);
 
 typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const int32_t *stream);
 

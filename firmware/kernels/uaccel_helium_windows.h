@@ -16,6 +16,19 @@ struct uaccel_helium_windows {
     int32_t zero_point, lowest, highest;
     uint16_t places[8]; /* where a pair's four channels go, in turn */
 };
+UACCEL_AT(uaccel_helium_windows, first, 0);
+UACCEL_AT(uaccel_helium_windows, second, 4);
+UACCEL_AT(uaccel_helium_windows, output, 8);
+UACCEL_AT(uaccel_helium_windows, pairs, 12);
+UACCEL_AT(uaccel_helium_windows, input_step, 16);
+UACCEL_AT(uaccel_helium_windows, output_step, 20);
+UACCEL_AT(uaccel_helium_windows, skip, 24);
+UACCEL_AT(uaccel_helium_windows, length, 28);
+UACCEL_AT(uaccel_helium_windows, last, 32);
+UACCEL_AT(uaccel_helium_windows, zero_point, 36);
+UACCEL_AT(uaccel_helium_windows, lowest, 40);
+UACCEL_AT(uaccel_helium_windows, highest, 44);
+UACCEL_AT(uaccel_helium_windows, places, 48);
 
 typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
 

@@ -8,6 +8,7 @@
 #ifndef UACCEL_KERNEL_H
 #define UACCEL_KERNEL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,6 +68,17 @@
 #endif
 
 #define UACCEL_STATIC_ASSERT(condition, name) typedef char uaccel_assert_##name[(condition) ? 1 : -1]
+
+/* What kernels and generated code rely on, where C99 leaves a compiler the choice; docs/generated-code.md tells why. */
+UACCEL_STATIC_ASSERT(CHAR_BIT == 8, bytes_have_8_bits);
+UACCEL_STATIC_ASSERT(sizeof(int) == 4, int_has_32_bits);
+UACCEL_STATIC_ASSERT((-1 & 3) == 3, negative_numbers_are_two_s_complements);
+UACCEL_STATIC_ASSERT(-7 >> 1 == -4 && INT64_C(-7) >> 1 == -4, right_shifts_keep_the_sign);
+UACCEL_STATIC_ASSERT((int8_t)0x180 == -128 && (int32_t)0x80000000u == INT32_MIN, casts_keep_the_low_bits);
+
+/* Where assembly finds a field: beside each structure that it reads. */
+#define UACCEL_AT(type, field, offset) \
+    UACCEL_STATIC_ASSERT(offsetof(struct type, field) == (offset), type##_##field)
 
 /* A loop variable and every extent: at most 2^31 elements in a tensor. */
 typedef int32_t uaccel_index;

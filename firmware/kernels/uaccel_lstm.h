@@ -48,12 +48,8 @@ UACCEL_KERNEL void uaccel_lstm_update_cell(const struct uaccel_lstm *p, const in
     }
 }
 
-#include "uaccel_type_s8.h"
-#include "uaccel_lstm_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_lstm_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_lstm_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

@@ -32,12 +32,8 @@ UACCEL_KERNEL int32_t uaccel_rounded_mean(int32_t sum, int32_t count)
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
-#include "uaccel_type_s8.h"
-#include "uaccel_pool_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_pool_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_pool_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

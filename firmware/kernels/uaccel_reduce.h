@@ -17,12 +17,8 @@ struct uaccel_reduce {
 
 enum uaccel_reduction { UACCEL_REDUCE_SUM, UACCEL_REDUCE_SUM_FLOAT32, UACCEL_REDUCE_MAX, UACCEL_REDUCE_MIN };
 
-#include "uaccel_type_s8.h"
-#include "uaccel_reduce_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_reduce_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_reduce_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

@@ -22,12 +22,8 @@ UACCEL_KERNEL int32_t uaccel_scaled_sum_finish(const struct uaccel_scaled_sum *p
     return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
-#include "uaccel_type_s8.h"
-#include "uaccel_scaled_sum_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_scaled_sum_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_scaled_sum_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

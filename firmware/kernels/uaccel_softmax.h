@@ -39,12 +39,8 @@ UACCEL_KERNEL uint32_t uaccel_softmax_sum(const struct uaccel_softmax *p, const 
     return sum;
 }
 
-#include "uaccel_type_s8.h"
-#include "uaccel_softmax_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_softmax_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_softmax_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

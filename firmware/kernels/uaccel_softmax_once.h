@@ -48,12 +48,8 @@ UACCEL_KERNEL struct uaccel_softmax_once_row uaccel_softmax_once_row(const struc
     return row;
 }
 
-#include "uaccel_type_s8.h"
-#include "uaccel_softmax_once_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_softmax_once_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_softmax_once_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

@@ -19,20 +19,8 @@ struct uaccel_transpose_conv2d {
     uaccel_index scale_step; /* 1: a multiplier and a shift per output channel, 0: one for all */
 };
 
-#include "uaccel_type_s8.h"
-#include "uaccel_transpose_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_transpose_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s8_float32.h"
-#include "uaccel_transpose_conv2d_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16_float32.h"
-#include "uaccel_transpose_conv2d_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_transpose_conv2d_body.h"
+#define UACCEL_TYPES 4
+#include "uaccel_types.h"
 
 #endif

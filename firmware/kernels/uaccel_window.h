@@ -70,12 +70,8 @@ UACCEL_KERNEL int32_t uaccel_window_finish(const struct uaccel_window *p, int32_
     return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
-#include "uaccel_type_s8.h"
-#include "uaccel_window_body.h"
-#include "uaccel_type_end.h"
-
-#include "uaccel_type_s16.h"
-#include "uaccel_window_body.h"
-#include "uaccel_type_end.h"
+#define UACCEL_BODY "uaccel_window_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

@@ -1,5 +1,5 @@
 # What a model's accelerators need: their drivers, and the way from these to the devices (firmware/include/uaccel_hal.h).
-file(GLOB DRIVERS CONFIGURE_DEPENDS accelerators/*/driver/*.c)
+file(GLOB_RECURSE DRIVERS CONFIGURE_DEPENDS accelerators/*/driver/*.c)
 file(GLOB DRIVER_FOLDERS CONFIGURE_DEPENDS accelerators/*/driver)
 target_sources(model PRIVATE ${DRIVERS})
 target_include_directories(model PUBLIC ${DRIVER_FOLDERS} firmware/include)
@@ -14,9 +14,10 @@ endforeach()
 
 if(BOARD_TOOLCHAIN STREQUAL "native")
   # The devices themselves, as models; apart from what a board would hold.
-  file(GLOB DEVICES CONFIGURE_DEPENDS accelerators/*/device/*.c)
+  file(GLOB_RECURSE DEVICES CONFIGURE_DEPENDS accelerators/*/device/*.c)
+  file(GLOB DEVICE_FOLDERS CONFIGURE_DEPENDS accelerators/*/device)
   add_library(devices STATIC ${HAL} ${DEVICES})
-  target_include_directories(devices PRIVATE ${HAL_FOLDERS})
+  target_include_directories(devices PRIVATE ${HAL_FOLDERS} ${DEVICE_FOLDERS})
   target_compile_options(devices PRIVATE -Wall -Wextra -Werror=implicit-function-declaration)
   if(NOT APPLICATION)
     target_compile_definitions(devices PRIVATE UACCEL_ACCOUNTING)

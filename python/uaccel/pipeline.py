@@ -35,14 +35,29 @@ class Compiled:
     ``stages`` holds the Relax module after each stage; every one of them can be executed and means the same.
     """
 
-    model: ImportedModel
-    program: Program
-    placement: Placement
     generated: Generated
-    options: EmitOptions
-    board: str
     stages: Mapping[str, Any]
     partitioned: Partitioned
+
+    @property
+    def model(self) -> ImportedModel:
+        return self.partitioned.model
+
+    @property
+    def program(self) -> Program:
+        return self.generated.program
+
+    @property
+    def placement(self) -> Placement:
+        return self.generated.placement
+
+    @property
+    def options(self) -> EmitOptions:
+        return self.generated.options
+
+    @property
+    def board(self) -> str:
+        return self.generated.board
 
     @property
     def accelerators(self) -> Sequence[Accelerator]:
@@ -93,8 +108,8 @@ def compile_model(
     command = regenerate_command(
         path.name, board_file or board, program.name, options, (*_shape_words(input_shapes), *engine_words)
     )
-    generated = generate(program, placement, options, command)
-    return Compiled(partitioned.model, program, placement, generated, options, board, stages, partitioned)
+    generated = generate(program, placement, options, board, command)
+    return Compiled(generated, stages, partitioned)
 
 
 def _shape_words(input_shapes: Mapping[str, Shape] | None) -> list[str]:

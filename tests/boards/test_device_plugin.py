@@ -28,7 +28,7 @@ def plugin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     rack = folder / "rack.c"
     rack.write_text(rack_source([path.name for path in ACCELERATORS]))
     sources = [ports / "qemu_device" / "device.c", *(ports / "device_rack").glob("*.c"), rack]
-    sources += [source for path in ACCELERATORS for source in (path / "device").glob("*.c")]
+    sources += [source for path in ACCELERATORS for source in (path / "device").rglob("*.c")]
     includes = [ports / name for name in ("qemu_plugin", "device_rack", "hal_qemu")]
     flags = [f"-I{folder}" for folder in (*includes, data_dir("firmware") / "include")]
     options = ["-shared", "-fPIC", "-fvisibility=hidden", f"-DUACCEL_QEMU_PLUGIN_API={request.param}", *flags]

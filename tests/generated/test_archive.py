@@ -18,7 +18,7 @@ import pytest
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
 from uaccel.board import load_board
-from uaccel.emit.archive import write_archive
+from uaccel.packagers.archive import write_archive
 from uaccel.project.overlay import archive_overlay
 
 GESTURE = OWN / "gesture.tflite"

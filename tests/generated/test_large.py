@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from support.generated import cc
-from uaccel.emit.bytes_text import COMPACT_FROM, SHORTEST
-from uaccel.emit.ctext import array_body, wrap
+from uaccel.ctext.arrays import COMPACT_FROM, SHORTEST, array_body
+from uaccel.ctext.layout import columns
 from uaccel.emit.options import Names
 from uaccel.emit.weights import Array, weights_header, weights_source
 from uaccel.resources import data_dir
@@ -54,4 +54,4 @@ def test_only_long_arrays_of_large_models_are_strings(tmp_path: Path) -> None:
 def test_lists_of_numbers_are_wrapped_as_others_are(dtype: type[np.generic], size: int, most: int) -> None:
     low = -most if dtype is np.int8 else 0
     array = np.random.RandomState(size).randint(low, most + 1, size).astype(dtype)
-    assert array_body(array) == wrap([str(value) for value in array.tolist()])
+    assert array_body(array) == columns([str(value) for value in array.tolist()])

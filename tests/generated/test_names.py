@@ -18,7 +18,7 @@ from support.tflite_writer import ModelBuilder
 from uaccel.accelerator import load_accelerators
 from uaccel.accelerator.starter import write_starter
 from uaccel.basics.sinks import comment_safe
-from uaccel.emit.ctext import block_comment, quoted
+from uaccel.ctext.layout import block_comment, quoted
 from uaccel.emit.options import c_name
 from uaccel.pipeline import compile_model
 from uaccel.resources import data_dir

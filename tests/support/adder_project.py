@@ -43,7 +43,7 @@ def chain_files() -> dict[str, bytes]:
         files[f"codegen/host/include/{source.name}"] = source.read_bytes()
     files["templates/describe.c"] = (MODEL / "describe.c").read_bytes()
     for folder in ACCELERATORS:
-        for source in sorted(folder.glob("*/*.[ch]")):
+        for source in sorted(folder.rglob("*.[ch]")):
             name = source.relative_to(folder.parent).as_posix()
             files[f"project/accelerators/{name}"] = source.read_bytes()
     return files

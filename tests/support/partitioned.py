@@ -102,11 +102,7 @@ def compile_on(
     """All of the compiler behind the import."""
     done = partition(model, accelerators, wishes or Wishes())
     program = lower(done, "model", cpu_fallback=cpu_fallback)
-    placement, options = place(program), EmitOptions()
-    stages = {"import": model.module, **done.stages}
-    return Compiled(
-        done.model, program, placement, generate(program, placement, options, ""), options, "host", stages, done
-    )
+    return Compiled(generate(program, place(program), EmitOptions()), {"import": model.module, **done.stages}, done)
 
 
 def assert_same_meaning(model: ImportedModel, stages: Mapping[str, Any]) -> None:

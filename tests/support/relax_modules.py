@@ -41,6 +41,5 @@ def compiled_module(module: Any, options: EmitOptions | None = None, selection: 
     model = ImportedModel("model", "relax", "00" * 32, module, Signature(inputs, outputs), {}, {})
     partitioned = partition(model, [], Wishes())
     program = lower(partitioned, "model", selection=selection)
-    placement, options = place(program), options or EmitOptions()
-    generated = generate(program, placement, options, "")
-    return Compiled(model, program, placement, generated, options, "host", {"import": module}, partitioned)
+    generated = generate(program, place(program), options or EmitOptions())
+    return Compiled(generated, {"import": module}, partitioned)

@@ -1,11 +1,10 @@
 /* conveyor's registers, and the way through a stream. */
 #include "conveyor_device.h"
 
-#include <stddef.h>
+#include "uaccel_registers.h"
 
 #define IDENTITY 0x434E5659u
 #define VERSION_1_0 0x00010000u
-#define VERSION_2_0 0x00020000u
 #define MAGIC 0x59564E43u /* "CNVY" */
 #define FORMAT 1u
 #define MOST_COMMANDS 65535u
@@ -30,27 +29,34 @@ enum { DONE = 1, FAILED = 2 };
 enum { HEADER_BYTES = 24, PLACE_BYTES = 8, RECORD_BYTES = 4 * CONVEYOR_RECORD_WORDS, CHECKSUM_BYTES = 4 };
 enum { CONVOLVE = 1, ADD = 2, AVERAGE = 3, LARGEST = 4 };
 
+static uint32_t reg[REGS];
 static struct conveyor conveyor;
 
-static void reset(void *state, const struct uaccel_bus *bus)
+static uint32_t work(uint32_t value);
+static void clear(void);
+static void written(uint32_t index, uint32_t value);
+
+static struct uaccel_registers registers = {
+    .values = reg,
+    .count = REGS,
+    .identity = IDENTITY,
+    .version = VERSION_1_0,
+    .first = REG_STREAM,
+    .last = REG_BASE,
+    .start = REG_START,
+    .status = REG_STATUS,
+    .work = work,
+    .clear = clear,
+    .written = written,
+};
+
+static void clear(void)
 {
-    struct conveyor *const c = state;
-    c->bus = bus;
-    c->fault = UACCEL_FAULT_NONE;
-    c->cycles = 0;
-    c->cycles_high = 0;
-    c->version = VERSION_1_0;
-    c->status = 0;
-    c->error = CONVEYOR_GOOD;
-    c->command = 0;
-    c->stream = 0;
-    c->stream_bytes = 0;
-    c->place = 0;
-    c->place_count = 0;
+    conveyor.bus = registers.bus;
+    conveyor.cycles = 0;
+    conveyor.place_count = 0;
     for (uint32_t i = 0; i < CONVEYOR_PLACES; ++i) {
-        c->places[i].kind = CONVEYOR_KINDS;
-        c->places[i].bytes = 0;
-        c->places[i].base = 0;
+        conveyor.places[i] = (struct conveyor_place){CONVEYOR_KINDS, 0, 0};
     }
 }
 
@@ -134,109 +140,34 @@ static enum conveyor_error play(struct conveyor *c)
     return error;
 }
 
-static void start(struct conveyor *c)
+static uint32_t work(uint32_t value)
 {
-    c->bus->interrupt(c->bus->context, 0);
-    c->status = 0;
+    struct conveyor *const c = &conveyor;
+    (void)value;
+    c->stream = reg[REG_STREAM];
+    c->stream_bytes = reg[REG_BYTES];
     c->command = 0;
-    c->error = CONVEYOR_GOOD;
-    if (c->fault != UACCEL_FAULT_HANG) {
-        c->error = c->fault == UACCEL_FAULT_ERROR ? CONVEYOR_BROKEN : play(c);
-        c->status = c->error == CONVEYOR_GOOD ? DONE : DONE | FAILED;
-        c->bus->interrupt(c->bus->context, 1);
+    reg[REG_ERROR] = registers.fault == UACCEL_FAULT_ERROR ? CONVEYOR_BROKEN : play(c);
+    reg[REG_COMMAND] = c->command;
+    reg[REG_CYCLES] = (uint32_t)(c->cycles & UINT32_MAX);
+    reg[REG_CYCLES_HIGH] = (uint32_t)(c->cycles >> 32);
+    registers.busy = c->cycles;
+    return reg[REG_ERROR] == CONVEYOR_GOOD ? DONE : DONE | FAILED;
+}
+
+/* One register tells the base of the place that another one names. */
+static void written(uint32_t index, uint32_t value)
+{
+    const uint32_t place = reg[REG_PLACE];
+    if (index == REG_BASE && place < CONVEYOR_PLACES) {
+        conveyor.places[place].base = value;
     }
-}
-
-static uint32_t read_cycles(struct conveyor *c)
-{
-    c->cycles_high = (uint32_t)(c->cycles >> 32);
-    return (uint32_t)(c->cycles & UINT32_MAX);
-}
-
-static uint32_t read_register(void *state, uint32_t offset)
-{
-    struct conveyor *const c = state;
-    switch (offset / 4u) {
-    case REG_IDENTITY:
-        return IDENTITY;
-    case REG_VERSION:
-        return c->version;
-    case REG_STATUS:
-        return c->status;
-    case REG_ERROR:
-        return c->error;
-    case REG_COMMAND:
-        return c->command;
-    case REG_STREAM:
-        return c->stream;
-    case REG_BYTES:
-        return c->stream_bytes;
-    case REG_PLACE:
-        return c->place;
-    case REG_BASE:
-        return c->place < CONVEYOR_PLACES ? c->places[c->place].base : 0;
-    case REG_CYCLES:
-        return read_cycles(c);
-    case REG_CYCLES_HIGH:
-        return c->cycles_high;
-    default:
-        return 0;
-    }
-}
-
-static void write_register(void *state, uint32_t offset, uint32_t value)
-{
-    struct conveyor *const c = state;
-    switch (offset / 4u) {
-    case REG_START:
-        start(c);
-        break;
-    case REG_STATUS:
-        c->bus->interrupt(c->bus->context, 0);
-        break;
-    case REG_STREAM:
-        c->stream = value;
-        break;
-    case REG_BYTES:
-        c->stream_bytes = value;
-        break;
-    case REG_PLACE:
-        c->place = value;
-        break;
-    case REG_BASE:
-        if (c->place < CONVEYOR_PLACES) {
-            c->places[c->place].base = value;
-        }
-        break;
-    default:
-        break;
-    }
-}
-
-static uint64_t cycles(const void *state)
-{
-    const struct conveyor *const c = state;
-    return c->cycles;
-}
-
-static void inject(void *state, enum uaccel_device_fault fault)
-{
-    struct conveyor *const c = state;
-    c->fault = fault;
-    if (fault == UACCEL_FAULT_VERSION) {
-        c->version = VERSION_2_0;
+    reg[REG_BASE] = place < CONVEYOR_PLACES ? conveyor.places[place].base : 0;
+    if (index == REG_START || index == REG_STATUS) {
+        const bool raised = index == REG_START && reg[REG_STATUS] != 0;
+        registers.bus->interrupt(registers.bus->context, raised ? 1 : 0);
     }
 }
 
 extern const struct uaccel_device_model conveyor_device;
-const struct uaccel_device_model conveyor_device = {
-    .name = "conveyor",
-    .window = 4u * REGS,
-    .start = 4u * REG_START,
-    .state = &conveyor,
-    .reset = reset,
-    .read = read_register,
-    .write = write_register,
-    .cycles = cycles,
-    .inject = inject,
-};
+const struct uaccel_device_model conveyor_device = UACCEL_REGISTERS_MODEL("conveyor", registers, REG_START, REGS);

@@ -39,12 +39,8 @@ struct conveyor_channel {
 
 struct conveyor {
     const struct uaccel_bus *bus;
-    enum uaccel_device_fault fault;
     uint64_t cycles;
-    uint32_t cycles_high; /* held from the read of the lower half on */
-    uint32_t version, status, error, command;
-    uint32_t stream, stream_bytes, place;
-    uint32_t place_count;
+    uint32_t command, stream, stream_bytes, place_count;
     struct conveyor_place places[CONVEYOR_PLACES];
     uint32_t record[CONVEYOR_RECORD_WORDS];
     struct conveyor_channel channels[CONVEYOR_CHANNELS];

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from uaccel.resources import data_dir
+from uaccel.testing import host_hal
 
 Array = NDArray[Any]
 
@@ -41,12 +41,10 @@ class Machine:
         self.folder = folder
         self.compiler = shutil.which("cc") or shutil.which("gcc") or "cc"
         self.flags = (*STRICT, *(SANITIZERS if self._has_sanitizers() else ()))
-        firmware = data_dir("firmware")
-        ports = [firmware / "ports" / name for name in ("device_rack", "hal_common", "hal_host", "hal_plain")]
-        hal = [path for port in ports for path in sorted(port.glob("*.c"))]
+        ports, hal = host_hal()
         self.device = sorted((FOLDER / "device").glob("*.c"))
         driver = sorted((FOLDER / "driver").glob("*.c"))
-        includes = [FOLDER / "driver", FOLDER / "device", firmware / "include", *ports]
+        includes = [FOLDER / "driver", FOLDER / "device", *ports]
         self.includes = [f"-I{path}" for path in includes]
         self.harness = self.build("harness", [FOLDER / "tests/harness.c", *driver, *self.device, *hal])
 

@@ -8,33 +8,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.accelerator import Accelerator
-from uaccel.ops.add import Add, AddAttrs
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.pool import MaxPool2d, PoolAttrs
-from uaccel.testing.regions import example
+from uaccel.accelerator import Accelerator, constant
+from uaccel.testing import example, operator
 
-SUM = AddAttrs(20, 0, 2**30, 0, 0, 2**30, 0, 0, 2**30, -18, -128, 127)
+ADD, CONV2D, MAX_POOL2D = operator("add"), operator("conv2d"), operator("max_pool2d")
+SUM = ADD.attributes(20, 0, 2**30, 0, 0, 2**30, 0, 0, 2**30, -18, -128, 127)
 NONE = (0, 0, 0, 0)
 
 
 def convolved(
     x: Any, kernel: tuple[int, ...], padding: tuple[int, ...] = NONE, strides: tuple[int, ...] = (1, 1)
 ) -> Any:
-    attrs = Conv2dAttrs(strides, padding, (1, 1), 1, 0, 0, -128, 127)
+    attrs = CONV2D.attributes(strides, padding, (1, 1), 1, 0, 0, -128, 127)
     scale = [np.full(1, value, np.int32) for value in (0, 2**30, -7)]
     depth = int(x.ty.shape.values[3])
     weights = constant(np.ones((1, *kernel, depth), np.int8))
-    return get(Conv2d)(x, weights, *[constant(array) for array in scale], attrs=attrs)
+    return CONV2D(x, weights, *[constant(array) for array in scale], attrs=attrs)
 
 
 def largest(x: Any, window: tuple[int, ...]) -> Any:
-    return get(MaxPool2d)(x, attrs=PoolAttrs(window, (1, 1), NONE, -128, 127))
+    return MAX_POOL2D(x, attrs=MAX_POOL2D.attributes(window, (1, 1), NONE, -128, 127))
 
 
 def added(x: Any, y: Any) -> Any:
-    return get(Add)(x, y, attrs=SUM)
+    return ADD(x, y, attrs=SUM)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import example
+from uaccel.testing import Layers, example
 
 OUTSIDE, SHAPE, QUANTISATION = "outside its place", "a shape that", "a quantisation that"
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import example
+from uaccel.testing import Layers, example
 
 OK, TIMEOUT, ERROR, GONE, _, VERSION, BUS, STREAM, ARGUMENT = range(9)
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import example
+from uaccel.testing import Layers, example
 
 EXAMPLES = settings(
     max_examples=12,

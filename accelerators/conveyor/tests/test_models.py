@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 from uaccel.accelerator import Accelerator
-from uaccel.model import c_identifier
-from uaccel.pipeline import Compiled, compile_model
-from uaccel.tvm_api import main_bindings
-from uaccel.tvm_api.executor import Executor
+from uaccel.testing import Executor, compile_model, exact_layers
 
 FOLDERS = [Path(__file__).resolve().parents[3] / "tests/models", Path(os.environ.get("UACCEL_MODELS") or os.devnull)]
 REGIONS = {
@@ -31,14 +28,14 @@ REGIONS = {
 }
 
 
-def compiled(name: str, conveyor: Accelerator) -> Compiled:
+def compiled(name: str, conveyor: Accelerator) -> Any:
     path = next((path for folder in FOLDERS if (path := folder / f"{name}.tflite").is_file()), None)
     if path is None:
         pytest.skip(f"there is no {name}.tflite; UACCEL_MODELS may name its folder")
     return compile_model(path, board="host", accelerators=[conveyor])
 
 
-def random_inputs(model: Compiled) -> list[Any]:
+def random_inputs(model: Any) -> list[Any]:
     generator = np.random.default_rng(0)
     infos = [spec.info for spec in model.model.signature.inputs]
     return [
@@ -49,14 +46,11 @@ def random_inputs(model: Compiled) -> list[Any]:
     ]
 
 
-def intermediates(module: Any, inputs: list[Any]) -> dict[str, Any]:
-    """Every tensor that the module binds, by its name in the program."""
-    names = []
-    for var, _ in main_bindings(module)[1]:
-        fields = getattr(var.ty, "fields", None)
-        names += [var.name] if fields is None else [f"{var.name}, field {i}" for i in range(len(fields))]
-    values = Executor(module, intermediates=True).intermediates(inputs)
-    return {c_identifier(name): value for name, value in zip(names, values, strict=True)}
+def tensors(model: Any, inputs: list[Any]) -> dict[str, Any]:
+    """What every tensor of the program should hold, by its name."""
+    layers, exact = model.program.layers, exact_layers(model, inputs)
+    values = {layers[layer].outputs[output].name: value for (layer, output), value in exact.items()}
+    return values | {value.name: data for value, data in zip(model.program.inputs, inputs, strict=True)}
 
 
 @pytest.mark.sample(1)
@@ -68,8 +62,7 @@ def test_regions_of_a_model(
     layers = [layer for layer in model.program.layers if layer.on_accelerator]
     assert len(layers) == regions
     inputs = random_inputs(model)
-    values = intermediates(model.stages["simplify"], inputs)
-    values |= {value.name: data for value, data in zip(model.program.inputs, inputs, strict=True)}
+    values = tensors(model, inputs)
     for layer in layers:
         files = layer.artefacts
         stream, constants = parts.packed.unpack(files["stream.bin"]), files.get("constants.bin", b"")

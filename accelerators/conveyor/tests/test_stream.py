@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.errors import AcceleratorError
-from uaccel.ops.add import Add, AddAttrs
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.testing.regions import example
+from uaccel.accelerator import AcceleratorError, constant
+from uaccel.testing import example, operator
 
 I = "00000000"  # noqa: E741 - nothing: an unused word
 ONE = "01000000"
@@ -53,12 +50,13 @@ def small(parts: SimpleNamespace) -> Any:
         np.array([2**30], np.int32),
         np.array([-1], np.int32),
     ]
-    convolution = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), 1, 3, -5, -128, 127)
-    addition = AddAttrs(20, -5, 2**30, 0, -5, 2**30, 0, 7, 2**30, -19, -100, 100)
+    conv2d, add = operator("conv2d"), operator("add")
+    convolution = conv2d.attributes((1, 1), (0, 0, 0, 0), (1, 1), 1, 3, -5, -128, 127)
+    addition = add.attributes(20, -5, 2**30, 0, -5, 2**30, 0, 7, 2**30, -19, -100, 100)
 
     def build(block: Any, x: Any) -> list[Any]:
-        a = block.emit(get(Conv2d)(x, *[constant(array) for array in weights], attrs=convolution), "first_layer")
-        return [block.emit(get(Add)(a, a, attrs=addition), "second_layer")]
+        a = block.emit(conv2d(x, *[constant(array) for array in weights], attrs=convolution), "first_layer")
+        return [block.emit(add(a, a, attrs=addition), "second_layer")]
 
     return example([(1, 1, 1, 2)], build)
 

@@ -16,14 +16,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uaccel.accelerator import Constant, Region, tensor
-from uaccel.accelerator.region import region_of
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.resources import data_dir
-from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
-from uaccel.tvm_api.executor import Executor
+from uaccel.accelerator import Constant, Region, constant, tensor
+from uaccel.testing import Example, example, host_hal, operator
 
 Array = NDArray[Any]
 FOLDER = Path(__file__).resolve().parents[1]
@@ -87,32 +81,24 @@ def cc(*arguments: str | Path) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A layer as an operation gets it, and as TVM executes it."""
+    """A layer and its input."""
 
-    region: Region
-    module: Any
+    example: Example
     input: Array
 
+    @property
+    def region(self) -> Region:
+        return self.example.region
 
-def conv2d(data: Array, weights: Array, finish: Sequence[Array], attrs: Conv2dAttrs) -> Case:
-    """``finish``: bias, multipliers, shifts."""
+
+def layer(name: str, data: Array, weights: Array, finish: Sequence[Array], attrs: Any) -> Case:
+    """One call of an operator; ``finish``: bias, multipliers, shifts."""
     constants = [constant(np.ascontiguousarray(value)) for value in (weights, *finish)]
-    return _case(data, lambda x: get(Conv2d)(x, *constants, attrs=attrs))
 
+    def build(block: Any, x: Any) -> list[Any]:
+        return [block.emit(operator(name)(x, *constants, attrs=attrs), "layer")]
 
-def fully_connected(data: Array, weights: Array, finish: Sequence[Array], attrs: FullyConnectedAttrs) -> Case:
-    constants = [constant(np.ascontiguousarray(value)) for value in (weights, *finish)]
-    return _case(data, lambda x: get(FullyConnected)(x, *constants, attrs=attrs))
-
-
-def _case(data: Array, build: Callable[[Any], Any]) -> Case:
-    builder = ModuleBuilder()
-    x = relax.Var("x", relax.TensorType(data.shape, str(data.dtype)))
-    with builder.function([x]) as block:
-        block.finish(build(x))
-    inputs, bindings, *_ = main_bindings(builder.module)
-    call = [(var, expr) for var, expr in bindings if hasattr(expr, "op")]
-    return Case(region_of(call, inputs, [call[-1][0]]), builder.module, data)
+    return Case(example([data.shape], build, str(data.dtype)), data)
 
 
 @dataclass(frozen=True)
@@ -131,10 +117,9 @@ class Bench:
 
     def __init__(self, machine: tensor.Machine, folder: Path) -> None:
         self.machine, self.folder = machine, folder
-        ports = data_dir("firmware") / "ports"
-        places = (ports / "hal_host", ports / "hal_common", ports / "hal_plain", ports / "device_rack")
-        wait = [path for place in places for path in place.glob("*.c") if path.name != "pause.c"]
-        self.includes = [f"-I{path}" for path in (data_dir("firmware") / "include", FOLDER / "driver", *places)]
+        folders, hal = host_hal()
+        wait = [path for path in hal if path.name != "pause.c"]
+        self.includes = [f"-I{path}" for path in (FOLDER / "driver", *folders)]
         self.library = folder / f"lib{machine.columns}x{machine.depth}_{machine.activations.bytes}.so"
         sources = [*FOLDER.glob("driver/*.c"), *FOLDER.glob("device/*.c"), FOLDER / "tests" / "harness.c", *wait]
         flags = ["-O1", "-shared", "-fPIC", "-DUACCEL_ACCOUNTING", *macros(machine), *self.includes]
@@ -198,8 +183,8 @@ def layers() -> Any:
     """What makes cases: ``layers.conv2d``, ``layers.fully_connected``."""
 
     class Layers:
-        conv2d = staticmethod(conv2d)
-        fully_connected = staticmethod(fully_connected)
-        exact = staticmethod(lambda case: Executor(case.module).run([case.input])[0])
+        conv2d = staticmethod(functools.partial(layer, "conv2d"))
+        fully_connected = staticmethod(functools.partial(layer, "fully_connected"))
+        exact = staticmethod(lambda case: case.example.expected([case.input])[0])
 
     return Layers

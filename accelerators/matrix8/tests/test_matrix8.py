@@ -14,13 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from uaccel.accelerator import load_accelerator, tensor
-from uaccel.accelerator.tensor.layer import layer_of
-from uaccel.accelerator.tensor.schedule import schedule
-from uaccel.accelerator.tensor.search import best
-from uaccel.accelerator.tensor.timing import time_of
-from uaccel.ops.conv2d import Conv2dAttrs
-from uaccel.ops.fully_connected import FullyConnectedAttrs
-from uaccel.resources import data_dir
+from uaccel.testing import host_hal, operator
 
 FOLDER = Path(__file__).resolve().parents[1]
 MACHINES = ["matrix8", "small", "wide"]
@@ -53,7 +47,7 @@ def random_conv2d(
     generator = np.random.default_rng(seed)
     zero_in, zero_out = generator.integers(-128, 128, 2).tolist()
     low, high = sorted(generator.integers(-128, 128, 2).tolist()) if seed % 3 == 0 else (-128, 127)
-    attrs = Conv2dAttrs(strides, padding, dilation, groups, zero_in, zero_out, low, high)
+    attrs = operator("conv2d").attributes(strides, padding, dilation, groups, zero_in, zero_out, low, high)
     data = generator.integers(-128, 128, shape).astype(np.int8)
     weights = generator.integers(-128, 128, (channels, *kernel, shape[3] // groups)).astype(np.int8)
     return layers.conv2d(data, weights, finish(generator, channels), attrs)
@@ -62,7 +56,7 @@ def random_conv2d(
 def random_dense(layers: Any, rows: int, depth: int, units: int, seed: int = 0) -> Any:
     generator = np.random.default_rng(seed)
     zero_in, zero_out = generator.integers(-128, 128, 2).tolist()
-    attrs = FullyConnectedAttrs(zero_in, zero_out, -128, 127)
+    attrs = operator("fully_connected").attributes(zero_in, zero_out, -128, 127)
     data, weights = (generator.integers(-128, 128, (n, depth)).astype(np.int8) for n in (rows, units))
     return layers.fully_connected(data, weights, finish(generator, units), attrs)
 
@@ -73,9 +67,7 @@ def assert_exact(layers: Any, bench: Any, case: Any) -> None:
     assert ran.status == 0, ran.said
     differing = np.argwhere(ran.output != layers.exact(case))
     assert differing.size == 0, f"{len(differing)} bytes differ, first at {differing[0]}:\n{bench.text(case)}"
-    tiled = best(bench.machine, layer_of(case.region))
-    assert tiled is not None
-    time = time_of(bench.machine, schedule(tiled))
+    time = tensor.timed(bench.machine, case.region)
     assert (ran.calls, ran.cycles) == (time.commands, time.total)
 
 
@@ -170,9 +162,7 @@ def test_memories_double_buffer_where_two_pieces_fit(benches: Benches, layers: A
 
 def test_engines_overlap(benches: Benches, layers: Any) -> None:
     """A layer with work enough keeps the array busy nearly all of the time."""
-    tiled = best(benches("matrix8").machine, layer_of(random_conv2d(layers, (1, 40, 40, 32), 64).region))
-    assert tiled is not None
-    time = time_of(tiled.machine, schedule(tiled))
+    time = tensor.timed(benches("matrix8").machine, random_conv2d(layers, (1, 40, 40, 32), 64).region)
     assert time.busy["compute"] > 0.9 * time.total
 
 
@@ -212,7 +202,11 @@ def test_commands_beyond_a_memory_are_refused(benches: Benches) -> None:
 def test_the_device_keeps_its_bounds_whatever_is_written(tmp_path: Path, compiler: str) -> None:
     program = tmp_path / "fuzz"
     command = [compiler, "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror", "-O1", "-g"]
-    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{data_dir('firmware') / 'include'}"]
+    command += [
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        *(f"-I{folder}" for folder in host_hal()[0]),
+    ]
     sources = [*FOLDER.glob("device/*.c"), FOLDER / "tests" / "fuzz_device.c"]
     built = subprocess.run(
         [*command, *map(str, sources), "-o", str(program)], capture_output=True, text=True, check=False

@@ -1,49 +1,62 @@
 /* The machine from outside: its registers, and a job from its start to its interrupt. */
 #include "npu_device.h"
 
+#include "uaccel_registers.h"
+
 #define IDENTITY 0x4E505531u /* "NPU1" */
 #define VERSION 0x00010000u
 #define NOBODY 0xFFFFFFFFu
 
 enum {
-    IDENTITY_AT = 0x00,
-    VERSION_AT = 0x04,
-    CONFIG_AT = 0x08,
-    ACTIVATION_BYTES_AT = 0x0C,
-    WEIGHT_BYTES_AT = 0x10,
-    SUM_BYTES_AT = 0x14,
-    CONTROL_AT = 0x18,
-    STATUS_AT = 0x1C,
-    ERROR_AT = 0x20,
-    ERROR_COMMAND_AT = 0x24,
-    COMMANDS_AT = 0x28,
-    LENGTH_AT = 0x2C,
-    CYCLES_AT = 0x30,
-    CYCLES_HIGH_AT = 0x34,
-    BUSY_LOAD_AT = 0x38,
-    BUSY_COMPUTE_AT = 0x3C,
-    BUSY_STORE_AT = 0x40,
-    INTERRUPT_AT = 0x44,
-    PLACE_AT = 0x48,
-    BASE_AT = 0x4C,
-    LIMIT_AT = 0x50,
-    WINDOW = 0x54
+    REG_IDENTITY,
+    REG_VERSION,
+    REG_CONFIG,
+    REG_ACTIVATION_BYTES,
+    REG_WEIGHT_BYTES,
+    REG_SUM_BYTES,
+    REG_CONTROL,
+    REG_STATUS,
+    REG_ERROR,
+    REG_ERROR_COMMAND,
+    REG_COMMANDS,
+    REG_LENGTH,
+    REG_CYCLES,
+    REG_CYCLES_HIGH,
+    REG_BUSY_LOAD,
+    REG_BUSY_COMPUTE,
+    REG_BUSY_STORE,
+    REG_INTERRUPT,
+    REG_PLACE,
+    REG_BASE,
+    REG_LIMIT,
+    REGS
 };
 
 enum { START = 1, RESET = 2 };
 enum { DONE = 1, FAILED = 2 };
 enum { ENABLE = 1, PENDING = 2 };
 
-struct device {
-    struct npu_memories memories;
-    struct npu_outside outside;
-    enum uaccel_device_fault fault;
-    uint32_t status, error, error_command, commands, length, interrupt, place, held;
-    uint64_t cycles;
-    uint64_t busy[NPU_ENGINES];
-};
+static uint32_t reg[REGS];
+static struct npu_memories memories;
+static struct npu_outside outside;
 
-static struct device device;
+static void clear(void);
+static uint32_t work(uint32_t value);
+static void written(uint32_t index, uint32_t value);
+
+static struct uaccel_registers registers = {
+    .values = reg,
+    .count = REGS,
+    .identity = IDENTITY,
+    .version = VERSION,
+    .first = REG_COMMANDS,
+    .last = REG_LENGTH,
+    .start = REG_CONTROL,
+    .status = REG_STATUS,
+    .work = work,
+    .clear = clear,
+    .written = written,
+};
 
 static void zero(void *memory, uint32_t bytes)
 {
@@ -53,168 +66,87 @@ static void zero(void *memory, uint32_t bytes)
     }
 }
 
-static void clear(struct device *npu)
+/* What a job left; counters and places stay. */
+static void forget(void)
 {
-    zero(&npu->memories, sizeof npu->memories);
-    npu->status = 0;
-    npu->error = NPU_OK;
-    npu->error_command = NOBODY;
+    zero(&memories, sizeof memories);
+    reg[REG_ERROR] = NPU_OK;
+    reg[REG_ERROR_COMMAND] = NOBODY;
+    reg[REG_INTERRUPT] = 0;
 }
 
-static void reset(void *state, const struct uaccel_bus *bus)
+static void clear(void)
 {
-    struct device *const npu = state;
-    zero(npu, sizeof *npu);
-    npu->outside.bus = bus;
-    clear(npu);
+    zero(&outside, sizeof outside);
+    outside.bus = registers.bus;
+    reg[REG_CONFIG] =
+        NPU_ROWS | (uint32_t)NPU_COLUMNS << 8 | (uint32_t)NPU_PORTS << 16 | (uint32_t)NPU_QUEUE << 24;
+    reg[REG_ACTIVATION_BYTES] = NPU_ACTIVATION_BYTES;
+    reg[REG_WEIGHT_BYTES] = NPU_WEIGHT_BYTES;
+    reg[REG_SUM_BYTES] = NPU_SUM_BYTES;
+    forget();
 }
 
-static void show_interrupt(const struct device *npu)
+static enum npu_error run(struct npu_job *job)
 {
-    const struct uaccel_bus *const bus = npu->outside.bus;
-    bus->interrupt(bus->context, npu->interrupt == (ENABLE | PENDING) ? 1 : 0);
-}
-
-static enum npu_error run(struct device *npu, struct npu_job *job)
-{
-    if (npu->fault == UACCEL_FAULT_ERROR) {
+    if (registers.fault == UACCEL_FAULT_ERROR) {
         return NPU_BROKEN;
     }
-    if (npu->length == 0 || npu->length % 4u != 0) {
+    if (reg[REG_LENGTH] == 0 || reg[REG_LENGTH] % 4u != 0) {
         return NPU_STREAM;
     }
-    return NPU_SYMBOL(run)(job, &npu->memories, &npu->outside, npu->commands, npu->length);
+    return NPU_SYMBOL(run)(job, &memories, &outside, reg[REG_COMMANDS], reg[REG_LENGTH]);
 }
 
-static void start(struct device *npu)
+static uint32_t work(uint32_t value)
 {
-    if (npu->fault == UACCEL_FAULT_HANG) {
-        return;
-    }
-    struct npu_job job = {npu->cycles, 0, {0}, NOBODY};
-    const enum npu_error error = run(npu, &job);
-    npu->status = error == NPU_OK ? DONE : DONE | FAILED;
-    npu->error = (uint32_t)error;
-    npu->error_command = error == NPU_OK ? NOBODY : job.failed;
-    npu->cycles += job.end;
-    for (uint32_t i = 0; i < NPU_ENGINES; ++i) {
-        npu->busy[i] += job.busy[i];
-    }
-    npu->interrupt |= PENDING;
-    show_interrupt(npu);
-}
-
-static uint32_t held_read(struct device *npu)
-{
-    npu->held = (uint32_t)(npu->cycles >> 32);
-    return (uint32_t)npu->cycles;
-}
-
-static uint32_t read(void *state, uint32_t offset)
-{
-    struct device *const npu = state;
-    const struct npu_place *const place = &npu->outside.places[npu->place];
-    switch (offset) {
-    case IDENTITY_AT:
-        return IDENTITY;
-    case VERSION_AT:
-        return npu->fault == UACCEL_FAULT_VERSION ? VERSION + 0x00010000u : VERSION;
-    case CONFIG_AT:
-        return NPU_ROWS | (uint32_t)NPU_COLUMNS << 8 | (uint32_t)NPU_PORTS << 16 | (uint32_t)NPU_QUEUE << 24;
-    case ACTIVATION_BYTES_AT:
-        return NPU_ACTIVATION_BYTES;
-    case WEIGHT_BYTES_AT:
-        return NPU_WEIGHT_BYTES;
-    case SUM_BYTES_AT:
-        return NPU_SUM_BYTES;
-    case STATUS_AT:
-        return npu->status;
-    case ERROR_AT:
-        return npu->error;
-    case ERROR_COMMAND_AT:
-        return npu->error_command;
-    case COMMANDS_AT:
-        return npu->commands;
-    case LENGTH_AT:
-        return npu->length;
-    case CYCLES_AT:
-        return held_read(npu);
-    case CYCLES_HIGH_AT:
-        return npu->held;
-    case BUSY_LOAD_AT:
-    case BUSY_COMPUTE_AT:
-    case BUSY_STORE_AT:
-        return (uint32_t)npu->busy[(offset - BUSY_LOAD_AT) / 4u];
-    case INTERRUPT_AT:
-        return npu->interrupt;
-    case PLACE_AT:
-        return npu->place;
-    case BASE_AT:
-        return place->base;
-    case LIMIT_AT:
-        return place->limit;
-    default:
+    if (value == RESET) {
+        forget();
         return 0;
     }
-}
-
-static void control(struct device *npu, uint32_t value)
-{
-    if (value == START) {
-        start(npu);
-    } else if (value == RESET) {
-        clear(npu);
-        npu->interrupt = 0;
-        show_interrupt(npu);
+    if (value != START) {
+        return reg[REG_STATUS];
     }
+    struct npu_job job = {registers.busy, 0, {0}, NOBODY};
+    const enum npu_error error = run(&job);
+    reg[REG_ERROR] = (uint32_t)error;
+    reg[REG_ERROR_COMMAND] = error == NPU_OK ? NOBODY : job.failed;
+    registers.busy += job.end;
+    reg[REG_CYCLES] = (uint32_t)registers.busy;
+    reg[REG_CYCLES_HIGH] = (uint32_t)(registers.busy >> 32);
+    for (uint32_t i = 0; i < NPU_ENGINES; ++i) {
+        reg[REG_BUSY_LOAD + i] += (uint32_t)job.busy[i];
+    }
+    reg[REG_INTERRUPT] |= PENDING;
+    return error == NPU_OK ? DONE : DONE | FAILED;
 }
 
-static void write(void *state, uint32_t offset, uint32_t value)
+static void written(uint32_t index, uint32_t value)
 {
-    struct device *const npu = state;
-    struct npu_place *const place = &npu->outside.places[npu->place];
-    switch (offset) {
-    case CONTROL_AT:
-        control(npu, value);
+    struct npu_place *const place = &outside.places[index == REG_PLACE ? value % NPU_PLACES : reg[REG_PLACE]];
+    switch (index) {
+    case REG_STATUS:
+        reg[REG_STATUS] = 0;
         break;
-    case STATUS_AT:
-        npu->status = 0;
+    case REG_INTERRUPT:
+        reg[REG_INTERRUPT] = (value & ENABLE) | (reg[REG_INTERRUPT] & PENDING & ~value);
         break;
-    case COMMANDS_AT:
-        npu->commands = value;
+    case REG_PLACE:
+        reg[REG_PLACE] = value % NPU_PLACES;
         break;
-    case LENGTH_AT:
-        npu->length = value;
-        break;
-    case INTERRUPT_AT:
-        npu->interrupt = (value & ENABLE) | (npu->interrupt & PENDING & ~value);
-        show_interrupt(npu);
-        break;
-    case PLACE_AT:
-        npu->place = value % NPU_PLACES;
-        break;
-    case BASE_AT:
+    case REG_BASE:
         place->base = value;
         break;
-    case LIMIT_AT:
+    case REG_LIMIT:
         place->limit = value;
         break;
     default:
         break;
     }
+    reg[REG_BASE] = place->base;
+    reg[REG_LIMIT] = place->limit;
+    registers.bus->interrupt(registers.bus->context, reg[REG_INTERRUPT] == (ENABLE | PENDING) ? 1 : 0);
 }
 
-static uint64_t cycles(const void *state)
-{
-    const struct device *const npu = state;
-    return npu->cycles;
-}
-
-static void inject(void *state, enum uaccel_device_fault fault)
-{
-    struct device *const npu = state;
-    npu->fault = fault;
-}
-
-const struct uaccel_device_model NPU_SYMBOL(device) = {NPU_NAME, WINDOW, CONTROL_AT, &device, reset,
-                                                       read,     write,  cycles,     inject};
+const struct uaccel_device_model NPU_SYMBOL(device) =
+    UACCEL_REGISTERS_MODEL(NPU_NAME, registers, REG_CONTROL, REGS);

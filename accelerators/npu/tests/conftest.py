@@ -12,7 +12,7 @@ import pytest
 
 from uaccel.accelerator import Accelerator, load_accelerator
 from uaccel.streams import Tokens, pack
-from uaccel.testing.device_library import DeviceLibrary, EngineSpan
+from uaccel.testing import DeviceLibrary, EngineSpan
 
 NPU = load_accelerator(str(Path(__file__).resolve().parents[1]))
 NOBODY = 0xFFFFFFFF

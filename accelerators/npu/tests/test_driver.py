@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from uaccel.accelerator import Accelerator
-from uaccel.testing.driver import DriverUnderTest
+from uaccel.testing import DriverUnderTest
 
 OK, TIMEOUT, ERROR, GONE, IDENTITY, VERSION, BUS, STREAM, ARGUMENT = range(9)
 CONFIG = 16 | 16 << 8 | 4 << 16 | 32 << 24

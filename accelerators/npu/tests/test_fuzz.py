@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from uaccel.accelerator import Accelerator
-from uaccel.testing.driver import compile_with_each, run_sanitized
+from uaccel.testing import compile_with_each, run_sanitized
 
 PROGRAM = Path(__file__).with_name("fuzz.c")
 

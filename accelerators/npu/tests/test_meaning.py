@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
+from uaccel.testing import multiply_by_quantized_multiplier
 
 Array = NDArray[Any]
 EXAMPLES = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.accelerator import load_accelerator
-from uaccel.errors import AcceleratorError
-from uaccel.testing import BoardUnderTest
-from uaccel.testing.driver import DriverUnderTest, compile_with_each
+from uaccel.accelerator import AcceleratorError, load_accelerator
+from uaccel.testing import BoardUnderTest, DriverUnderTest, compile_with_each
 
 FOLDER = Path(__file__).resolve().parents[1]
 MODELS = FOLDER.parents[1] / "tests" / "models"

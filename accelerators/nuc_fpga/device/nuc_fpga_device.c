@@ -2,14 +2,12 @@
  *
  * Eight filters times eight columns are multiplied in a cycle. On the chip there are one line of one input channel, the
  * weights of eight filters, as many channels of them as fit, and one line of sums for each of the eight. */
-#include "uaccel_device.h"
-
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "uaccel_registers.h"
 
 #define IDENTITY 0x4E554346u
 #define VERSION_1_0 0x00010000u
-#define VERSION_2_0 0x00020000u
 
 enum {
     ABREAST = 8, /* filters, columns */
@@ -53,11 +51,9 @@ enum { CONV2D = 1, DENSE = 2 };
 enum { DONE = 1, FAILED = 2 };
 enum error { NO_ERROR, BAD_PARAMETER, BUS_ERROR, INTERNAL };
 
+static uint32_t reg[REGS];
+
 static struct {
-    const struct uaccel_bus *bus;
-    enum uaccel_device_fault fault;
-    uint32_t registers[REGS];
-    uint64_t busy;       /* cycles since the reset */
     uint64_t cycles;     /* of the job */
     uint64_t multiplies; /* cycles of the line under way, if the bus were quick enough */
     uint64_t moved;      /* bytes since the last line */
@@ -65,6 +61,22 @@ static struct {
     int8_t weights[WEIGHTS];
     uint32_t sums[ABREAST][LINE];
 } chip;
+
+static uint32_t work(uint32_t job);
+static void written(uint32_t index, uint32_t value);
+
+static struct uaccel_registers registers = {
+    .values = reg,
+    .count = REGS,
+    .identity = IDENTITY,
+    .version = VERSION_1_0,
+    .first = REG_INTERRUPT,
+    .last = REG_STRIDE_WIDTH,
+    .start = REG_CONTROL,
+    .status = REG_STATUS,
+    .work = work,
+    .written = written,
+};
 
 /* A convolution that has been found possible: below, no product of these exceeds 32 bits but where it says so. */
 struct geometry {
@@ -84,11 +96,6 @@ struct block {
     uint32_t channel; /* the first that they see */
 };
 
-static uint32_t reg(uint32_t index)
-{
-    return chip.registers[index];
-}
-
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -102,13 +109,13 @@ static uint32_t groups_of(uint32_t count, uint32_t size)
 static bool load(void *to, uint32_t address, uint32_t bytes)
 {
     chip.moved += bytes;
-    return chip.bus->read(chip.bus->context, address, to, bytes) == 0;
+    return registers.bus->read(registers.bus->context, address, to, bytes) == 0;
 }
 
 static bool store(uint32_t address, const void *from, uint32_t bytes)
 {
     chip.moved += bytes;
-    return chip.bus->write(chip.bus->context, address, from, bytes) == 0;
+    return registers.bus->write(registers.bus->context, address, from, bytes) == 0;
 }
 
 /* A line is done: it took as long as the multipliers or as the bus, whatever was longer. */
@@ -142,7 +149,7 @@ static bool load_weights(const struct geometry *g, const struct block *block, ui
     const uint32_t bytes = channels * g->window;
     for (uint32_t b = 0; b < block->count; ++b) {
         const uint32_t offset = ((block->filter + b) * g->depth + first) * g->window;
-        if (!load(chip.weights + b * bytes, reg(REG_KERNEL) + offset, bytes)) {
+        if (!load(chip.weights + b * bytes, reg[REG_KERNEL] + offset, bytes)) {
             return false;
         }
     }
@@ -152,34 +159,34 @@ static bool load_weights(const struct geometry *g, const struct block *block, ui
 /* One line of input times one line of every filter's window. `weights`: of the first filter; the next lie `apart`. */
 static void multiply_line(const struct geometry *g, uint32_t count, const int8_t *weights, uint32_t apart)
 {
-    const uint32_t stride = reg(REG_STRIDE_WIDTH);
+    const uint32_t stride = reg[REG_STRIDE_WIDTH];
     for (uint32_t b = 0; b < count; ++b) {
-        for (uint32_t kx = 0; kx < reg(REG_KERNEL_WIDTH); ++kx) {
+        for (uint32_t kx = 0; kx < reg[REG_KERNEL_WIDTH]; ++kx) {
             const int8_t weight = weights[b * apart + kx];
             for (uint32_t x = 0; x < g->columns; ++x) {
                 chip.sums[b][x] += product(chip.line[x * stride + kx], weight);
             }
         }
     }
-    chip.multiplies += reg(REG_KERNEL_WIDTH) * groups_of(g->columns, ABREAST);
+    chip.multiplies += reg[REG_KERNEL_WIDTH] * groups_of(g->columns, ABREAST);
 }
 
 /* What one input channel adds to line y of the output. */
 static bool add_channel(const struct geometry *g, const struct block *block, uint32_t channel, uint32_t y,
                         const int8_t *weights, uint32_t apart)
 {
-    const uint32_t height = reg(REG_IN_HEIGHT);
-    const uint32_t width = reg(REG_IN_WIDTH);
-    const uint32_t plane = (block->batch * reg(REG_IN_CH) + channel) * height;
-    for (uint32_t ky = 0; ky < reg(REG_KERNEL_HEIGHT); ++ky) {
-        const uint32_t row = y * reg(REG_STRIDE_HEIGHT) + ky - reg(REG_PAD_HEIGHT); /* huge where above the first */
+    const uint32_t height = reg[REG_IN_HEIGHT];
+    const uint32_t width = reg[REG_IN_WIDTH];
+    const uint32_t plane = (block->batch * reg[REG_IN_CH] + channel) * height;
+    for (uint32_t ky = 0; ky < reg[REG_KERNEL_HEIGHT]; ++ky) {
+        const uint32_t row = y * reg[REG_STRIDE_HEIGHT] + ky - reg[REG_PAD_HEIGHT]; /* huge where above the first */
         if (row >= height) {
             continue;
         }
-        if (!load(chip.line + reg(REG_PAD_WIDTH), reg(REG_FEATURES) + (plane + row) * width, width)) {
+        if (!load(chip.line + reg[REG_PAD_WIDTH], reg[REG_FEATURES] + (plane + row) * width, width)) {
             return false;
         }
-        multiply_line(g, block->count, weights + ky * reg(REG_KERNEL_WIDTH), apart);
+        multiply_line(g, block->count, weights + ky * reg[REG_KERNEL_WIDTH], apart);
     }
     return true;
 }
@@ -187,8 +194,8 @@ static bool add_channel(const struct geometry *g, const struct block *block, uin
 static bool store_line(const struct geometry *g, const struct block *block, uint32_t y)
 {
     for (uint32_t b = 0; b < block->count; ++b) {
-        const uint32_t line = (block->batch * reg(REG_KERNEL_NUMBER) + block->filter + b) * g->rows + y;
-        if (!store(reg(REG_OUT) + 4u * line * g->columns, chip.sums[b], 4u * g->columns)) {
+        const uint32_t line = (block->batch * reg[REG_KERNEL_NUMBER] + block->filter + b) * g->rows + y;
+        if (!store(reg[REG_OUT] + 4u * line * g->columns, chip.sums[b], 4u * g->columns)) {
             return false;
         }
     }
@@ -233,7 +240,7 @@ static bool fits(uint32_t address, uint64_t elements, uint32_t bytes)
 
 static bool is_within(uint32_t index, uint32_t lowest, uint32_t highest)
 {
-    return reg(index) >= lowest && reg(index) <= highest;
+    return reg[index] >= lowest && reg[index] <= highest;
 }
 
 static bool are_parameters_good(void)
@@ -244,22 +251,22 @@ static bool are_parameters_good(void)
             return false;
         }
     }
-    return is_within(REG_KERNEL_HEIGHT, 1, smaller(LARGEST_KERNEL, reg(REG_IN_HEIGHT) + 2u * reg(REG_PAD_HEIGHT))) &&
-           is_within(REG_KERNEL_WIDTH, 1, smaller(LARGEST_KERNEL, reg(REG_IN_WIDTH) + 2u * reg(REG_PAD_WIDTH))) &&
-           reg(REG_IN_WIDTH) + 2u * reg(REG_PAD_WIDTH) <= LINE && reg(REG_IN_CH) % reg(REG_GROUP) == 0 &&
-           reg(REG_KERNEL_NUMBER) % reg(REG_GROUP) == 0;
+    return is_within(REG_KERNEL_HEIGHT, 1, smaller(LARGEST_KERNEL, reg[REG_IN_HEIGHT] + 2u * reg[REG_PAD_HEIGHT])) &&
+           is_within(REG_KERNEL_WIDTH, 1, smaller(LARGEST_KERNEL, reg[REG_IN_WIDTH] + 2u * reg[REG_PAD_WIDTH])) &&
+           reg[REG_IN_WIDTH] + 2u * reg[REG_PAD_WIDTH] <= LINE && reg[REG_IN_CH] % reg[REG_GROUP] == 0 &&
+           reg[REG_KERNEL_NUMBER] % reg[REG_GROUP] == 0;
 }
 
 static struct geometry geometry_of_the_job(void)
 {
-    const uint32_t height = reg(REG_IN_HEIGHT) + 2u * reg(REG_PAD_HEIGHT) - reg(REG_KERNEL_HEIGHT);
-    const uint32_t width = reg(REG_IN_WIDTH) + 2u * reg(REG_PAD_WIDTH) - reg(REG_KERNEL_WIDTH);
-    const uint32_t window = reg(REG_KERNEL_HEIGHT) * reg(REG_KERNEL_WIDTH);
+    const uint32_t height = reg[REG_IN_HEIGHT] + 2u * reg[REG_PAD_HEIGHT] - reg[REG_KERNEL_HEIGHT];
+    const uint32_t width = reg[REG_IN_WIDTH] + 2u * reg[REG_PAD_WIDTH] - reg[REG_KERNEL_WIDTH];
+    const uint32_t window = reg[REG_KERNEL_HEIGHT] * reg[REG_KERNEL_WIDTH];
     const struct geometry g = {
-        .rows = height / reg(REG_STRIDE_HEIGHT) + 1u,
-        .columns = width / reg(REG_STRIDE_WIDTH) + 1u,
-        .depth = reg(REG_IN_CH) / reg(REG_GROUP),
-        .per_group = reg(REG_KERNEL_NUMBER) / reg(REG_GROUP),
+        .rows = height / reg[REG_STRIDE_HEIGHT] + 1u,
+        .columns = width / reg[REG_STRIDE_WIDTH] + 1u,
+        .depth = reg[REG_IN_CH] / reg[REG_GROUP],
+        .per_group = reg[REG_KERNEL_NUMBER] / reg[REG_GROUP],
         .window = window,
         .step = WEIGHTS / (ABREAST * window),
     };
@@ -268,11 +275,11 @@ static struct geometry geometry_of_the_job(void)
 
 static bool does_all_fit(const struct geometry *g)
 {
-    const uint64_t lines_in = (uint64_t)reg(REG_BATCH) * reg(REG_IN_CH) * reg(REG_IN_HEIGHT);
-    const uint64_t lines_out = (uint64_t)reg(REG_BATCH) * reg(REG_KERNEL_NUMBER) * g->rows;
-    const uint64_t channels = (uint64_t)reg(REG_KERNEL_NUMBER) * g->depth;
-    return fits(reg(REG_FEATURES), lines_in * reg(REG_IN_WIDTH), 1) && fits(reg(REG_KERNEL), channels * g->window, 1) &&
-           fits(reg(REG_OUT), lines_out * g->columns, 4);
+    const uint64_t lines_in = (uint64_t)reg[REG_BATCH] * reg[REG_IN_CH] * reg[REG_IN_HEIGHT];
+    const uint64_t lines_out = (uint64_t)reg[REG_BATCH] * reg[REG_KERNEL_NUMBER] * g->rows;
+    const uint64_t channels = (uint64_t)reg[REG_KERNEL_NUMBER] * g->depth;
+    return fits(reg[REG_FEATURES], lines_in * reg[REG_IN_WIDTH], 1) && fits(reg[REG_KERNEL], channels * g->window, 1) &&
+           fits(reg[REG_OUT], lines_out * g->columns, 4);
 }
 
 static enum error convolve(void)
@@ -287,8 +294,8 @@ static enum error convolve(void)
     for (uint32_t i = 0; i < LINE; ++i) {
         chip.line[i] = 0; /* the padding; loads leave it alone */
     }
-    for (uint32_t batch = 0; batch < reg(REG_BATCH); ++batch) {
-        for (uint32_t filter = 0; filter < reg(REG_KERNEL_NUMBER);) {
+    for (uint32_t batch = 0; batch < reg[REG_BATCH]; ++batch) {
+        for (uint32_t filter = 0; filter < reg[REG_KERNEL_NUMBER];) {
             const uint32_t left = g.per_group - filter % g.per_group;
             const struct block block = {batch, filter, smaller(ABREAST, left), filter / g.per_group * g.depth};
             const enum error error = compute_block(&g, &block);
@@ -306,12 +313,12 @@ static enum error convolve(void)
 /* What `bytes` numbers from `first` on of a row add to the sums of `count` units from `unit` on. */
 static bool add_piece(uint32_t row, uint32_t unit, uint32_t count, uint32_t first, uint32_t bytes)
 {
-    const uint32_t depth = reg(REG_IN_CH);
-    if (!load(chip.line, reg(REG_FEATURES) + row * depth + first, bytes)) {
+    const uint32_t depth = reg[REG_IN_CH];
+    if (!load(chip.line, reg[REG_FEATURES] + row * depth + first, bytes)) {
         return false;
     }
     for (uint32_t b = 0; b < count; ++b) {
-        if (!load(chip.weights, reg(REG_KERNEL) + (unit + b) * depth + first, bytes)) {
+        if (!load(chip.weights, reg[REG_KERNEL] + (unit + b) * depth + first, bytes)) {
             return false;
         }
         for (uint32_t i = 0; i < bytes; ++i) {
@@ -326,8 +333,8 @@ static bool compute_units(uint32_t row, uint32_t unit, uint32_t count)
 {
     uint32_t sums[ABREAST];
     clear_sums(count, 1);
-    for (uint32_t first = 0; first < reg(REG_IN_CH); first += LINE) {
-        if (!add_piece(row, unit, count, first, smaller(LINE, reg(REG_IN_CH) - first))) {
+    for (uint32_t first = 0; first < reg[REG_IN_CH]; first += LINE) {
+        if (!add_piece(row, unit, count, first, smaller(LINE, reg[REG_IN_CH] - first))) {
             return false;
         }
     }
@@ -335,24 +342,24 @@ static bool compute_units(uint32_t row, uint32_t unit, uint32_t count)
         sums[b] = chip.sums[b][0];
     }
     count_line();
-    return store(reg(REG_OUT) + 4u * (row * reg(REG_KERNEL_NUMBER) + unit), sums, 4u * count);
+    return store(reg[REG_OUT] + 4u * (row * reg[REG_KERNEL_NUMBER] + unit), sums, 4u * count);
 }
 
 static enum error multiply_matrices(void)
 {
-    const uint64_t rows = reg(REG_BATCH);
-    const uint64_t units = reg(REG_KERNEL_NUMBER);
+    const uint64_t rows = reg[REG_BATCH];
+    const uint64_t units = reg[REG_KERNEL_NUMBER];
     if (!is_within(REG_BATCH, 1, LARGEST) || !is_within(REG_IN_CH, 1, LARGEST) ||
         !is_within(REG_KERNEL_NUMBER, 1, LARGEST)) {
         return BAD_PARAMETER;
     }
-    if (!fits(reg(REG_FEATURES), rows * reg(REG_IN_CH), 1) || !fits(reg(REG_KERNEL), units * reg(REG_IN_CH), 1) ||
-        !fits(reg(REG_OUT), rows * units, 4)) {
+    if (!fits(reg[REG_FEATURES], rows * reg[REG_IN_CH], 1) || !fits(reg[REG_KERNEL], units * reg[REG_IN_CH], 1) ||
+        !fits(reg[REG_OUT], rows * units, 4)) {
         return BUS_ERROR;
     }
-    for (uint32_t row = 0; row < reg(REG_BATCH); ++row) {
-        for (uint32_t unit = 0; unit < reg(REG_KERNEL_NUMBER); unit += ABREAST) {
-            if (!compute_units(row, unit, smaller(ABREAST, reg(REG_KERNEL_NUMBER) - unit))) {
+    for (uint32_t row = 0; row < reg[REG_BATCH]; ++row) {
+        for (uint32_t unit = 0; unit < reg[REG_KERNEL_NUMBER]; unit += ABREAST) {
+            if (!compute_units(row, unit, smaller(ABREAST, reg[REG_KERNEL_NUMBER] - unit))) {
                 return BUS_ERROR;
             }
         }
@@ -363,94 +370,36 @@ static enum error multiply_matrices(void)
 
 /* -- registers ------------------------------------------------------------------------------------------------------ */
 
-static void signal_the_end(void)
-{
-    const bool raised = reg(REG_INTERRUPT) == 1 && (reg(REG_STATUS) & DONE) != 0;
-    chip.bus->interrupt(chip.bus->context, raised ? 1 : 0);
-}
-
 static enum error do_job(uint32_t job)
 {
-    if (chip.fault == UACCEL_FAULT_ERROR) {
+    if (registers.fault == UACCEL_FAULT_ERROR) {
         return INTERNAL;
     }
     return job == CONV2D ? convolve() : job == DENSE ? multiply_matrices() : BAD_PARAMETER;
 }
 
-static void start(uint32_t job)
+static uint32_t work(uint32_t job)
 {
-    chip.registers[REG_STATUS] = 0;
-    if (chip.fault == UACCEL_FAULT_HANG) {
-        return;
-    }
     chip.cycles = START_UP;
     chip.multiplies = 0;
     chip.moved = 0;
     const enum error error = do_job(job);
-    chip.busy += chip.cycles;
-    chip.registers[REG_CYCLES_LOW] = (uint32_t)chip.cycles;
-    chip.registers[REG_CYCLES_HIGH] = (uint32_t)(chip.cycles >> 32);
-    chip.registers[REG_ERROR] = error;
-    chip.registers[REG_STATUS] = error == NO_ERROR ? DONE : DONE | FAILED;
+    registers.busy += chip.cycles;
+    reg[REG_CYCLES_LOW] = (uint32_t)chip.cycles;
+    reg[REG_CYCLES_HIGH] = (uint32_t)(chip.cycles >> 32);
+    reg[REG_ERROR] = error;
+    return error == NO_ERROR ? DONE : DONE | FAILED;
 }
 
-static void reset(void *state, const struct uaccel_bus *bus)
+static void written(uint32_t index, uint32_t value)
 {
-    (void)state;
-    for (uint32_t i = 0; i < REGS; ++i) {
-        chip.registers[i] = 0;
+    (void)value;
+    if (index == REG_STATUS || index == REG_STOP) {
+        reg[REG_STATUS] = 0;
     }
-    chip.registers[REG_IDENTITY] = IDENTITY;
-    chip.registers[REG_VERSION] = VERSION_1_0;
-    chip.bus = bus;
-    chip.fault = UACCEL_FAULT_NONE;
-    chip.busy = 0;
-}
-
-static uint32_t read_register(void *state, uint32_t offset)
-{
-    (void)state;
-    return reg(offset / 4u);
-}
-
-static void write_register(void *state, uint32_t offset, uint32_t value)
-{
-    const uint32_t index = offset / 4u;
-    (void)state;
-    if (index == REG_CONTROL) {
-        start(value);
-    } else if (index == REG_STATUS || index == REG_STOP) {
-        chip.registers[REG_STATUS] = 0;
-    } else if (index >= REG_INTERRUPT && index <= REG_STRIDE_WIDTH) {
-        chip.registers[index] = value;
-    }
-    signal_the_end();
-}
-
-static uint64_t cycles(const void *state)
-{
-    (void)state;
-    return chip.busy;
-}
-
-static void inject(void *state, enum uaccel_device_fault fault)
-{
-    (void)state;
-    chip.fault = fault;
-    if (fault == UACCEL_FAULT_VERSION) {
-        chip.registers[REG_VERSION] = VERSION_2_0;
-    }
+    const bool raised = reg[REG_INTERRUPT] == 1 && (reg[REG_STATUS] & DONE) != 0;
+    registers.bus->interrupt(registers.bus->context, raised ? 1 : 0);
 }
 
 extern const struct uaccel_device_model nuc_fpga_device;
-const struct uaccel_device_model nuc_fpga_device = {
-    .name = "nuc_fpga",
-    .window = 4u * REGS,
-    .start = 4u * REG_CONTROL,
-    .state = &chip,
-    .reset = reset,
-    .read = read_register,
-    .write = write_register,
-    .cycles = cycles,
-    .inject = inject,
-};
+const struct uaccel_device_model nuc_fpga_device = UACCEL_REGISTERS_MODEL("nuc_fpga", registers, REG_CONTROL, REGS);

@@ -10,16 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.accelerator import Constant, Input, OpCall, Output, Region, Tensor, load_accelerator
-from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand
-from uaccel.ops.conv2d import Conv2dAttrs
-from uaccel.ops.conv2d_sums import NCHW, Conv2dSumsAttrs
+from uaccel.accelerator import (
+    Constant,
+    Input,
+    OpCall,
+    Operand,
+    Output,
+    Region,
+    Tensor,
+    TensorInfo,
+    load_accelerator,
+)
+from uaccel.testing import operator
 
 FOLDER = Path(__file__).resolve().parents[1]
 ACCELERATOR = load_accelerator(str(FOLDER))
 CONV2D, DEPTHWISE, DENSE = ACCELERATOR.operations
-PLAIN = Conv2dAttrs((1, 1), (1, 1, 1, 1), (1, 1), 1, 0, 0, -128, 127)
+PLAIN = operator("conv2d").attributes((1, 1), (1, 1, 1, 1), (1, 1), 1, 0, 0, -128, 127)
 
 
 def region(op: str, attrs: Any, operands: list[Operand], output: TensorInfo) -> Region:
@@ -31,9 +38,7 @@ def known(*shape: int, dtype: str = "int8") -> Operand:
     return Operand(TensorInfo(shape, dtype), np.zeros(shape, dtype))
 
 
-def convolution(
-    attrs: Conv2dAttrs = PLAIN, *, kernel: tuple[int, int] = (3, 3), width: int = 8, dtype: str = "int8"
-) -> Region:
+def convolution(attrs: Any = PLAIN, *, kernel: tuple[int, int] = (3, 3), width: int = 8, dtype: str = "int8") -> Region:
     """``uaccel.conv2d`` of 4 channels to 6, of the same size."""
     data = TensorInfo((1, 8, width, 4), dtype)
     operands = [Operand(data), known(6, *kernel, 4), known(6, dtype="int64" if dtype == "int16" else "int32")]
@@ -87,7 +92,7 @@ def test_what_it_cannot_do_it_refuses_with_a_reason(reason: str) -> None:
 
 
 def test_the_call_has_the_drivers_arguments() -> None:
-    attrs = Conv2dSumsAttrs((2, 3), (1, 0, 1, 0), (1, 1), 2, NCHW)
+    attrs = operator("conv2d_sums").attributes((2, 3), (1, 0, 1, 0), (1, 1), 2, "NCHW")
     operands = [Operand(TensorInfo((1, 4, 9, 10), "int8")), known(6, 2, 3, 5)]
     lowered = ACCELERATOR.lower(
         CONV2D, region("uaccel.conv2d_sums", attrs, operands, TensorInfo((1, 6, 5, 2), "int32"))

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from uaccel.accelerator import load_accelerator
-from uaccel.testing.driver import DriverUnderTest, compile_with_each, run_sanitized
+from uaccel.testing import DriverUnderTest, compile_with_each, run_sanitized
 
 Array = NDArray[Any]
 

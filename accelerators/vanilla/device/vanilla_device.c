@@ -1,12 +1,10 @@
 /* vanilla: one line of one input channel, one window of weights and one line of sums on the chip; a product a cycle. */
-#include "uaccel_device.h"
-
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "uaccel_registers.h"
 
 #define IDENTITY 0x56414E49u
 #define VERSION_1_0 0x00010000u
-#define VERSION_2_0 0x00020000u
 
 enum { LINE = 1024, LARGEST_KERNEL = 16, LARGEST = 65535, START_UP = 20 };
 
@@ -30,47 +28,51 @@ enum {
 
 enum { DONE = 1, FAILED = 2, REFUSED = 4, IMPOSSIBLE = 8 };
 
-static struct {
-    const struct uaccel_bus *bus;
-    enum uaccel_device_fault fault;
-    uint32_t registers[REGS];
-    uint64_t busy; /* cycles since the reset */
-    float line[LINE + LARGEST_KERNEL];
-    float weights[LARGEST_KERNEL * LARGEST_KERNEL];
-    float sums[LINE];
-} chip;
+static uint32_t reg[REGS];
+static float line_of_input[LINE + LARGEST_KERNEL];
+static float weights[LARGEST_KERNEL * LARGEST_KERNEL];
+static float sums[LINE];
 
-static uint32_t reg(uint32_t index)
-{
-    return chip.registers[index];
-}
+static uint32_t work(uint32_t value);
+
+static struct uaccel_registers chip = {
+    .values = reg,
+    .count = REGS,
+    .identity = IDENTITY,
+    .version = VERSION_1_0,
+    .first = REG_INPUT,
+    .last = REG_KERNEL_WIDTH,
+    .start = REG_START,
+    .status = REG_STATUS,
+    .work = work,
+};
 
 /* `count` numbers, the first being number `first` of a tensor. */
 static bool load(float *to, uint32_t tensor, uint32_t first, uint32_t count)
 {
-    return chip.bus->read(chip.bus->context, reg(tensor) + 4u * first, to, 4u * count) == 0;
+    return chip.bus->read(chip.bus->context, reg[tensor] + 4u * first, to, 4u * count) == 0;
 }
 
 /* What one channel of the input adds to line y of channel k. */
 static bool add_channel(uint32_t k, uint32_t c, uint32_t y)
 {
-    const uint32_t height = reg(REG_KERNEL_HEIGHT);
-    const uint32_t width = reg(REG_KERNEL_WIDTH);
-    if (!load(chip.weights, REG_WEIGHTS, (k * reg(REG_IN_CHANNELS) + c) * height * width, height * width)) {
+    const uint32_t height = reg[REG_KERNEL_HEIGHT];
+    const uint32_t width = reg[REG_KERNEL_WIDTH];
+    if (!load(weights, REG_WEIGHTS, (k * reg[REG_IN_CHANNELS] + c) * height * width, height * width)) {
         return false;
     }
     for (uint32_t ky = 0; ky < height; ++ky) {
         const uint32_t row = y + ky - (height - 1u) / 2u; /* huge where above the first */
-        if (row >= reg(REG_HEIGHT)) {
+        if (row >= reg[REG_HEIGHT]) {
             continue;
         }
-        if (!load(chip.line + (width - 1u) / 2u, REG_INPUT, (c * reg(REG_HEIGHT) + row) * reg(REG_WIDTH),
-                  reg(REG_WIDTH))) {
+        if (!load(line_of_input + (width - 1u) / 2u, REG_INPUT, (c * reg[REG_HEIGHT] + row) * reg[REG_WIDTH],
+                  reg[REG_WIDTH])) {
             return false;
         }
         for (uint32_t kx = 0; kx < width; ++kx) {
-            for (uint32_t x = 0; x < reg(REG_WIDTH); ++x) {
-                chip.sums[x] += chip.line[x + kx] * chip.weights[ky * width + kx];
+            for (uint32_t x = 0; x < reg[REG_WIDTH]; ++x) {
+                sums[x] += line_of_input[x + kx] * weights[ky * width + kx];
             }
         }
     }
@@ -79,45 +81,48 @@ static bool add_channel(uint32_t k, uint32_t c, uint32_t y)
 
 static bool compute_line(uint32_t k, uint32_t y)
 {
-    const uint32_t line = k * reg(REG_HEIGHT) + y;
-    for (uint32_t x = 0; x < reg(REG_WIDTH); ++x) {
-        chip.sums[x] = 0;
+    const uint32_t line = k * reg[REG_HEIGHT] + y;
+    for (uint32_t x = 0; x < reg[REG_WIDTH]; ++x) {
+        sums[x] = 0;
     }
-    for (uint32_t c = 0; c < reg(REG_IN_CHANNELS); ++c) {
+    for (uint32_t c = 0; c < reg[REG_IN_CHANNELS]; ++c) {
         if (!add_channel(k, c, y)) {
             return false;
         }
     }
-    return chip.bus->write(chip.bus->context, reg(REG_OUTPUT) + 4u * line * reg(REG_WIDTH), chip.sums,
-                           4u * reg(REG_WIDTH)) == 0;
+    return chip.bus->write(chip.bus->context, reg[REG_OUTPUT] + 4u * line * reg[REG_WIDTH], sums,
+                           4u * reg[REG_WIDTH]) == 0;
 }
 
 static bool is_possible(void)
 {
     for (uint32_t index = REG_IN_CHANNELS; index <= REG_KERNEL_WIDTH; ++index) {
-        if (reg(index) < 1 || reg(index) > LARGEST) {
+        if (reg[index] < 1 || reg[index] > LARGEST) {
             return false;
         }
     }
-    return reg(REG_WIDTH) <= LINE && reg(REG_KERNEL_HEIGHT) <= LARGEST_KERNEL && reg(REG_KERNEL_WIDTH) <= LARGEST_KERNEL;
+    return reg[REG_WIDTH] <= LINE && reg[REG_KERNEL_HEIGHT] <= LARGEST_KERNEL && reg[REG_KERNEL_WIDTH] <= LARGEST_KERNEL;
 }
 
 /* Whether a tensor ends where addresses do, or before. */
 static bool fits(uint32_t tensor, uint64_t elements)
 {
-    return elements <= ((UINT64_C(1) << 32) - reg(tensor)) / 4u;
+    return elements <= ((UINT64_C(1) << 32) - reg[tensor]) / 4u;
 }
 
 static bool do_tensors_fit(void)
 {
-    const uint64_t pixels = (uint64_t)reg(REG_HEIGHT) * reg(REG_WIDTH);
-    const uint64_t window = (uint64_t)reg(REG_KERNEL_HEIGHT) * reg(REG_KERNEL_WIDTH);
-    return fits(REG_INPUT, pixels * reg(REG_IN_CHANNELS)) && fits(REG_OUTPUT, pixels * reg(REG_OUT_CHANNELS)) &&
-           fits(REG_WEIGHTS, window * reg(REG_IN_CHANNELS) * reg(REG_OUT_CHANNELS));
+    const uint64_t pixels = (uint64_t)reg[REG_HEIGHT] * reg[REG_WIDTH];
+    const uint64_t window = (uint64_t)reg[REG_KERNEL_HEIGHT] * reg[REG_KERNEL_WIDTH];
+    return fits(REG_INPUT, pixels * reg[REG_IN_CHANNELS]) && fits(REG_OUTPUT, pixels * reg[REG_OUT_CHANNELS]) &&
+           fits(REG_WEIGHTS, window * reg[REG_IN_CHANNELS] * reg[REG_OUT_CHANNELS]);
 }
 
-static uint32_t work(void)
+static uint32_t work(uint32_t value)
 {
+    if (value == 0) {
+        return 0;
+    }
     if (chip.fault == UACCEL_FAULT_ERROR) {
         return DONE | FAILED;
     }
@@ -128,75 +133,19 @@ static uint32_t work(void)
         return DONE | REFUSED;
     }
     for (uint32_t i = 0; i < LINE + LARGEST_KERNEL; ++i) {
-        chip.line[i] = 0; /* the padding; loads leave it alone */
+        line_of_input[i] = 0; /* the padding; loads leave it alone */
     }
-    const uint32_t a_line = reg(REG_IN_CHANNELS) * reg(REG_KERNEL_HEIGHT) * reg(REG_KERNEL_WIDTH) * reg(REG_WIDTH);
-    chip.registers[REG_CYCLES] = START_UP;
-    for (uint32_t line = 0; line < reg(REG_OUT_CHANNELS) * reg(REG_HEIGHT); ++line) {
-        if (!compute_line(line / reg(REG_HEIGHT), line % reg(REG_HEIGHT))) {
+    const uint32_t a_line = reg[REG_IN_CHANNELS] * reg[REG_KERNEL_HEIGHT] * reg[REG_KERNEL_WIDTH] * reg[REG_WIDTH];
+    reg[REG_CYCLES] = START_UP;
+    for (uint32_t line = 0; line < reg[REG_OUT_CHANNELS] * reg[REG_HEIGHT]; ++line) {
+        if (!compute_line(line / reg[REG_HEIGHT], line % reg[REG_HEIGHT])) {
             return DONE | REFUSED;
         }
-        chip.registers[REG_CYCLES] += a_line;
+        reg[REG_CYCLES] += a_line;
     }
-    chip.busy += reg(REG_CYCLES);
+    chip.busy += reg[REG_CYCLES];
     return DONE;
 }
 
-static void reset(void *state, const struct uaccel_bus *bus)
-{
-    (void)state;
-    for (uint32_t i = 0; i < REGS; ++i) {
-        chip.registers[i] = 0;
-    }
-    chip.registers[REG_IDENTITY] = IDENTITY;
-    chip.registers[REG_VERSION] = VERSION_1_0;
-    chip.bus = bus;
-    chip.fault = UACCEL_FAULT_NONE;
-    chip.busy = 0;
-}
-
-static uint32_t read_register(void *state, uint32_t offset)
-{
-    (void)state;
-    return reg(offset / 4u);
-}
-
-static void write_register(void *state, uint32_t offset, uint32_t value)
-{
-    const uint32_t index = offset / 4u;
-    (void)state;
-    if (index == REG_START) {
-        chip.registers[REG_STATUS] = value == 0 || chip.fault == UACCEL_FAULT_HANG ? 0 : work();
-        chip.bus->interrupt(chip.bus->context, reg(REG_STATUS) != 0);
-    } else if (index >= REG_INPUT && index <= REG_KERNEL_WIDTH) {
-        chip.registers[index] = value;
-    }
-}
-
-static uint64_t cycles(const void *state)
-{
-    (void)state;
-    return chip.busy;
-}
-
-static void inject(void *state, enum uaccel_device_fault fault)
-{
-    (void)state;
-    chip.fault = fault;
-    if (fault == UACCEL_FAULT_VERSION) {
-        chip.registers[REG_VERSION] = VERSION_2_0;
-    }
-}
-
 extern const struct uaccel_device_model vanilla_device;
-const struct uaccel_device_model vanilla_device = {
-    .name = "vanilla",
-    .window = 4u * REGS,
-    .start = 4u * REG_START,
-    .state = &chip,
-    .reset = reset,
-    .read = read_register,
-    .write = write_register,
-    .cycles = cycles,
-    .inject = inject,
-};
+const struct uaccel_device_model vanilla_device = UACCEL_REGISTERS_MODEL("vanilla", chip, REG_START, REGS);

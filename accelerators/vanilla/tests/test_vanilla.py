@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uaccel.accelerator import Constant, Input, Output, Region, load_accelerator
-from uaccel.accelerator.region import region_of
-from uaccel.ops.base import constant
-from uaccel.testing.driver import DriverUnderTest, compile_with_each
-from uaccel.tvm_api import bindings_of, function_of_bindings, relax
+from uaccel.accelerator import Constant, Input, Output, Region, constant, load_accelerator, relax
+from uaccel.testing import DriverUnderTest, compile_with_each, example
 
 Array = NDArray[Any]
 
@@ -119,16 +116,13 @@ def region(
     **attrs: Any,
 ) -> Region:
     """One of Relax's own convolutions, in NHWC as TVM's importer writes it unless said otherwise."""
-    weights = relax.Var("weights", relax.TensorType(kernel, dtype))
-    parameters = [relax.Var("x", relax.TensorType(shape, dtype)), *([] if known else [weights])]
     options = {"data_layout": "NHWC", "kernel_layout": "HWIO", "padding": [1, 1, 1, 1], **attrs}
-    value = constant(np.arange(np.prod(kernel)).reshape(kernel).astype(dtype)) if known else weights
+    value = constant(np.arange(np.prod(kernel)).reshape(kernel).astype(dtype))
 
-    def body(block: Any) -> Any:
-        return block.emit(relax.op.nn.conv2d(parameters[0], value, **options), "y")
+    def body(block: Any, x: Any, weights: Any = value) -> list[Any]:
+        return [block.emit(relax.op.nn.conv2d(x, weights, **options), "y")]
 
-    _, bindings, result = bindings_of(function_of_bindings("f", parameters, {}, body))
-    return region_of(bindings, parameters, [result])
+    return example([shape] if known else [shape, kernel], body, dtype).region
 
 
 def test_it_claims_both_layouts() -> None:

@@ -1,6 +1,26 @@
-"""What the designers of an accelerator import to describe it; ``docs/bring-your-accelerator.md`` shows how."""
+"""All that an accelerator imports; ``docs/bring-your-accelerator.md`` shows how.
 
-from uaccel.accelerator import sums
+What is stated
+    :class:`Accelerator` is what ``accelerator.py`` defines, :class:`Operation` what it computes, for the operators
+    that :func:`pattern` describes (:data:`ANY`: whichever). :data:`ROUNDINGS` are the ways in which models round:
+    :data:`TFLITE` in steps, :data:`FLOAT32` once.
+What checks, costs and lowerings are given
+    A :class:`Region` of :class:`OpCall`, with a :class:`Tensor` for each that comes in or goes out. An
+    :class:`Operand` holds its value where it is known, a :class:`TensorInfo` is shape and type.
+What lowerings give
+    :func:`library_call` makes a :class:`KernelCall` of the driver's function; its arguments are :class:`Input`,
+    :class:`Output`, :class:`Constant`, :class:`Scratch` and numbers. :class:`Lowered` is what a call alone does not
+    say, :class:`Definition` C that comes with it.
+What the CPU does before and after
+    An :class:`Expansion` writes it in :data:`relax`; :func:`constant` and :func:`permuted` are its short words, and
+    :mod:`sums` has expansions that are ready. :mod:`tensor` is for matrix units that uaccel tiles layers to.
+Whole accelerators
+    :func:`load_accelerator` and :func:`load_accelerators` find them by name or path, :func:`module_of` is another
+    one's module, :func:`planning_for` those that plan for one of the :data:`OBJECTIVES`. :class:`AcceleratorError`
+    says what is wrong with one.
+"""
+
+from uaccel.accelerator import sums, tensor
 from uaccel.accelerator.description import OBJECTIVES, Accelerator, Operation
 from uaccel.accelerator.expansion import Expansion, permuted
 from uaccel.accelerator.find import load_accelerator, load_accelerators, module_of
@@ -8,8 +28,12 @@ from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.objective import planning_for
 from uaccel.accelerator.patterns import ANY, pattern
 from uaccel.accelerator.region import OpCall, Region, Tensor
+from uaccel.errors import AcceleratorError
+from uaccel.model import TensorInfo
+from uaccel.ops.base import Operand, constant
 from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.ops.rounding import FLOAT32, ROUNDINGS, TFLITE
+from uaccel.tvm_api import relax
 
 __all__ = [
     "ANY",
@@ -18,6 +42,7 @@ __all__ = [
     "ROUNDINGS",
     "TFLITE",
     "Accelerator",
+    "AcceleratorError",
     "Constant",
     "Definition",
     "Expansion",
@@ -25,11 +50,14 @@ __all__ = [
     "KernelCall",
     "Lowered",
     "OpCall",
+    "Operand",
     "Operation",
     "Output",
     "Region",
     "Scratch",
     "Tensor",
+    "TensorInfo",
+    "constant",
     "library_call",
     "load_accelerator",
     "load_accelerators",
@@ -37,5 +65,7 @@ __all__ = [
     "pattern",
     "permuted",
     "planning_for",
+    "relax",
     "sums",
+    "tensor",
 ]

@@ -17,6 +17,7 @@ from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d_sums import Conv2dSums, Conv2dSumsAttrs
 from uaccel.ops.fully_connected_sums import FullyConnectedSums, FullyConnectedSumsAttrs
+from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
 from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
 from uaccel.tvm_api import relax
 
@@ -67,6 +68,11 @@ def pads_with_zeros(region: Region) -> bool:
     """Whether padding with zeros, the same on opposite sides, is what the layer means."""
     top, left, bottom, right = region.attrs.padding
     return bool(region.attrs.input_zero_point == 0 and top == bottom and left == right)
+
+
+def mean_factor(attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
+    """Multiplier and shift that make the mean of a sum of ``count`` elements, for ``uaccel.mean``."""
+    return ReduceMean().factor(attrs, count)
 
 
 def _padded(value: Any, padding: tuple[int, ...], zero_point: int) -> Any:

@@ -14,6 +14,7 @@ from uaccel.errors import AcceleratorError
 from uaccel.ops.rounding import ROUNDINGS
 
 Wrong = Callable[[str], AcceleratorError]
+CXX: Final = (".cc", ".cpp", ".cxx")
 HOOKS: Final = ("before_partition", "on_region", "after_lowering")
 
 
@@ -105,6 +106,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
         ("driver", "driver", accelerator.drivers),
         ("device", "device model", accelerator.devices),
     ):
+        _validate_language(accelerator.folder / part, wrong)
         if not any(path.suffix == ".c" for path in files):
             shared = f" or {base / part}" if base != Path() else ""
             raise wrong(f"its {what} is missing: no C file in {accelerator.folder / part}{shared}")
@@ -116,6 +118,13 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
             raise wrong(f"headers holds {header!r}; wanted names of files, of letters, digits, '.', '_', '+' and '-'")
         if f"driver/{header}" not in accelerator.files:
             raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
+
+
+def _validate_language(folder: Path, wrong: Wrong) -> None:
+    """What would be left out without a word, and be missed by the linker."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in CXX:
+            raise wrong(f"{path} is C++, and uaccel compiles C alone; write it in C, or keep it outside {folder}")
 
 
 def _list(name: str, value: Any, of: str, wrong: Wrong) -> Sequence[Any]:

@@ -82,7 +82,7 @@ def compile_command(
     require_writable(archive, "-o")
     with progress() as step:
         from uaccel.cli.model_options import emit_options
-        from uaccel.emit.archive import write_archive
+        from uaccel.packagers.archive import write_archive
         from uaccel.running.execute import archive_of
         from uaccel.running.job import Job
         from uaccel.telling.report import compile_report

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from uaccel.basics.sinks import c_character, c_string
+from uaccel.basics.sinks import c_string
+from uaccel.ctext.literals import string_literals
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Layer, Program
 from uaccel.memory.placement import Placement
@@ -107,19 +108,9 @@ def _description(program: Program) -> str:
         lines.append(f'"{key}":[' if rows else f'"{key}":[{last}')
         lines += [_json(row) + end for row, end in zip(rows, ends, strict=False)]
     pieces = [line[i : i + PIECE] for line in lines for i in range(0, len(line), PIECE)]
-    rows_of_c = "".join(f"    {_wrapped_string(piece)},\n" for piece in pieces)
+    literals = ("\n        ".join(string_literals(piece, LITERAL)) for piece in pieces)
+    rows_of_c = "".join(f"    {literal},\n" for literal in literals)
     return f"static const char *const description[] = {{\n{rows_of_c}    0,\n}};\n"
-
-
-def _wrapped_string(text: str) -> str:
-    """One literal a line, which the compiler joins."""
-    lines, line = [], ""
-    for character in map(c_character, text.encode()):
-        if len(line) + len(character) > LITERAL:
-            lines.append(line)
-            line = ""
-        line += character
-    return "\n        ".join(f'"{entry}"' for entry in [*lines, line])
 
 
 def _json(value: Any) -> str:

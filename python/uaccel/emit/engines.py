@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uaccel.emit.ctext import parameter_literal, wrapped
-from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters
+from uaccel.ctext.layout import wrapped
+from uaccel.emit.layer_text import Parameter, address, function_name, layer_comment, layer_parameters, parameter_literal
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Engine, Layer
 from uaccel.ops.kernel import Argument, Constant, Input, KernelCall, Output, Scratch
@@ -60,16 +60,13 @@ def _indented(text: str) -> str:
 
 
 def _arguments(layer: Layer, pool: ConstantPool, index: int, call: KernelCall) -> list[str]:
-    """Pointers are cast to ``void *``: drivers say const where they like, and int where int32_t is a long."""
+    """Tensors and constants are pointers of their element type: a driver that wants another one does not compile."""
     found = []
     for position, argument in enumerate(call.arguments):
         if isinstance(argument, (int, float)):
             found.append(parameter_literal(argument))
         elif isinstance(argument, Constant):
-            found.append(f"(void *){pool.symbol(layer, index, position)}")
-        elif isinstance(argument, (Input, Output)):
-            where = address(layer, argument)
-            found.append(f"(void *){where}" if where.isidentifier() else f"(void *)({where})")
+            found.append(pool.symbol(layer, index, position))
         else:
             found.append(address(layer, argument))
     return found

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from uaccel.emit.ctext import c_type, parameter_literal, wrapped, wrapped_comment
+from uaccel.ctext.layout import wrapped, wrapped_comment
+from uaccel.ctext.types import storage_type
 from uaccel.emit.engines import engine_function
-from uaccel.emit.layer_text import Parameter, address, constant_name, function_name, layer_comment, layer_parameters
+from uaccel.emit.layer_text import (
+    Parameter,
+    address,
+    constant_name,
+    function_name,
+    layer_comment,
+    layer_parameters,
+    parameter_literal,
+)
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Layer, Program
 from uaccel.ops.kernel import Constant, KernelCall
@@ -69,7 +78,7 @@ class LayerFunctions:
     @staticmethod
     def _constant_parameters(layer: Layer) -> list[Parameter]:
         return [
-            Parameter(f"const {c_type(str(argument.data.dtype))} *", constant_name(i, argument))
+            Parameter(f"const {storage_type(str(argument.data.dtype))} *", constant_name(i, argument))
             for i, call in enumerate(layer.kernel.calls)
             for argument in call.arguments
             if isinstance(argument, Constant)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from uaccel.emit.describe import build_id, describe
 from uaccel.emit.header import header
-from uaccel.emit.headers import kernel_files
+from uaccel.emit.headers import firmware_headers
 from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
-from uaccel.emit.source import ACCELERATOR_HEADER, source
+from uaccel.emit.source import source
 from uaccel.emit.weights import Array, ConstantPool, weights_header, weights_source
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
@@ -17,23 +17,35 @@ from uaccel.memory.placement import Placement
 
 @dataclass(frozen=True)
 class Generated:
-    """``sources`` and ``headers`` map file names to text; ``kernels`` are the kernel headers they include.
+    """Generated code and what is known of it: all that a packager (``packagers/``) is given.
 
-    ``build`` tells this code from any other: running firmware says it.
+    Files map names to text. ``firmware_headers`` are those of ``firmware/`` that it includes. ``build`` tells this code
+    from any other: running firmware says it.
     """
 
+    program: Program
+    placement: Placement
+    options: EmitOptions
+    board: str
     names: Names
     sources: dict[str, str]
     private_headers: dict[str, str]
     public_headers: dict[str, str]
+    firmware_headers: dict[str, str]
     description: dict[str, str]
-    kernels: tuple[str, ...]
     arrays: tuple[Array, ...]
-    weight_bytes: int
     build: bytes
 
+    @property
+    def weight_bytes(self) -> int:
+        """Constants in flash."""
+        return sum(array.data.nbytes for array in self.arrays)
 
-def generate(program: Program, placement: Placement, options: EmitOptions, command: str) -> Generated:
+
+def generate(
+    program: Program, placement: Placement, options: EmitOptions, board: str = "host", command: str = ""
+) -> Generated:
+    """``command`` makes the same again."""
     names = names_of(program, options)
     pool = ConstantPool(program, names)
 
@@ -44,20 +56,20 @@ def generate(program: Program, placement: Placement, options: EmitOptions, comma
     weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
     declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
     public = header(program, placement, names, options, about(f"The interface of {program.name}."))
-    calls = [call for layer in program.layers for variant in layer.forms for call in variant.kernel.calls]
-    kernels = sorted(
-        {call.header for call in calls if call.header} | ({ACCELERATOR_HEADER} if program.engines else set())
-    )
-    build = build_id((code, weights, declarations, public, *kernel_files(kernels).values()))
+    firmware = firmware_headers(program)
+    build = build_id((code, weights, declarations, public, *firmware.values()))
     description = describe(program, placement, names, options, build, about(f"{program.name} as data."))
     return Generated(
+        program=program,
+        placement=placement,
+        options=options,
+        board=board,
         names=names,
         sources={f"{names.prefix}.c": code, f"{names.prefix}_weights.c": weights},
         private_headers={f"{names.prefix}_weights.h": declarations},
         public_headers={names.header: public},
+        firmware_headers=firmware,
         description={f"{names.prefix}_describe.c": description},
-        kernels=tuple(kernels),
         arrays=tuple(pool.arrays),
-        weight_bytes=pool.size,
         build=build,
     )

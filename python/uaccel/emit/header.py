@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.emit.ctext import quoted
+from uaccel.ctext.layout import quoted
 from uaccel.emit.engines import HOOKS, hook
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import Final
 
 from uaccel.errors import InternalError
+from uaccel.lower.program import Program
 from uaccel.resources import data_dir
 
-INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
-ALWAYS = ("uaccel_kernel.h", "uaccel_observe.h")
+INCLUDE: Final = re.compile(r'^\s*#(?:include|define UACCEL_BODY) "([^"]+)"', re.MULTILINE)
+ALWAYS: Final = ("uaccel_kernel.h", "uaccel_observe.h")
+ACCELERATOR: Final = "uaccel_accelerator.h"
 
 
-def kernel_files(names: Iterable[str]) -> dict[str, str]:
+def kernel_headers(program: Program) -> list[str]:
+    """Those of the kernels that the layers call."""
+    calls = [call for layer in program.layers for form in layer.forms for call in form.kernel.calls]
+    return sorted({call.header for call in calls if call.header})
+
+
+def firmware_headers(program: Program) -> dict[str, str]:
     """File name -> text, closed under inclusion."""
     found: dict[str, str] = {}
-    wanted = [*ALWAYS, *names]
+    accelerator = [ACCELERATOR] if program.engines else []
+    wanted = [*ALWAYS, *sorted([*kernel_headers(program), *accelerator])]
     while wanted:
         name = wanted.pop()
         if name not in found:

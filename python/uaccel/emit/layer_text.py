@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uaccel.emit.ctext import c_type, quoted, wrapped_comment
+from uaccel.ctext.layout import quoted, wrapped_comment
+from uaccel.ctext.literals import float_literal, int_literal
+from uaccel.ctext.types import storage_type
 from uaccel.lower.program import Layer, Value
-from uaccel.ops.kernel import Constant, Input, Output, Scratch
+from uaccel.ops.kernel import Constant, Input, Output, ParameterValue, Scratch
 
 
 @dataclass(frozen=True)
@@ -20,19 +22,18 @@ class Parameter:
         return f"{self.type}{self.name}" if self.type.endswith("*") else f"{self.type} {self.name}"
 
 
+def is_untyped(layer: Layer) -> bool:
+    """A function of TVM's has types of its own."""
+    return layer.definition is not None and not layer.on_accelerator
+
+
 def layer_parameters(layer: Layer) -> list[Parameter]:
-    """Typed pointers; ``void *`` for a function of TVM's, which has types of its own."""
-    if layer.definition is not None:
-        inputs = [Parameter("const void *", f"input{i}") for i in range(len(layer.inputs))]
-        outputs = [Parameter("void *", f"output{i}") for i in range(len(layer.outputs))]
-        return [*inputs, *outputs, *_scratch_parameter(layer)]
-    inputs = [Parameter(f"const {c_type(v.info.dtype)} *", f"input{i}") for i, v in enumerate(layer.inputs)]
-    outputs = [Parameter(f"{c_type(v.info.dtype)} *", f"output{i}") for i, v in enumerate(layer.outputs)]
-    return [*inputs, *outputs, *_scratch_parameter(layer)]
-
-
-def _scratch_parameter(layer: Layer) -> list[Parameter]:
-    return [Parameter("void *", "scratch")] if layer.kernel.scratch else []
+    """Typed pointers, or ``void *``."""
+    found = []
+    for side, values, const in (("input", layer.inputs, "const "), ("output", layer.outputs, "")):
+        types = ["void" if is_untyped(layer) else storage_type(value.info.dtype) for value in values]
+        found += [Parameter(f"{const}{kind} *", f"{side}{i}") for i, kind in enumerate(types)]
+    return found + ([Parameter("void *", "scratch")] if layer.kernel.scratch else [])
 
 
 def function_name(layer: Layer) -> str:
@@ -58,6 +59,16 @@ def _describe(value: Value) -> str:
     return f"{value.info}" + (f", {quantisation}" if quantisation else "")
 
 
+def parameter_literal(value: ParameterValue) -> str:
+    if isinstance(value, tuple):
+        return "{" + ", ".join(parameter_literal(v) for v in value) + "}"
+    if isinstance(value, float):
+        return float_literal(value, "float32")
+    if 1 << 31 <= value < 1 << 32:  # the fields that hold such values are bytes side by side
+        return f"0x{value:08X}u"
+    return int_literal(value)
+
+
 def constant_name(call: int, constant: Constant) -> str:
     return f"{constant.role}{call}" if call else constant.role
 
@@ -68,7 +79,7 @@ def address(layer: Layer, argument: Input | Output | Scratch) -> str:
         return f"(void *)((uint8_t *)scratch + {argument.offset})" if argument.offset else "scratch"
     side, values = ("input", layer.inputs) if isinstance(argument, Input) else ("output", layer.outputs)
     name = f"{side}{argument.index}"
-    if argument.offset and layer.definition is not None:
+    if argument.offset and is_untyped(layer):
         const = "const " if isinstance(argument, Input) else ""
         return f"({const}void *)(({const}uint8_t *){name} + {argument.offset})"
     elements = argument.offset // values[argument.index].info.itemsize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.emit.ctext import wrapped
+from uaccel.ctext.layout import wrapped
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.program import Program, Value
 from uaccel.memory.placement import Placement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from uaccel.emit.ctext import block_comment
+from uaccel.ctext.layout import block_comment
 from uaccel.emit.options import EmitOptions
 from uaccel.lower.program import Program
 from uaccel.version import __version__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.emit.ctext import wrapped
+from uaccel.ctext.layout import wrapped
 from uaccel.emit.engines import activated, found_again, hook
 from uaccel.emit.layer_text import function_name
 from uaccel.emit.options import EmitOptions, Names

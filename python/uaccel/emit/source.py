@@ -6,6 +6,7 @@ import re
 
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.header import size_macros
+from uaccel.emit.headers import ACCELERATOR, kernel_headers
 from uaccel.emit.maps import maps
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import RunFunction
@@ -14,8 +15,6 @@ from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement
 from uaccel.ops.kernel import KERNEL_ABI
-
-ACCELERATOR_HEADER = "uaccel_accelerator.h"
 
 
 def source(
@@ -43,14 +42,13 @@ def source(
 
 def _includes(program: Program, names: Names) -> str:
     forms = [form for layer in program.layers for form in layer.forms]
-    kernels = sorted({call.header for layer in forms for call in layer.kernel.calls if call.header})
     system = sorted({h for layer in forms if layer.definition for h in layer.definition.headers})
     drivers = [header for engine in program.engines for header in engine.headers]
     lines = [f'#include "{names.header}"', "", "#include <stddef.h>"]
     lines += [f"#include <{h}>" for h in system if h != "stddef.h"]
-    lines += ["", *(f'#include "{h}"' for h in ("uaccel_kernel.h", "uaccel_observe.h", *kernels))]
+    lines += ["", *(f'#include "{h}"' for h in ("uaccel_kernel.h", "uaccel_observe.h", *kernel_headers(program)))]
     if program.engines:
-        lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR_HEADER, *drivers))]
+        lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR, *drivers))]
     lines += [f'#include "{names.prefix}_weights.h"', ""]
     lines += [
         f"#if UACCEL_KERNEL_ABI != {KERNEL_ABI}",
@@ -73,11 +71,11 @@ def _float_guard(layers: str, names: Names) -> str:
 
 
 def _assertions(program: Program, placement: Placement, names: Names) -> str:
-    """What the offsets and casts below rely on."""
-    lines = ["/* What the generated code relies on; a failure names the line. */"]
+    """That header and source are of one generation, and what casts of floats rely on."""
+    lines = ["/* The header must be of the same generation: these are the sizes that the code below was made for. */"]
     dtypes = {value.info.dtype for layer in program.layers for value in (*layer.inputs, *layer.outputs)}
     if "float32" in dtypes:
-        lines.append("UACCEL_STATIC_ASSERT(sizeof(float) == 4, float_is_32_bits);")
+        lines.insert(0, "UACCEL_STATIC_ASSERT(sizeof(float) == 4, float_is_32_bits);\n")
     lines.append(f"UACCEL_STATIC_ASSERT({names.macro}_WORKSPACE_SIZE == {placement.arena}, workspace_size);")
     if program.state:
         lines.append(f"UACCEL_STATIC_ASSERT({state_size(names)} == {placement.state}, state_size);")

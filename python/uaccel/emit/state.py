@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uaccel.emit.ctext import quoted
+from uaccel.ctext.layout import quoted
 from uaccel.emit.options import Names
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Program, StateValue

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.emit.bytes_text import COMPACT_FROM, SUPPRESSED, as_string, is_long
-from uaccel.emit.ctext import array_body, c_type
+from uaccel.ctext.arrays import COMPACT_FROM, SUPPRESSED, array_body, as_string, is_long
+from uaccel.ctext.types import storage_type
 from uaccel.emit.options import Names
 from uaccel.lower.program import Layer, Program, StateValue
 from uaccel.ops.kernel import Constant
@@ -36,7 +36,7 @@ class Array:
 
     @property
     def declaration(self) -> str:
-        kind = c_type(str(self.data.dtype))
+        kind = storage_type(str(self.data.dtype))
         return f"UACCEL_ALIGNED({self.alignment}) const {kind} {self.symbol}[{max(1, self.data.size)}]"
 
 
@@ -91,11 +91,6 @@ class ConstantPool:
     @property
     def arrays(self) -> list[Array]:
         return list(self._by_content.values())
-
-    @property
-    def size(self) -> int:
-        """Bytes in flash."""
-        return sum(array.data.nbytes for array in self.arrays)
 
 
 def weights_header(names: Names, arrays: list[Array], provenance: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.lower.tir_c import compile_call
+from uaccel.cprinter import compile_call
 from uaccel.ops.base import Operand, operand_arguments
 from uaccel.ops.kernel import Definition, Kernel, KernelCall, Output, Scratch
 

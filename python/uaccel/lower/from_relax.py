@@ -11,13 +11,13 @@ import numpy as np
 
 from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
+from uaccel.ctext.types import C_TYPES
 from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
 from uaccel.lower.structures import check_parameters
-from uaccel.lower.tir_c_value import C_TYPES
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output

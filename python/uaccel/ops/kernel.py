@@ -58,7 +58,7 @@ class KernelCall:
     """One C call: ``function(&parameters, arguments...)``.
 
     A call into an accelerator's driver is ``checked``: it returns 0, or an error code that ends the run. Its pointers
-    are as the driver declares them, const or not, and numbers may stand among its arguments.
+    have the types of the tensors, const for inputs and constants, and numbers may stand among its arguments.
     """
 
     function: str

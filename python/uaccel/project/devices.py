@@ -16,14 +16,14 @@ FOLDER: Final = "accelerators"
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """``folder`` holds its C sources."""
+    """``folder`` holds its C sources, itself or below."""
 
     name: str
     folder: Path
 
     @property
     def sources(self) -> list[Path]:
-        return sorted(self.folder.glob("*.c"))
+        return sorted(self.folder.rglob("*.c"))
 
 
 def project_devices(project: Path) -> list[DeviceModel]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
-from uaccel.emit.archive import archive_files
 from uaccel.emit.describe import tensor_memory
 from uaccel.lower.program import Value
 from uaccel.model import TensorSpec
+from uaccel.packagers.archive import archive
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
@@ -76,10 +76,7 @@ def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
     """The files of the model's archive."""
-    relax = compiled.model.module.script(show_meta=False)
-    return archive_files(
-        compiled.program, compiled.placement, compiled.generated, compiled.board, relax, compiled.options
-    )
+    return archive(compiled.generated)
 
 
 @dataclass(frozen=True)

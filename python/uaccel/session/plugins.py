@@ -86,7 +86,7 @@ def _fingerprint(plugin: PluginSource, how: str) -> str:
 
 
 def _headers(folders: Iterable[Path]) -> list[Path]:
-    return [header for folder in folders for header in sorted(folder.glob("*.h"))]
+    return [header for folder in folders for header in sorted(folder.rglob("*.h"))]
 
 
 def _build(command: list[str], plugin: PluginSource, target: Path) -> None:

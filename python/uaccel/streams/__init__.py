@@ -6,6 +6,7 @@ other by tokens what is done. Vendors say what a part of a layer needs and which
 """
 
 from uaccel.accelerator.tensor.machine import Dma, Memory
+from uaccel.memory import Block, plan
 from uaccel.streams.command import Command, Tokens
 from uaccel.streams.cost import ENERGY, LATENCY
 from uaccel.streams.geometry import Box, Placed, Shape, dense, inside
@@ -21,6 +22,7 @@ __all__ = [
     "ENGINES",
     "LATENCY",
     "WORD",
+    "Block",
     "Box",
     "Command",
     "Compute",
@@ -44,6 +46,7 @@ __all__ = [
     "listing",
     "octets",
     "pack",
+    "plan",
     "plan_network",
     "unpack",
     "why_not",

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.emit.metadata import io_bytes, layer_facts, state_facts
+from uaccel.emit.facts import io_bytes, layer_facts, state_facts
 from uaccel.lower.program import CPU, Program
 from uaccel.pipeline import Compiled
 from uaccel.project.footprint import Footprint

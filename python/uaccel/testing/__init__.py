@@ -1,22 +1,69 @@
-"""Models on boards, tested by pytest: the plugin that is installed with uaccel. See docs/testing.md.
+"""What tests of models and of accelerators import: ``docs/testing.md``, ``docs/bring-your-accelerator.md``.
 
-The classes are loaded when they are first asked for: pytest loads the plugin in every run, of whatever project.
+- :class:`BoardUnderTest` is the fixture ``uaccel_board``, :class:`Outcome` what its ``check`` gives.
+- :class:`DriverUnderTest` is a driver and the model of its device in this process; :func:`compile_with_each` has every
+  compiler read their C, :func:`run_sanitized` runs a C program over the model, :func:`host_hal` is what else such a
+  program is linked with. :class:`DeviceLibrary` is a device model alone; of its work it tells :class:`EngineSpan`.
+- :func:`example` makes an :class:`Example`, a region and what it means; :func:`operator` has the operators by name,
+  :class:`Layers` random calls of them. :func:`multiply_by_quantized_multiplier` is how they scale.
+- :func:`compile_model` compiles a model, :func:`exact_layers` tells what its layers should compute, and
+  :class:`Executor` executes a module.
+
+They are loaded when they are first asked for: pytest loads this package's plugin in every run, of whatever project.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
+    from uaccel.pipeline import compile_model
+    from uaccel.running.layers import exact_layers
+    from uaccel.testing.device_library import DeviceLibrary, EngineSpan
+    from uaccel.testing.driver import DriverUnderTest, compile_with_each, host_hal, run_sanitized
+    from uaccel.testing.layers import Layers
+    from uaccel.testing.regions import Example, example, operator
     from uaccel.testing.outcome import Outcome
     from uaccel.testing.under_test import BoardUnderTest
+    from uaccel.tvm_api.executor import Executor
 
-__all__ = ["BoardUnderTest", "Outcome"]
+__all__ = [
+    "BoardUnderTest",
+    "DeviceLibrary",
+    "DriverUnderTest",
+    "EngineSpan",
+    "Example",
+    "Executor",
+    "Layers",
+    "Outcome",
+    "compile_model",
+    "compile_with_each",
+    "exact_layers",
+    "example",
+    "host_hal",
+    "multiply_by_quantized_multiplier",
+    "operator",
+    "run_sanitized",
+]
+
+_HOMES: Final = {
+    "ops.fixedpoint": ("multiply_by_quantized_multiplier",),
+    "pipeline": ("compile_model",),
+    "running.layers": ("exact_layers",),
+    "testing.device_library": ("DeviceLibrary", "EngineSpan"),
+    "testing.driver": ("DriverUnderTest", "compile_with_each", "host_hal", "run_sanitized"),
+    "testing.layers": ("Layers",),
+    "testing.regions": ("Example", "example", "operator"),
+    "testing.outcome": ("Outcome",),
+    "testing.under_test": ("BoardUnderTest",),
+    "tvm_api.executor": ("Executor",),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'uaccel.testing' has no attribute {name!r}")
-    from uaccel.testing import under_test
-
-    return getattr(under_test, name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"uaccel.{module}"), name)
+    raise AttributeError(f"module 'uaccel.testing' has no attribute {name!r}")

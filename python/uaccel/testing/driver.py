@@ -124,8 +124,7 @@ class DriverUnderTest:
     def _build(self, folder: Path) -> Path:
         rack = folder / "devices.c"
         rack.write_text(rack_source([self.accelerator.name]))
-        hal = hal_folders(load_board("host"))
-        sources = [_HARNESS, rack, *(path for port in hal for path in sorted(port.glob("*.c")))]
+        includes, sources = host_hal()
         library = folder / "driver.so"
         flags = [
             "-O1",
@@ -134,9 +133,9 @@ class DriverUnderTest:
             *_TRAP,
             "-DUACCEL_ACCOUNTING",
             f"-DMEMORY_BYTES={self._memory}",
-            *(f"-I{port}" for port in hal),
+            *(f"-I{path}" for path in includes),
         ]
-        compile_c(self.accelerator, [*sources, *c_files(self.accelerator)], library, flags=flags)
+        compile_c(self.accelerator, [_HARNESS, rack, *sources, *c_files(self.accelerator)], library, flags=flags)
         return library
 
 
@@ -191,6 +190,13 @@ class _Placed:
                     assert found.tobytes() == array.tobytes(), f"{function} changed a constant"
             changed = np.flatnonzero(outside & (memory != _FILLING))
             assert not len(changed), f"{function} wrote {len(changed)} bytes beside its arrays"
+
+
+def host_hal() -> tuple[list[Path], list[Path]]:
+    """What brings drivers to the models of their devices on this computer: folders of headers, and C files."""
+    folders = hal_folders(load_board("host"))
+    sources = [path for folder in folders for path in sorted(folder.glob("*.c"))]
+    return [data_dir("firmware") / "include", *folders], sources
 
 
 def c_files(accelerator: Accelerator) -> list[Path]:

@@ -11,6 +11,7 @@ import numpy as np
 from uaccel.accelerator import Region
 from uaccel.accelerator.region import region_of
 from uaccel.model import Array
+from uaccel.ops.base import NAMESPACE, REGISTRY
 from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
 from uaccel.tvm_api.executor import Executor
 
@@ -37,6 +38,12 @@ def example(shapes: Sequence[tuple[int, ...]], build: Callable[..., Any], dtype:
     names = [var.name for var in results]
     outputs = [var for name in names for var, _ in bindings if var.name == name]
     return Example(region_of(bindings, variables, outputs), builder.module)
+
+
+def operator(name: str) -> Any:
+    """The integer operator ``uaccel.<name>``: ``operator("add").attributes(...)`` are attributes of it, and
+    ``operator("add")(x, y, attrs=...)`` is a call."""
+    return REGISTRY[f"{NAMESPACE}{name}"]
 
 
 def random_int8(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:

@@ -484,7 +484,7 @@ def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:
     return expr
 
 
-# What the printer of plain C (lower/tir_c*.py) needs to walk and to prepare TIR.
+# What the printer of plain C (cprinter/) needs to walk and to prepare TIR.
 
 Call = tvm.ir.Call
 TensorLoad = tvm.ir.TensorLoad

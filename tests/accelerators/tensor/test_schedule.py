@@ -145,8 +145,8 @@ def test_the_text_of_a_layer() -> None:
 TEXT = """\
 /* In short.
  * In two pieces. */
-static int32_t unit_layer(
-        const int8_t *input, const int8_t *weights, const int32_t *parameters, int8_t *output)
+static int32_t unit_layer(const int8_t *input, const int8_t *weights, const int32_t *parameters,
+    int8_t *output)
 {
     unit_begin();
     unit_share(input, 240);
@@ -170,9 +170,8 @@ static int32_t unit_layer(
         if (in_rows * 5 < all_in_rows * 7) {
             unit_fill(UNIT_ACTIVATIONS, activations_at, all_in_rows * 56, -3);
         }
-        unit_load(
-                UNIT_ACTIVATIONS, activations_at + (first_top - top) * 56 + 8, 56, input, first_top * 40, 40,
-                in_rows, 40);
+        unit_load(UNIT_ACTIVATIONS, activations_at + (first_top - top) * 56 + 8, 56, input, first_top * 40,
+            40, in_rows, 40);
         accumulators_at = 1024 - accumulators_at; /* the other bank */
         unit_multiply(accumulators_at, activations_at, 0, rows, 5, 1, 0);
         unit_store(output, row * 40, 8, accumulators_at, 0, rows * 5, 8);

@@ -8,7 +8,7 @@ One file per idea: ``machine`` (what there is), ``layer`` (what is wanted), ``ti
 (the loops as C).
 """
 
-from uaccel.accelerator.tensor.lowering import convolution, cycles, fits
+from uaccel.accelerator.tensor.lowering import convolution, cycles, fits, timed
 from uaccel.accelerator.tensor.machine import Dma, Machine, Memory
 
-__all__ = ["Dma", "Machine", "Memory", "convolution", "cycles", "fits"]
+__all__ = ["Dma", "Machine", "Memory", "convolution", "cycles", "fits", "timed"]

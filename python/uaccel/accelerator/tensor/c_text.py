@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from uaccel.accelerator.tensor.expression import Value
@@ -10,8 +9,8 @@ from uaccel.accelerator.tensor.loops import Assign, Command, Let, Loop, Statemen
 from uaccel.accelerator.tensor.machine import Machine
 from uaccel.accelerator.tensor.schedule import INPUT, OUTPUT, PARAMETERS, WEIGHTS, constants_bytes, schedule
 from uaccel.accelerator.tensor.tiling import Tiled
+from uaccel.ctext.layout import wrapped, wrapped_comment
 
-WIDTH = 110
 PARAMETER_LIST = (
     f"const int8_t *{INPUT}",
     f"const int8_t *{WEIGHTS}",
@@ -30,13 +29,8 @@ def function_text(name: str, tiled: Tiled, comment: Sequence[str]) -> str:
     lines += [f"    {machine.intrinsic('share')}({name}, {size});" for name, size in shared.items()]
     lines += body_lines(machine, schedule(tiled), 1)
     lines.append(f"    return {machine.intrinsic('finish')}({OUTPUT}, {layer.output_bytes});")
-    head = call_text(f"static int32_t {name}", PARAMETER_LIST, "")
-    return "\n".join([comment_text(comment), head, "{", *lines, "}", ""])
-
-
-def comment_text(lines: Sequence[str]) -> str:
-    rows = [row for line in lines for row in textwrap.wrap(line, WIDTH - 3, subsequent_indent="    ")]
-    return "/* " + "\n * ".join(rows) + " */"
+    head = wrapped(f"static int32_t {name}", PARAMETER_LIST)
+    return "\n".join([wrapped_comment(comment, indent=4), head, "{", *lines, "}", ""])
 
 
 def body_lines(machine: Machine, statements: Iterable[Statement], depth: int) -> list[str]:
@@ -50,7 +44,7 @@ def body_lines(machine: Machine, statements: Iterable[Statement], depth: int) ->
             lines.append(f"{indent}{statement.name} = {statement.value}; /* {statement.why} */")
         elif isinstance(statement, Command):
             arguments = [_argument(machine, name, value) for name, value in statement.arguments.items()]
-            lines.append(call_text(f"{indent}{machine.intrinsic(statement.intrinsic)}", arguments, ";"))
+            lines.append(wrapped(f"{indent}{machine.intrinsic(statement.intrinsic)}", arguments) + ";")
         else:
             lines += [f"{indent}{_head(statement)} {{", *body_lines(machine, statement.body, depth + 1), f"{indent}}}"]
     return lines
@@ -66,13 +60,3 @@ def _head(statement: Loop | When) -> str:
 
 def _argument(machine: Machine, name: str, value: Value | str) -> str:
     return f"{machine.name}_{value}".upper() if name == "memory" else str(value)
-
-
-def call_text(head: str, arguments: Sequence[str], end: str) -> str:
-    """head(arguments), broken where a line would be too long."""
-    text = f"{head}({', '.join(arguments)}){end}"
-    if len(text) <= WIDTH:
-        return text
-    indent = " " * (len(head) - len(head.lstrip()) + 8)
-    rows = textwrap.wrap(", ".join(arguments), WIDTH - len(indent), break_long_words=False)
-    return f"{head}(\n" + "\n".join(f"{indent}{row}" for row in rows) + f"){end}"

@@ -52,7 +52,12 @@ def does_not_fit(machine: Machine, layer: Layer) -> str | None:
 
 def cycles(machine: Machine) -> Callable[[Region], float]:
     """The cost: what the chosen schedule takes."""
-    return lambda region: float(_time(_chosen(machine, region)).with_issue(machine))
+    return lambda region: float(timed(machine, region).with_issue(machine))
+
+
+def timed(machine: Machine, region: Region) -> Time:
+    """How long the machine takes for a layer, and each of its engines."""
+    return _time(_chosen(machine, region))
 
 
 def convolution(machine: Machine) -> Callable[[Region], Lowered]:

@@ -10,29 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.lower import tir_c_integer as integer
-from uaccel.lower.tir_c_helpers import Helpers
-from uaccel.lower.tir_c_value import (
-    C_TYPES,
-    FLOATS,
+from uaccel.cprinter import integer
+from uaccel.cprinter.helpers import Helpers
+from uaccel.cprinter.value import (
     INTEGERS,
     Level,
     Value,
     as_type,
-    bits,
     bool_literal,
-    c_type,
     cast,
     common_int,
-    fits,
     float_literal,
     int_literal,
-    limits,
     name_of,
     operand,
     retyped,
 )
+from uaccel.ctext.types import FLOATS, bits, c_type, fits, limits
+from uaccel.errors import ModelError
 from uaccel.tvm_api import Call, TensorLoad, dtype_of, lower_intrinsic, tirx
 
 MONOTONE: dict[str, Callable[[float], float]] = {
@@ -238,10 +233,6 @@ class ExpressionPrinter:
             return integer.shift(_SHIFTS[name], left, right, dtype)
         return integer.bitwise(_BITS[name], left, right, dtype)
 
-    def address(self, node: Any) -> Value:
-        target = self(node.args[0])
-        return Value(f"&{operand(target, Level.PRIMARY)}", Level.UNARY, "handle", 0, 0)
-
     def not_a_number(self, node: Any) -> Value:
         value = operand(self(node.args[0]), Level.SHIFT)
         return Value(f"{value} != {value}", Level.COMPARE, "bool", 0, 1)
@@ -275,9 +266,7 @@ _PRINTERS: dict[type, Callable[[ExpressionPrinter, Any], Value]] = {
 _CALLS: dict[str, Callable[[ExpressionPrinter, Any], Value]] = {
     "prim.if_then_else": ExpressionPrinter.if_then_else,
     "prim.likely": lambda printer, node: printer(node.args[0]),
-    "tirx.call_extern": ExpressionPrinter.extern,
     "tirx.call_pure_extern": ExpressionPrinter.extern,
-    "tirx.address_of": ExpressionPrinter.address,
     "tirx.isnan": ExpressionPrinter.not_a_number,
 }
 
@@ -383,7 +372,7 @@ def _extremum_bounds(name: str, left: Value, right: Value) -> tuple[float, float
 
 def library_call(name: str, base: str, arguments: list[Value], dtype: str) -> Value:
     """A call of a C function; ``base`` without the suffix of its type tells what is known of its result."""
-    bounds = limits(dtype) if dtype in C_TYPES else (0, 0)
+    bounds = limits(supported(dtype))
     first = arguments[0] if arguments else None
     if base in MONOTONE and first is not None and math.isfinite(first.low) and math.isfinite(first.high):
         bounds = MONOTONE[base](first.low), MONOTONE[base](first.high)

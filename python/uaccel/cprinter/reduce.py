@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.lower.tir_c_expr import Scope
-from uaccel.tvm_api import Call, TensorLoad, structural_equal, tirx, walk
+from uaccel.cprinter.expression import Scope
+from uaccel.tvm_api import TensorLoad, structural_equal, tirx, walk
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,6 @@ def nodes(root: Any, kind: type) -> list[Any]:
 
 def accumulations(starts: Sequence[Any], loop: Any, scope: Scope) -> list[Accumulation]:
     """Those of ``starts`` whose element the loop updates, touching no other element of that buffer."""
-    if any(getattr(call.op, "name", "") in ("tirx.address_of", "tirx.call_extern") for call in nodes(loop, Call)):
-        return []
     if nodes(loop, tirx.DeclBuffer):
         return []
     accesses = [(load.source, load.indices) for load in nodes(loop, TensorLoad)]

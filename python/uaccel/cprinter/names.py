@@ -6,13 +6,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-bool true false asm fortran main NULL EOF NAN INFINITY HUGE_VAL HUGE_VALF"""
+from uaccel.basics.sinks import is_reserved
+
 _LIBRARY = """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp exp2 fabs floor fmod hypot ldexp log
 log10 log1p log2 nearbyint nextafter pow rint round sin sinh sqrt tan tanh trunc"""
 LIBRARY_FUNCTIONS = frozenset(name + suffix for name in _LIBRARY.split() for suffix in ("", "f"))
-RESERVED = LIBRARY_FUNCTIONS | frozenset(_KEYWORDS.split())
 
 
 def identifier(name: str) -> str:
@@ -28,12 +26,12 @@ class Names:
     """Hands out names; those of a block are free again after it."""
 
     def __init__(self, taken: frozenset[str]) -> None:
-        self._scopes: list[set[str]] = [set(taken | RESERVED)]
+        self._scopes: list[set[str]] = [set(taken | LIBRARY_FUNCTIONS)]
 
     def fresh(self, wanted: str) -> str:
         base = identifier(wanted)
         name, count = base, 1
-        while any(name in scope for scope in self._scopes):
+        while is_reserved(name) or any(name in scope for scope in self._scopes):
             count += 1
             name = f"{base}_{count}"
         self._scopes[-1].add(name)

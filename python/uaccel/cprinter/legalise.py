@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from uaccel.cprinter.expression import RUN_TIME_ONLY, one_line
+from uaccel.ctext.types import c_type
 from uaccel.errors import ModelError
-from uaccel.lower.tir_c_expr import RUN_TIME_ONLY, one_line
-from uaccel.lower.tir_c_value import c_type
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import (
     Op,

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from uaccel.cprinter.expression import ExpressionPrinter, Scope, Storage, one_line, supported
+from uaccel.cprinter.names import Names
+from uaccel.cprinter.reduce import Accumulation, accumulations, addend, is_start
+from uaccel.cprinter.value import PROMOTED, Value, cast, name_of, retyped
+from uaccel.ctext.layout import INDENT
+from uaccel.ctext.types import FLOATS, c_type, fits, limits
 from uaccel.errors import ModelError
-from uaccel.lower.tir_c_expr import ExpressionPrinter, Scope, Storage, one_line, supported
-from uaccel.lower.tir_c_names import Names
-from uaccel.lower.tir_c_reduce import Accumulation, accumulations, addend, is_start, nodes
-from uaccel.lower.tir_c_value import FLOATS, PROMOTED, Value, c_type, cast, fits, limits, name_of, retyped
 from uaccel.tvm_api import Call, buffer_dtype, dtype_of, tirx
-
-INDENT = "    "
 
 
 class StatementPrinter:
@@ -144,9 +144,7 @@ class StatementPrinter:
     def store(self, statement: Any) -> None:
         target = self.express.element(statement.buffer, statement.indices)
         self.express.calls.clear()
-        value = self.express(statement.value)
-        if not has_effects(statement):
-            value = self.shared(value)
+        value = self.shared(self.express(statement.value))
         term = addend(statement)
         if term is not None:
             bounds = self.express(term)
@@ -236,11 +234,6 @@ _PRINTERS: dict[type, Callable[[StatementPrinter, Any], None]] = {
     tirx.Break: lambda printer, statement: printer.line("break;"),
     tirx.Continue: lambda printer, statement: printer.line("continue;"),
 }
-
-
-def has_effects(statement: Any) -> bool:
-    """A call in it may do something, so that it matters how often it runs."""
-    return any(getattr(call.op, "name", "") == "tirx.call_extern" for call in nodes(statement, Call))
 
 
 def flatten(statement: Any) -> Iterator[Any]:

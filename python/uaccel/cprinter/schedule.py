@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from uaccel.lower.tir_c_reduce import nodes
+from uaccel.cprinter.reduce import nodes
 from uaccel.tvm_api import Call, ScheduleError, TensorLoad, schedule, tirx
 
 _SPATIAL = tirx.IterVar.DataPar

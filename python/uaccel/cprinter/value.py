@@ -13,22 +13,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.ctext import literals
+from uaccel.ctext.literals import sized_literal
+from uaccel.ctext.types import C_TYPES, FLOATS, bits, c_type, fits, limits
 
-C_TYPES = {
-    "bool": "bool",
-    "int8": "int8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "uint8": "uint8_t",
-    "uint16": "uint16_t",
-    "uint32": "uint32_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-    "float64": "double",
-}
-FLOATS = ("float32", "float64")
 INTEGERS = tuple(dtype for dtype in C_TYPES if dtype not in FLOATS)
 PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")
 """What C turns into int before it computes."""
@@ -72,39 +60,6 @@ class Value:
         return fits(self.low, self.high, dtype)
 
 
-def c_type(dtype: str) -> str:
-    if dtype not in C_TYPES:
-        raise ModelError(f"C99 has no type {dtype}")
-    return C_TYPES[dtype]
-
-
-def itemsize(dtype: str) -> int:
-    c_type(dtype)
-    return int(np.dtype(dtype).itemsize)
-
-
-def bits(dtype: str) -> int:
-    return 1 if dtype == "bool" else 8 * itemsize(dtype)
-
-
-def is_signed(dtype: str) -> bool:
-    return dtype.startswith("int")
-
-
-def limits(dtype: str) -> tuple[float, float]:
-    """The bounds of a type; infinite for floating point."""
-    if dtype in FLOATS:
-        return -math.inf, math.inf
-    if is_signed(dtype):
-        return -(1 << (bits(dtype) - 1)), (1 << (bits(dtype) - 1)) - 1
-    return 0, (1 << bits(dtype)) - 1
-
-
-def fits(low: float, high: float, dtype: str) -> bool:
-    bottom, top = limits(dtype)
-    return bottom <= low and high <= top
-
-
 def name_of(text: str, dtype: str, low: float | None = None, high: float | None = None) -> Value:
     """A variable or an array element."""
     bottom, top = limits(dtype)
@@ -143,19 +98,21 @@ def common_int(left: Value, right: Value, dtype: str) -> str:
 
 def typed_literal(value: int, dtype: str) -> Value:
     """A constant of one of the types that have a suffix: int64, uint32, uint64."""
-    minimum = f"{dtype.upper()}_MIN"
-    suffixed = f"{dtype.upper()}_C({abs(value)})"
-    text = minimum if is_signed(dtype) and value == limits(dtype)[0] else f"{'-' if value < 0 else ''}{suffixed}"
-    return Value(text, Level.UNARY if value < 0 else Level.PRIMARY, dtype, value, value, True)
+    return _integer(sized_literal(value, dtype), value, dtype)
 
 
 def int_literal(value: int) -> Value:
     """A constant, as plain decimal wherever int holds it."""
-    if value == limits("int32")[0]:
-        return Value("INT32_MIN", Level.PRIMARY, "int32", value, value, True)
-    if fits(value, value, "int32"):
-        return Value(str(value), Level.UNARY if value < 0 else Level.PRIMARY, "int32", value, value, True)
-    return typed_literal(value, "int64" if fits(value, value, "int64") else "uint64")
+    dtype = next(dtype for dtype in ("int32", "int64", "uint64") if fits(value, value, dtype))
+    return _integer(literals.int_literal(value), value, dtype)
+
+
+def _integer(text: str, value: int, dtype: str) -> Value:
+    return Value(text, _level(text), dtype, value, value, True)
+
+
+def _level(text: str) -> Level:
+    return Level.UNARY if text.startswith(("-", "(")) else Level.PRIMARY
 
 
 def bool_literal(value: bool) -> Value:
@@ -164,17 +121,10 @@ def bool_literal(value: bool) -> Value:
 
 def float_literal(value: float, dtype: str) -> Value:
     """The shortest decimal that reads back as the same number."""
-    number = np.dtype(dtype).type(value)
-    low = high = float(number)
-    if math.isnan(low):
-        return Value("NAN" if dtype == "float32" else "(double)NAN", Level.UNARY, dtype, -math.inf, math.inf)
-    negative = math.copysign(1.0, low) < 0
-    if math.isinf(low):
-        text = "INFINITY" if dtype == "float32" else "(double)INFINITY"
-        return Value(f"-{text}" if negative else text, Level.UNARY, dtype, low, high)
-    digits = str(abs(number)) + ("f" if dtype == "float32" else "")
-    level = Level.UNARY if negative else Level.PRIMARY
-    return Value(f"-{digits}" if negative else digits, level, dtype, low, high, True)
+    number = float(np.dtype(dtype).type(value))
+    text = literals.float_literal(number, dtype)
+    low, high = limits(dtype) if math.isnan(number) else (number, number)
+    return Value(text, _level(text), dtype, low, high, math.isfinite(number))
 
 
 def retyped(value: Value, low: float, high: float) -> Value:

@@ -1,4 +1,4 @@
-"""Arrays of bytes as C text, made by numpy: networks of the field have a hundred million of them."""
+"""Arrays as C text. Those of bytes are made by numpy: networks of the field have a hundred million of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from uaccel.ctext.layout import INDENT, WIDTH, columns
+from uaccel.ctext.literals import literal
 
 COMPACT_FROM: Final = 1 << 20
 """Bytes of constants from which a model's longer arrays of bytes become strings.
@@ -32,6 +35,13 @@ _AT_ONCE: Final = 1 << 16
 """Lines that are made together: the pieces that numpy makes on the way stay small."""
 
 
+def array_body(array: NDArray[Any]) -> str:
+    """The elements, comma separated, wrapped."""
+    if is_bytes(array):
+        return as_numbers(array)
+    return columns([literal(value, str(array.dtype)) for value in array.ravel().tolist()])
+
+
 def is_bytes(array: NDArray[Any]) -> bool:
     return array.dtype in (np.int8, np.uint8)
 
@@ -41,15 +51,15 @@ def is_long(array: NDArray[Any]) -> bool:
     return is_bytes(array) and array.size >= SHORTEST
 
 
-def as_numbers(array: NDArray[Any], width: int, indent: str = "    ") -> str:
-    """Its elements, comma separated, as many a line as fit into ``width`` columns."""
+def as_numbers(array: NDArray[Any]) -> str:
+    """Its elements, comma separated, as many a line as fit."""
     flat = np.ascontiguousarray(array).ravel()
     longest = max((len(str(value)) for value in np.unique(flat).tolist()), default=1)
     each = [
         f"{value:>{longest}}"[:longest] + ", " for value in np.arange(256, dtype=np.uint8).view(flat.dtype).tolist()
     ]
-    count = max(1, (width - len(indent)) // (longest + 2))
-    return _lines(flat, each, count, indent, "").rstrip("\n").removesuffix(", ").replace(", \n", ",\n")
+    count = max(1, (WIDTH - len(INDENT)) // (longest + 2))
+    return _lines(flat, each, count, INDENT, "").rstrip("\n").removesuffix(", ").replace(", \n", ",\n")
 
 
 def as_string(array: NDArray[Any]) -> str:

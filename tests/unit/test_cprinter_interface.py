@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from support.c_function import called, shared
+from uaccel.cprinter import compile_call
+from uaccel.cprinter.expression import ExpressionPrinter, Scope
+from uaccel.cprinter.scratch import Demand, place
+from uaccel.cprinter.value import as_type, cast, name_of
+from uaccel.ctext.types import c_type
 from uaccel.errors import ModelError
-from uaccel.lower.tir_c import compile_call, compile_prim_func
-from uaccel.lower.tir_c_expr import ExpressionPrinter, Scope
-from uaccel.lower.tir_c_scratch import Demand, place
-from uaccel.lower.tir_c_value import as_type, c_type, cast, name_of
 from uaccel.model import TensorInfo
-from uaccel.tvm_api import make_call, register_operator, relax, te, tirx, tvm
+from uaccel.tvm_api import make_call, register_operator, relax, tirx
 
 OP = relax.op
 
@@ -185,71 +186,6 @@ def test_several_functions_become_one(tmp_path: Path) -> None:
     results = called(tmp_path, function, [data])
     for got, want in zip(results, (shifted * 2, data, shifted, shifted), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
-
-
-def scaled_sum(rows: int, columns: int) -> Any:
-    """A TIR function whose output comes first."""
-    a, b = te.placeholder((rows, columns), "int8", name="a"), te.placeholder((columns,), "int32", name="b")
-    k = te.reduce_axis((0, columns), name="k")
-    total = te.compute((rows,), lambda i: te.sum(a[i, k].astype("int32") * b[k], axis=k), name="total")
-    return te.create_prim_func([total, a, b])
-
-
-def test_prim_func(tmp_path: Path) -> None:
-    """What is written is an output, wherever it stands among the parameters."""
-    function = compile_prim_func(scaled_sum(3, 5), "scaled")
-    assert function.source.startswith("static void scaled(const int8_t *in0, const int32_t *in1, int32_t *out0)\n")
-    a, b = np.arange(-7, 8, dtype=np.int8).reshape(3, 5), np.arange(5, dtype=np.int32) * 1000
-    (result,) = called(tmp_path, function, [a, b])
-    np.testing.assert_array_equal(result, a.astype(np.int32) @ b)
-
-
-def on_pointers(factor: Any, *more: Any) -> Any:
-    """target[i] = source[i] * factor, on buffers that are declared on pointers, as accelerators write them."""
-    x, y = (tirx.Var(name, tvm.ir.PointerType(tvm.ir.PrimType(d))) for name, d in (("x", "int16"), ("y", "int32")))
-    source, target = tirx.decl_buffer((8,), "int16", "source"), tirx.decl_buffer((8,), "int32", "target")
-    i = tirx.Var("i", "int32")
-    store = tirx.BufferStore(target, tirx.Cast("int32", source[i]) * factor, [i])
-    loop = tirx.For(i, tirx.const(0, "int32"), tirx.const(8, "int32"), tirx.ForKind.SERIAL, store)
-    body = tirx.SeqStmt([tirx.DeclBuffer(source, data=x), tirx.DeclBuffer(target, data=y), loop])
-    return tirx.PrimFunc([x, y, *more], body)
-
-
-def test_prim_func_with_pointers(tmp_path: Path) -> None:
-    data = np.arange(-4, 4, dtype=np.int16) * 8000
-    function = compile_prim_func(on_pointers(2), "twice")
-    assert (function.inputs, function.outputs) == ((TensorInfo((8,), "int16"),), (TensorInfo((8,), "int32"),))
-    (result,) = called(tmp_path, function, [data])
-    np.testing.assert_array_equal(result, data.astype(np.int32) * 2)
-
-
-EXTERN = """\
-static void driven(const int16_t *in0, int32_t *out0)
-{
-    for (int32_t i = 0; i < 8; ++i) {
-        out0[i] = mac(in0[i], 3);
-    }
-    flush(&out0[4], 8);
-}
-"""
-
-
-def test_prim_func_calls_extern_functions() -> None:
-    """A driver's functions are called by name, once a statement, whatever their arguments are."""
-    plain = on_pointers(1)
-    source, target, loop = (plain.body.seq[0].buffer, plain.body.seq[1].buffer, plain.body.seq[2])
-    i = loop.loop_var
-    value = tirx.call_extern("int32", "mac", tirx.Cast("int32", source[i]), 3)
-    calls = tirx.For(i, loop.min, loop.extent, tirx.ForKind.SERIAL, tirx.BufferStore(target, value, [i]))
-    flush = tirx.Evaluate(tirx.call_extern("void", "flush", tirx.address_of(target[4]), 8))
-    body = tirx.SeqStmt([*plain.body.seq[:2], calls, flush])
-    assert compile_prim_func(tirx.PrimFunc(plain.params, body), "driven").source == EXTERN
-
-
-def test_prim_func_refuses_scalars() -> None:
-    k = tirx.Var("k", "int32")
-    with pytest.raises(ModelError, match=r"^TIR function scale has no plain C: parameter k is not a buffer; "):
-        compile_prim_func(on_pointers(k, k), "scale")
 
 
 def test_scratch_places_do_not_overlap_while_alive() -> None:

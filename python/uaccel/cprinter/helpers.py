@@ -6,14 +6,9 @@ Each stands in an include guard, so that functions which were generated apart ca
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from uaccel.lower.tir_c_value import c_type, limits
-
-SHORT = {
-    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-    "float32": "f32", "float64": "f64",
-}  # fmt: skip
+from uaccel.ctext.types import bits, c_type, limits
 
 
 def min_max(name: str, sign: str, dtype: str) -> str:
@@ -22,13 +17,19 @@ def min_max(name: str, sign: str, dtype: str) -> str:
     return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n    return a {sign} b ? a : b;\n}}\n"
 
 
-def quotient(name: str, dtype: str) -> str:
-    """Towards zero, and defined for every operand: x / 0 is 0, the minimum / -1 wraps."""
+def short(dtype: str) -> str:
+    """int8 -> i8, uint32 -> u32, float64 -> f64."""
+    return f"{dtype[0]}{bits(dtype)}"
+
+
+def quotient(name: str, dtype: str, *, floor: bool) -> str:
+    """Towards zero or minus infinity, and defined for every operand: x / 0 is 0, the minimum / -1 wraps."""
     kind = c_type(dtype)
     guard = "    if (b == 0) {\n        return 0;\n    }\n"
     if dtype.startswith("int"):
         guard += f"    if (b == -1) {{\n        return ({kind})(0 - (u{kind})a);\n    }}\n"
-    return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n{guard}    return a / b;\n}}\n"
+    result = "a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0)" if floor else "a / b"
+    return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n{guard}    return {result};\n}}\n"
 
 
 def remainder(name: str, dtype: str) -> str:
@@ -36,17 +37,6 @@ def remainder(name: str, dtype: str) -> str:
     kind = c_type(dtype)
     condition = "b == 0 || b == -1" if dtype.startswith("int") else "b == 0"
     return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n    return {condition} ? 0 : a % b;\n}}\n"
-
-
-def floor_quotient(name: str, dtype: str) -> str:
-    """Towards minus infinity; x / 0 is 0, the minimum / -1 wraps."""
-    kind = c_type(dtype)
-    return (
-        f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n"
-        f"    if (b == 0) {{\n        return 0;\n    }}\n"
-        f"    if (b == -1) {{\n        return ({kind})(0 - (u{kind})a);\n    }}\n"
-        f"    return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);\n}}\n"
-    )
 
 
 def floor_remainder(name: str, dtype: str) -> str:
@@ -78,9 +68,9 @@ def float_to_int(name: str, source: str, target: str) -> str:
 _FAMILIES: dict[str, Callable[[str, str], str]] = {
     "min": lambda name, dtype: min_max(name, "<", dtype),
     "max": lambda name, dtype: min_max(name, ">", dtype),
-    "div": quotient,
+    "div": partial(quotient, floor=False),
     "mod": remainder,
-    "floordiv": floor_quotient,
+    "floordiv": partial(quotient, floor=True),
     "floormod": floor_remainder,
 }
 
@@ -93,13 +83,13 @@ class Helpers:
 
     def of(self, family: str, dtype: str) -> str:
         """The name of ``family``'s function of two operands of one type."""
-        name = f"uaccel_{family}_{SHORT[dtype]}"
+        name = f"uaccel_{family}_{short(dtype)}"
         self._sources.setdefault(name, _FAMILIES[family](name, dtype))
         return name
 
     def conversion(self, source: str, target: str) -> str:
         """The name of the function that converts floating point to int32, int64 or uint64."""
-        name = f"uaccel_{SHORT[source]}_to_{SHORT[target]}"
+        name = f"uaccel_{short(source)}_to_{short(target)}"
         self._sources.setdefault(name, float_to_int(name, source, target))
         return name
 

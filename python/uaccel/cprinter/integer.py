@@ -10,21 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
-from uaccel.lower.tir_c_helpers import Helpers
-from uaccel.lower.tir_c_value import (
-    Level,
-    Value,
-    as_type,
-    bits,
-    cast,
-    common_int,
-    fits,
-    int_literal,
-    is_signed,
-    limits,
-    operand,
-    retyped,
-)
+from uaccel.cprinter.helpers import Helpers
+from uaccel.cprinter.value import Level, Value, as_type, cast, common_int, int_literal, operand, retyped
+from uaccel.ctext.types import bits, fits, is_signed, limits
 
 Bounds = tuple[float, float]
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from uaccel.cprinter.expression import Scope, Storage
+from uaccel.cprinter.legalise import Place, Step, Steps
+from uaccel.cprinter.names import LIBRARY_FUNCTIONS, Names
+from uaccel.cprinter.reduce import nodes
+from uaccel.cprinter.schedule import tidy
+from uaccel.cprinter.scratch import LARGEST_LOCAL, Demand, place
+from uaccel.cprinter.statement import StatementPrinter, data_source, flatten, tidied
+from uaccel.ctext.layout import INDENT, UNBROKEN, filled
+from uaccel.ctext.literals import literal
+from uaccel.ctext.types import c_type
 from uaccel.errors import ModelError
-from uaccel.lower.tir_c_expr import Scope, Storage
-from uaccel.lower.tir_c_legalise import Place, Step, Steps
-from uaccel.lower.tir_c_names import LIBRARY_FUNCTIONS, Names
-from uaccel.lower.tir_c_reduce import nodes
-from uaccel.lower.tir_c_schedule import tidy
-from uaccel.lower.tir_c_scratch import LARGEST_LOCAL, Demand, place
-from uaccel.lower.tir_c_stmt import INDENT, StatementPrinter, data_source, flatten, tidied
-from uaccel.lower.tir_c_value import FLOATS, bool_literal, c_type, float_literal, int_literal, itemsize
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import TensorLoad, buffer_dtype, lower_blocks, tirx, with_plain_buffers
 
-WIDTH = 110
-UNBROKEN = "\0"
-"""A space at which no line is broken."""
-BREAK = "\1"
-"""Before a space that is not there unless a line is broken at it."""
 HEADERS = {
     "math.h": rf"\b(?:{'|'.join(sorted(LIBRARY_FUNCTIONS))}|INFINITY|NAN)\b",
     "stdbool.h": r"\b(?:bool|true|false)\b",
@@ -69,7 +65,9 @@ def function_of(steps: Steps, name: str) -> CFunction:
     """The steps as one C function."""
     printer = StatementPrinter(Scope(), Names(frozenset(parameter_names(steps)) | {name}))
     for index, array in enumerate(steps.constants):
-        printer.line(f"static const {c_type(str(array.dtype))} constant{index}[{array.size}] = {{{numbers(array)}}};")
+        dtype, elements = str(array.dtype), array.ravel().tolist()
+        values = ", ".join(literal(element, dtype) for element in elements)
+        printer.line(f"static const {c_type(dtype)} constant{index}[{len(elements)}] = {{{values}}};")
     parts = [lowered(step) for step in steps.steps]
     offsets, scratch_bytes = place(demands(parts, steps.temporaries))
     places = temporaries(printer, steps.temporaries, offsets)
@@ -125,10 +123,7 @@ def buffer_size(buffer: Any) -> int:
     extents = buffer.ty.shape
     if not all(isinstance(extent, tirx.IntImm) for extent in extents):
         raise ModelError(f"the size of its intermediate tensor {buffer.name} is only known at run time")
-    size = itemsize(buffer_dtype(buffer))
-    for extent in extents:
-        size *= int(extent)
-    return size
+    return TensorInfo(tuple(map(int, extents)), buffer_dtype(buffer)).size
 
 
 def touched(statement: Any) -> Iterator[Any]:
@@ -167,15 +162,6 @@ def allocate(printer: StatementPrinter, number: int, part: LoweredStep, offsets:
                 printer.scope.storage[buffer] = storage
 
 
-def numbers(array: Any) -> str:
-    """The elements of a constant."""
-    dtype = str(array.dtype)
-    if dtype in FLOATS:
-        return ", ".join(float_literal(float(x), dtype).text for x in array.ravel())
-    literal = bool_literal if dtype == "bool" else int_literal
-    return ", ".join(literal(x.item()).text for x in array.ravel())
-
-
 def assemble(steps: Steps, name: str, printer: StatementPrinter, scratch_bytes: int) -> CFunction:
     lines = tidied(printer.lines)
     body = "\n".join(lines)
@@ -185,30 +171,8 @@ def assemble(steps: Steps, name: str, printer: StatementPrinter, scratch_bytes: 
     unused = [p for p in (p.rsplit("*", 1)[1] for p in parameters) if not re.search(rf"\b{p}\b", body)]
     lines = [f"{INDENT}(void){parameter};" for parameter in unused] + lines
     head = f"static void {name}({', '.join(p.replace(' ', UNBROKEN) for p in parameters)})"
-    text = "\n".join(wrapped(line) for line in (head, "{", *lines, "}")) + "\n"
+    text = "\n".join(filled(line) for line in (head, "{", *lines, "}")) + "\n"
     source = printer.scope.helpers.define(text) + text
     headers = tuple(header for header, pattern in HEADERS.items() if re.search(pattern, source))
     used = tuple(i for i in range(len(steps.inputs)) if f"in{i}" not in unused)
     return CFunction(name, source, headers, steps.inputs, steps.outputs, scratch_bytes, used)
-
-
-def wrapped(line: str) -> str:
-    """A long line, broken at spaces, or behind parentheses where it has too few of them.
-
-    There is no string in it that this could change.
-    """
-    indent, text = line[: len(line) - len(line.lstrip(" "))], line.strip(" ")
-    filled = filler(indent).fill(text)
-    if max(map(len, filled.splitlines())) > WIDTH:
-        filled = filler(indent).fill(text.replace("(", f"({BREAK} "))
-    return filled.replace(f"{BREAK} ", "").replace(BREAK, "").replace(UNBROKEN, " ")
-
-
-def filler(indent: str) -> textwrap.TextWrapper:
-    return textwrap.TextWrapper(
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + 2 * INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -1,6 +1,0 @@
-/* Element type of the bodies that follow: int16 activations with 32-bit accumulators, requantised in float32. */
-#define UACCEL_ELEMENT int16_t
-#define UACCEL_ACCUMULATOR int32_t
-#define UACCEL_FN(name) name##_s16_acc32_float32
-#define UACCEL_ADD uaccel_add_wrapping
-#define UACCEL_REQUANTISE uaccel_requantise_float32

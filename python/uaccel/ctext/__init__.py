@@ -1,0 +1,1 @@
+"""C as text: types, literals, arrays, and lines that fit, for all of uaccel that writes C."""

@@ -1,0 +1,91 @@
+"""The Model Library Format archive, version 7: one tar with everything, the same bytes for the same model."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.basics.files import write_atomically
+from uaccel.basics.mlf import ACCELERATORS, CODE, write_tar
+from uaccel.basics.npz import write_npz
+from uaccel.emit.facts import facts, io_bytes
+from uaccel.model import TensorSpec
+from uaccel.packagers import Generated
+
+FORMAT_VERSION: Final = 7
+CPU_DEVICE: Final = 1
+NO_DATE: Final = "1970-01-01 00:00:00Z"
+"""The format wants a date; the same model must give the same bytes, so it is always this one."""
+
+
+def archive(generated: Generated) -> dict[str, bytes]:
+    """Sources, headers, the constants for numpy, the model as it was given, drivers with the models of their devices,
+    and ``metadata.json``: the format's own keys, and uaccel's facts under a key of their own."""
+    program = generated.program
+    texts = {f"{CODE}/src/{name}": text for name, text in (generated.sources | generated.private_headers).items()}
+    headers = generated.public_headers | generated.firmware_headers
+    texts |= {f"{CODE}/include/{name}": text for name, text in headers.items()}
+    texts |= {f"templates/{name}": text for name, text in generated.description.items()}
+    texts[f"src/{program.name}.relax"] = program.model.module.script(show_meta=False)
+    files = {name: text.encode() for name, text in texts.items()}
+    parameters = io.BytesIO()
+    write_npz(parameters, {array.symbol: array.data for array in generated.arrays})
+    files[f"parameters/{program.name}.npz"] = parameters.getvalue()
+    model = program.model.file
+    given = {} if model is None else {f"src/{program.name}{model.suffix}": model.data}
+    files["metadata.json"] = (json.dumps(_metadata(generated, next(iter(given), None)), indent=2) + "\n").encode()
+    drivers = {
+        f"{ACCELERATORS}/{engine.name}/{name}": path.read_bytes()
+        for engine in program.engines
+        for name, path in engine.files
+    }
+    return files | given | drivers
+
+
+def write_archive(path: Path, files: dict[str, bytes], option: str = "-o") -> None:
+    """The archive as a file; ``option`` is where a user chooses its place."""
+    write_atomically(path, lambda stream: write_tar(stream, files), option)
+
+
+def _metadata(generated: Generated, file: str | None) -> dict[str, Any]:
+    """``file``: where in the archive the model lies."""
+    name = generated.program.name
+    module = {
+        "model_name": name,
+        "export_datetime": NO_DATE,
+        "memory": _memory(generated),
+        "target": ["c -keys=cpu"],
+        "executors": ["aot"],
+        "style": "full-model",
+    }
+    own = facts(generated)
+    own["model"]["file"] = file
+    return {"version": FORMAT_VERSION, "modules": {name: module}, "uaccel": own}
+
+
+def _memory(generated: Generated) -> dict[str, Any]:
+    program = generated.program
+    main = {
+        "device": CPU_DEVICE,
+        "workspace_size_bytes": generated.placement.arena,
+        "constants_size_bytes": generated.weight_bytes,
+        "device_constants_size_bytes": sum(a.data.nbytes for a in generated.arrays if a.for_device),
+        "io_size_bytes": io_bytes(program, generated.options),
+        "inputs": _sizes(program.signature.inputs),
+        "outputs": _sizes(program.signature.outputs),
+    }
+    functions = [
+        {
+            "function_name": f"layer_{layer.name}",
+            "workspace": [{"device": CPU_DEVICE, "workspace_size_bytes": layer.scratch}],
+        }
+        for layer in program.layers
+        if not layer.is_view
+    ]
+    return {"functions": {"main": [main], "operator_functions": functions}}
+
+
+def _sizes(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
+    return {spec.name: {"size": spec.info.size, "dtype": spec.info.dtype} for spec in specs}
