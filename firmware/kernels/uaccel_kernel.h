@@ -8,7 +8,6 @@
 #ifndef UACCEL_KERNEL_H
 #define UACCEL_KERNEL_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,7 +69,7 @@
 #define UACCEL_STATIC_ASSERT(condition, name) typedef char uaccel_assert_##name[(condition) ? 1 : -1]
 
 /* What kernels and generated code rely on, where C99 leaves a compiler the choice; docs/generated-code.md tells why. */
-UACCEL_STATIC_ASSERT(CHAR_BIT == 8, bytes_have_8_bits);
+UACCEL_STATIC_ASSERT((unsigned char)-1 == 255, bytes_have_8_bits);
 UACCEL_STATIC_ASSERT(sizeof(int) == 4, int_has_32_bits);
 UACCEL_STATIC_ASSERT((-1 & 3) == 3, negative_numbers_are_two_s_complements);
 UACCEL_STATIC_ASSERT(-7 >> 1 == -4 && INT64_C(-7) >> 1 == -4, right_shifts_keep_the_sign);

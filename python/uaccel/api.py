@@ -52,7 +52,7 @@ def compile(  # noqa: A001 - as Python's own, it makes one form of another
     :meth:`uaccel.running.job.Job.of`: ``name``, ``objective``, ``records``, ``input_shapes``, ``wishes`` and so on."""
     compiled = Job.of(model, board, accelerators, **options).compiled()
     if output is not None:
-        from uaccel.emit.archive import write_archive
+        from uaccel.packagers.archive import write_archive
 
         write_archive(Path(output), archive_of(compiled))
     return compiled
