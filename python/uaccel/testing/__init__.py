@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from uaccel.testing.device_library import DeviceLibrary, EngineSpan
     from uaccel.testing.driver import DriverUnderTest, compile_with_each, host_hal, run_sanitized
     from uaccel.testing.layers import Layers
-    from uaccel.testing.regions import Example, example, operator
     from uaccel.testing.outcome import Outcome
+    from uaccel.testing.regions import Example, example, operator
     from uaccel.testing.under_test import BoardUnderTest
     from uaccel.tvm_api.executor import Executor
 
