@@ -98,7 +98,9 @@ def compile_model(
         path.name, board_file or board, program.name, options, (*_shape_words(input_shapes), *engine_words)
     )
     generated = generate(program, placement, options, command)
-    return Compiled(partitioned.model, program, placement, generated, options, board, stages, partitioned, selection, plans)
+    return Compiled(
+        partitioned.model, program, placement, generated, options, board, stages, partitioned, selection, plans
+    )
 
 
 def _partitioned(

@@ -27,6 +27,8 @@ class Rate(NamedTuple):
 
 RATES: Final = {
     "permute_dims": Rate(0, 4.5),
+    "nn.pad": Rate(0, 1.1),
+    "uaccel_add_dsp": Rate(0, 17.2),
     "uaccel_average_pool": Rate(5, 10),
     "uaccel_max_pool": Rate(9, 0),
     "uaccel_reduce": Rate(4.5, 5),

@@ -32,17 +32,22 @@ WORTH: Final = 0.01
 
 @dataclass(frozen=True)
 class Plan:
-    """One that was compared. ``estimate`` is None where it could not be lowered, for the reason in ``refused``."""
+    """One that was compared. ``estimate`` is None where it could not be lowered, for the reason in ``refused``.
+
+    ``same``: other names that come to the same.
+    """
 
     name: str
     estimate: Estimate | None
     refused: str = ""
     chosen: bool = False
+    same: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         known = self.estimate
         return {
             "name": self.name,
+            "same": list(self.same),
             "instructions": None if known is None else round(known.instructions),
             "cycles": None if known is None else round(known.cycles),
             "total": None if known is None else round(known.total),
@@ -65,7 +70,7 @@ def cheapest(question: Question, selection: Selection) -> Plans:
     search = _Search(question, selection)
     best = search.run()
     plans = [
-        Plan(tried.name, tried.estimate if not tried.refused else None, tried.refused, tried is best)
+        Plan(tried.name, None if tried.refused else tried.estimate, tried.refused, tried is best, tuple(tried.same))
         for tried in search.tried.values()
     ]
     return Plans(best.partitioned, tuple(plans), search.known)
@@ -78,6 +83,7 @@ class _Tried:
     layers: Sequence[tuple[Layer, Estimate]]
     refused: str = ""
     estimate: Estimate = field(default_factory=Estimate)
+    same: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> float:
@@ -144,6 +150,8 @@ class _Search:
         key = frozenset(taken)
         if key not in self.tried:
             self.tried[key] = self._lowered(name, taken)
+        elif ";" not in name:
+            self.tried[key].same.append(name)
         return self.tried[key]
 
     def _lowered(self, name: str, taken: Sequence[Claim]) -> _Tried:
@@ -151,6 +159,8 @@ class _Search:
         try:
             program = lower(partitioned, "plan", selection=self.selection, known=self.known)
         except AcceleratorError as error:
+            if error.__cause__ is not None:
+                raise  # the vendor's function failed; it did not refuse
             return _Tried(name, partitioned, (), str(error))
         layers = [(layer, self.estimator.of(layer)) for layer in program.layers]
         return _Tried(name, partitioned, layers, "", sum((cost for _, cost in layers), Estimate()))
@@ -171,10 +181,15 @@ class _Search:
             if not moves:
                 break
             seen.add(moves[0])
-            changed = [(row.layer, new) for row, now, new in zip(self._rows, best.engines, moves[0], strict=True) if now != new]
-            name = f"{best.name}; {_run_name([layer for layer, _ in changed])} on {changed[0][1]}"
+            name = f"{best.name}; {self._told(best.engines, moves[0])}"
             best = self._better(best, self._try(name, self._assigned(moves[0])))
         return best
+
+    def _told(self, before: Sequence[str], after: Sequence[str]) -> str:
+        """Which run of layers changed its engine."""
+        changed = [number for number, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        first, last = self._rows[changed[0]].layer, self._rows[changed[-1]].layer
+        return f"{first if first == last else f'{first} to {last}'} on {after[changed[0]]}"
 
     @property
     def _rows(self) -> Sequence[Any]:
@@ -234,7 +249,7 @@ def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
 def _blended(offers: Sequence[Mapping[str, float]]) -> list[str]:
     """The way through the layers, in the model's order, that costs least if each change of engine cost ``SWITCH``."""
     engines = list(dict.fromkeys(engine for offer in offers for engine in offer))
-    ways: dict[str, tuple[float, tuple[str, ...]]] = {engine: (0.0, ()) for engine in engines}
+    ways: dict[str, tuple[float, tuple[str, ...]]] = dict.fromkeys(engines, (0.0, ()))
     for offer in offers:
         free = offer.get(CPU) == 0.0  # a view goes where its neighbours go
         reached = {}
@@ -258,9 +273,3 @@ def _runs(gains: Sequence[float | None]) -> list[tuple[int, int, float]]:
                 found.append((first, number, total))
             first, total = number + 1, 0.0
     return found
-
-
-def _run_name(layers: Sequence[str]) -> str:
-    return layers[0] if len(layers) == 1 else f"{layers[0]} to {layers[-1]}"
-
-
