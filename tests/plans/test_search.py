@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from uaccel.plans.search import _blended, _runs
 MODEL = chain("tanh", "exp", "tanh", "exp", "tanh", "exp")
 
 
-def told(cycles: float, instructions: float) -> Any:
+def told(cycles: float, instructions: float) -> Callable[[Region], Lowered]:
     return lambda region: Lowered((run(region),), cycles=cycles * len(region.calls), instructions=instructions)
 
 
