@@ -39,7 +39,14 @@ def lower_region(region: Region) -> Lowered:
     if constants:
         files["constants.bin"] = constants
     labels = tuple(command.layer for command in stream.commands)
-    return Lowered(tuple(calls), layout.scratch, artefacts=files, labels=labels)
+    return Lowered(
+        tuple(calls),
+        layout.scratch,
+        artefacts=files,
+        labels=labels,
+        cycles=stream.cycles,
+        instructions=830 + 203 * len(stream.places) + 1280 * len(stream.commands),  # most of it the checksum's
+    )
 
 
 @dataclass(frozen=True)

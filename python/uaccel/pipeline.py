@@ -13,12 +13,14 @@ from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
 from uaccel.frontend import import_model
+from uaccel.lower.engine import Known
 from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Program
 from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, Shape, c_identifier
-from uaccel.partition import Partitioned, Wishes, partition
+from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
+from uaccel.plans import Plan, cheapest
 from uaccel.simplify import simplify
 
 Progress = Callable[[str], None]
@@ -38,6 +40,9 @@ class Compiled:
     generated: Generated
     stages: Mapping[str, Any]
     partitioned: Partitioned
+    selection: Selection = ANY_CPU
+    plans: Sequence[Plan] = ()
+    """Those that ``choose = "cost"`` compared."""
 
     @property
     def model(self) -> ImportedModel:
@@ -96,12 +101,11 @@ def compile_model(
     model = replace(model, warnings=(*model.warnings, *float_advice(model)))
     stages["simplify"] = model.module
     progress("partition")
-    partitioned = partition(model, accelerators, wishes or Wishes())
+    partitioned, plans, known = _partitioned(question_of(model, accelerators, wishes or Wishes()), selection, progress)
     stages |= partitioned.stages
     progress("lower")
-    program = lower(
-        partitioned, c_identifier(name or model.name).lower(), cpu_fallback=cpu_fallback, selection=selection
-    )
+    identifier = c_identifier(name or model.name).lower()
+    program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known)
     progress("plan memory")
     placement = place(program, workspace_io=options.workspace_io)
     progress("emit C")
@@ -109,7 +113,18 @@ def compile_model(
         path.name, board_file or board, program.name, options, (*_shape_words(input_shapes), *engine_words)
     )
     generated = generate(program, placement, options, board, command)
-    return Compiled(generated, stages, partitioned)
+    return Compiled(generated, stages, partitioned, selection, plans)
+
+
+def _partitioned(
+    question: Question, selection: Selection, progress: Progress
+) -> tuple[Partitioned, tuple[Plan, ...], Known]:
+    """By preference at once; by cost the best of some whole plans."""
+    if not question.accelerators or question.wishes.choose != "cost":
+        return divided(question, preferred(question)), (), {}
+    progress("compare plans")
+    found = cheapest(question, selection)
+    return found.best, found.compared, found.known
 
 
 def _shape_words(input_shapes: Mapping[str, Shape] | None) -> list[str]:

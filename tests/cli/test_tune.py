@@ -40,7 +40,8 @@ def test_the_kernels_are_measured(tuned: Done, records: Path) -> None:
         assert layer["after"] == pytest.approx(costs[layer["picked"]], rel=0.02, abs=64)
     stored = json.loads(records.read_text())
     assert (stored["format"], stored["cpu"], stored["unit"]) == (1, "cortex-m4", "instructions")
-    assert {layer["site"] for layer in report["layers"]} == set(stored["sites"])
+    assert {layer["site"] for layer in report["layers"]} < set(stored["sites"])
+    assert any(site.startswith("softmax(") for site in stored["sites"]), "without a choice, but measured"
 
 
 @pytest.mark.slow

@@ -19,6 +19,8 @@ class Lowered:
     beside them. ``artefacts``: files by name for a reader (JSON, disassembly), which ``compile --dump`` writes.
     ``labels``: of the commands of a stream, in their order, for whoever looks at when they ran (``run --trace``).
     ``name``: among several ways to compute one region, of which ``uaccel tune`` measures each.
+    ``cycles``: that the device will take, where the operations' ``cost`` tells less exactly (a stream's are no sum).
+    ``instructions``: that the driver takes of the CPU for all the calls; a rule stands in where nobody says.
     """
 
     calls: tuple[KernelCall, ...]
@@ -27,6 +29,8 @@ class Lowered:
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     name: str = ""
+    cycles: float | None = None
+    instructions: float | None = None
 
 
 def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsFloat) -> KernelCall:

@@ -84,7 +84,26 @@ def _show(console: Console, report: dict[str, Any]) -> None:
         for row in layers:
             reasons.add_row(row["name"], row["engine"], shown(why(row)))
         console.print(reasons)
+    if report["plans"]:
+        console.print(_plans(report["plans"]))
     show_lines(console, list(_summary(report)))
+
+
+def _plans(plans: Sequence[dict[str, Any]]) -> Table:
+    """The cheapest first; what could not be lowered last."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("Plan", overflow="fold")
+    for name in ("CPU", "Cycles", "Together"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for plan in sorted(plans, key=lambda plan: (plan["total"] is None, plan["total"] or 0)):
+        name = " = ".join((plan["name"], *plan["same"]))
+        said = "chosen" if plan["chosen"] else plan["refused"] or ""
+        table.add_row(shown(name), *map(_count, (plan["instructions"], plan["cycles"], plan["total"])), shown(said))
+    return table
 
 
 def _table(*last: str, costs: Sequence[str] = ("MACs", "Bytes", "Cycles", "On the CPU")) -> Table:
@@ -124,6 +143,8 @@ def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if moved:
         names = ", ".join(change["layer"] for change in report["layout_changes"])
         yield "Layout", f"{moved:,} bytes change their order at run time: {names}"
+    for off in report["estimates_off"]:
+        yield "Estimate", f"{off['layer']}: {off['estimate']:,} estimated, {off['measured']:,} measured"
     yield "Costs", "estimated cycles: of the accelerator as it states them, of the CPU a rough rule"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,21 +39,22 @@ class EngineStep:
     choice: Choice
 
 
+Known = dict[object, tuple[Lowered, ...]]
+"""What regions were lowered to, for other partitions of the same model."""
+
+
 def engine_step(
-    call: EngineCall, origins: Mapping[str, Origin], reasons: Mapping[str, str], selector: Selector
+    call: EngineCall, origins: Mapping[str, Origin], reasons: Mapping[str, str], selector: Selector, known: Known
 ) -> EngineStep:
     """Ask the accelerator's description for the calls; ``origins`` and ``reasons`` by layer of the model.
 
     Where the description offers several lowerings of one region, ``selector`` picks.
     """
     accelerator = call.accelerator
-    what = f"lower of operation '{call.operation.name}'" if call.operation and call.operation.lower else "stream"
-    with vendors(accelerator.folder, f"{what}, given {call.layer},"):
-        lowerings = accelerator.lowerings(call.operation, call.region)
-    for made in lowerings:
-        complaint = complaint_about(made, call.region)
-        if complaint:
-            raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
+    key = _key(call)
+    if key not in known:
+        known[key] = _lowerings(call)
+    lowerings = known[key]
     choice = _choice(call, lowerings, selector)
     lowered = lowerings[choice.picked]
     covers = tuple(
@@ -76,6 +78,30 @@ def engine_step(
         covers,
         choice,
     )
+
+
+def _key(call: EngineCall) -> object:
+    """Regions of the same key are the same: names and bytes of everything in them."""
+    region, digest = call.region, hashlib.sha256()
+    for operand in (operand for inside in region.calls for operand in inside.operands):
+        if operand.constant is not None:
+            digest.update(operand.constant.tobytes())
+    calls = tuple((c.name, c.op, str(c.attrs), str(c.outputs), c.sources, c.results) for c in region.calls)
+    operation = call.operation.name if call.operation is not None else ""
+    return call.accelerator.name, operation, calls, region.inputs, region.outputs, digest.digest()
+
+
+def _lowerings(call: EngineCall) -> tuple[Lowered, ...]:
+    """What the vendor's function makes of a region."""
+    accelerator = call.accelerator
+    what = f"lower of operation '{call.operation.name}'" if call.operation and call.operation.lower else "stream"
+    with vendors(accelerator.folder, f"{what}, given {call.layer},"):
+        lowerings = accelerator.lowerings(call.operation, call.region)
+    for made in lowerings:
+        complaint = complaint_about(made, call.region)
+        if complaint:
+            raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
+    return lowerings
 
 
 def _choice(call: EngineCall, lowerings: Sequence[Lowered], selector: Selector) -> Choice:

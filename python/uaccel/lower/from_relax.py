@@ -13,7 +13,7 @@ from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, s
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.ctext.types import C_TYPES
 from uaccel.errors import InternalError, ModelError
-from uaccel.lower.engine import after_lowering, engine_step, on_cpu
+from uaccel.lower.engine import Known, after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.program import CPU, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
@@ -43,10 +43,19 @@ Resolved = "Value | Array | tuple[Resolved, ...]"
 
 
 def lower(
-    partitioned: Partitioned, name: str, *, cpu_fallback: bool = False, selection: Selection = ANY_CPU
+    partitioned: Partitioned,
+    name: str,
+    *,
+    cpu_fallback: bool = False,
+    selection: Selection = ANY_CPU,
+    known: Known | None = None,
 ) -> Program:
-    """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at."""
-    return after_lowering(_Lowering(partitioned, name, cpu_fallback, selection).program(), partitioned.accelerators)
+    """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at.
+
+    ``known`` is what accelerators' regions became in other partitions of the model, and is added to.
+    """
+    lowering = _Lowering(partitioned, name, cpu_fallback, selection, {} if known is None else known)
+    return after_lowering(lowering.program(), partitioned.accelerators)
 
 
 @dataclass
@@ -62,13 +71,16 @@ class _Step:
 
 
 class _Lowering:
-    def __init__(self, partitioned: Partitioned, name: str, cpu_fallback: bool, selection: Selection) -> None:
+    def __init__(
+        self, partitioned: Partitioned, name: str, cpu_fallback: bool, selection: Selection, known: Known
+    ) -> None:
         self.partitioned = partitioned
         self.model = partitioned.model
         self.reasons = {decision.layer: decision.reason for decision in partitioned.decisions}
         self.name = name
         self.cpu_fallback = cpu_fallback
         self.selection = selection
+        self.known = known
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
@@ -146,7 +158,7 @@ class _Lowering:
         self, name: str, origin: Origin | None, function: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> None:
         call = self.partitioned.calls[function.name_hint]
-        step = engine_step(call, self.partitioned.origins, self.reasons, self.selection.selector)
+        step = engine_step(call, self.partitioned.origins, self.reasons, self.selection.selector, self.known)
         otherwise: tuple[Kernel | None, Definition | None] = (None, None)
         if self.cpu_fallback:
             kernel_of = partial(_kernel_of, self.selection)
@@ -163,6 +175,8 @@ class _Lowering:
                 otherwise_definition=otherwise[1],
                 artefacts=step.lowered.artefacts,
                 labels=step.lowered.labels,
+                cycles=call.cost if step.lowered.cycles is None else step.lowered.cycles,
+                instructions=step.lowered.instructions,
             )
         )
 

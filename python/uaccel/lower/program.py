@@ -96,6 +96,10 @@ class Layer:
     refused: str = ""
     choice: Choice | None = None
     """Between several kernels, or several lowerings of a vendor's."""
+    cycles: float = 0
+    """That its accelerator is expected to take."""
+    instructions: float | None = None
+    """That the accelerator's driver is expected to take of the CPU; None where nobody says."""
 
     @property
     def is_view(self) -> bool:
@@ -117,6 +121,8 @@ class Layer:
             reason=f"in place of {self.engine}, should it fail",
             kernel=self.otherwise,
             definition=self.otherwise_definition,
+            cycles=0,
+            instructions=None,
             otherwise=None,
         )
 

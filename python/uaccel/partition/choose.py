@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from uaccel.accelerator import Accelerator
 from uaccel.basics.suggest import did_you_mean
@@ -84,32 +85,52 @@ def _between(graph: Graph, layers: Mapping[str, int], subgraph: Subgraph) -> set
 
 
 def choose(graph: Graph, claims: Claims, constraints: Constraints, how: str) -> list[Claim]:
+    """Layer by layer: the larger saving, or the accelerators as the user named them."""
+    if how == "cost":
+        return take(graph, claims, constraints, lambda claim: saving(claim) > 0, lambda claim: -saving(claim))
+    return in_order(graph, claims, constraints, [accelerator.name for accelerator in claims.accelerators])
+
+
+def in_order(graph: Graph, claims: Claims, constraints: Constraints, engines: Sequence[str]) -> list[Claim]:
+    """What the first of these accelerators can do, then the next; of one the claim that covers most, then the first
+    listed. Others only where they must."""
+    place = {engine: position for position, engine in enumerate(engines)}
+
+    def rank(claim: Claim) -> tuple[int, int]:
+        return place.get(claim.accelerator.name, len(place)), -len(claim.members)
+
+    return take(graph, claims, constraints, lambda claim: claim.accelerator.name in place, rank)
+
+
+def as_assigned(graph: Graph, claims: Claims, constraints: Constraints, engines: Mapping[int, str]) -> list[Claim]:
+    """Each operator where ``engines`` has it, as far as that engine takes it."""
+
+    def asked(claim: Claim) -> bool:
+        return all(engines.get(i) == claim.accelerator.name for i in claim.members if graph.is_operator(i))
+
+    return take(graph, claims, constraints, asked, lambda claim: (not asked(claim), -len(claim.members)))
+
+
+def take(
+    graph: Graph,
+    claims: Claims,
+    constraints: Constraints,
+    wanted: Callable[[Claim], bool],
+    rank: Callable[[Claim], Any],
+) -> list[Claim]:
     """The claims that are taken, none of them sharing a binding; a pin that cannot hold is an error."""
-    allowed = [claim for claim in claims.found if constraints.allow(claim)]
-    wanted = {index for index, engine in constraints.pinned.items() if engine != CPU}
-    wanted |= {index for index, engines in constraints.forbidden.items() if CPU in engines}
-    needed = [claim for claim in allowed if claim.members & wanted]
-    free = [claim for claim in allowed if how != "cost" or saving(claim) > 0]
-    rank = _by_saving if how == "cost" else _by_preference
+    allowed = sorted((claim for claim in claims.found if constraints.allow(claim)), key=rank)
+    held = {index for index, engine in constraints.pinned.items() if engine != CPU}
+    held |= {index for index, engines in constraints.forbidden.items() if CPU in engines}
     taken: list[Claim] = []
     covered: set[int] = set()
-    for claim in [*rank(claims, needed), *rank(claims, free)]:
+    for claim in [*(c for c in allowed if c.members & held), *filter(wanted, allowed)]:
         if not claim.members & covered:
             taken.append(claim)
             covered |= claim.members
-    for index in sorted(wanted - covered):
+    for index in sorted(held - covered):
         raise _unfulfilled(graph, claims, index, constraints.pinned.get(index))
     return sorted(taken, key=lambda claim: claim.root)
-
-
-def _by_preference(claims: Claims, candidates: Sequence[Claim]) -> list[Claim]:
-    """The accelerators as the user named them; of one accelerator the claim that covers most, then the first listed."""
-    order = {accelerator.name: position for position, accelerator in enumerate(claims.accelerators)}
-    return sorted(candidates, key=lambda claim: (order[claim.accelerator.name], -len(claim.members)))
-
-
-def _by_saving(_claims: Claims, candidates: Sequence[Claim]) -> list[Claim]:
-    return sorted(candidates, key=saving, reverse=True)
 
 
 def saving(claim: Claim) -> float:

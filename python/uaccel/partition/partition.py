@@ -8,9 +8,9 @@ from typing import Any
 
 from uaccel.accelerator import Accelerator
 from uaccel.model import ImportedModel, Origin
-from uaccel.partition.choose import choose, constraints_of
-from uaccel.partition.claims import find_claims
-from uaccel.partition.graph import graph_of
+from uaccel.partition.choose import Constraints, choose, constraints_of
+from uaccel.partition.claims import Claim, Claims, find_claims
+from uaccel.partition.graph import Graph, graph_of
 from uaccel.partition.layouts import CancelTransposes
 from uaccel.partition.names import layer_names, turned_names
 from uaccel.partition.passes import changed
@@ -40,8 +40,33 @@ class Partitioned:
     turned: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Question:
+    """Who shall compute what: everything that the answer depends on but does not change."""
+
+    model: ImportedModel
+    accelerators: Sequence[Accelerator]
+    wishes: Wishes
+    names: Mapping[str, str]
+    graph: Graph
+    claims: Claims
+    constraints: Constraints
+    stages: Mapping[str, Any]
+
+
 def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Partitioned:
-    """Claims, choice, regions. Without accelerators the model stays as it is."""
+    """Claims, choice layer by layer, regions. Without accelerators the model stays as it is."""
+    question = question_of(model, accelerators, wishes)
+    return divided(question, preferred(question))
+
+
+def preferred(question: Question) -> list[Claim]:
+    """What the wishes choose layer by layer."""
+    return choose(question.graph, question.claims, question.constraints, question.wishes.choose)
+
+
+def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Question:
+    """The vendors' passes over the model, then what each accelerator could compute of it."""
     stages: dict[str, Any] = {}
     for accelerator in accelerators:
         for change in accelerator.before_partition:
@@ -52,9 +77,16 @@ def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes:
     graph = graph_of(model.module, names)
     claims = find_claims(graph, accelerators)
     constraints = constraints_of(graph, accelerators, wishes)
-    taken = choose(graph, claims, constraints, wishes.choose)
-    groups = groups_of(graph, taken, wishes.cuts)
-    decisions = decisions_of(graph, claims, constraints, taken, groups, wishes.choose)
+    return Question(model, accelerators, wishes, names, graph, claims, constraints, stages)
+
+
+def divided(question: Question, taken: Sequence[Claim], how: str = "") -> Partitioned:
+    """The model with the claims that are taken; ``how`` they were chosen, where that is not as the wishes say."""
+    model, names, graph = question.model, question.names, question.graph
+    accelerators, stages = question.accelerators, dict(question.stages)
+    groups = groups_of(graph, taken, question.wishes.cuts)
+    how = how or question.wishes.choose
+    decisions = decisions_of(graph, question.claims, question.constraints, taken, groups, how)
     origins = {names[binding]: model.origins[binding] for binding in names if binding in model.origins}
     if not taken:
         same = {key: key for var, _ in graph.bindings for key in fields_of(var)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from uaccel.accelerator.region import OpCall, op_call
 from uaccel.partition.choose import Constraints, saving
@@ -13,6 +13,9 @@ from uaccel.partition.cost import cpu_cycles
 from uaccel.partition.graph import Graph
 from uaccel.partition.regions import Group
 from uaccel.partition.wishes import CPU
+
+PLAN: Final = "plan"
+"""How claims were taken that belong to the cheapest of several plans."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,12 @@ def _passed_over(
             reason = "the user pinned it elsewhere or keeps it from this engine"
         elif how == "cost" and saving(claim) <= 0:
             reason = f"the CPU is estimated to be faster ({_estimate(claim)})"
+        elif taken is not None and taken.accelerator is claim.accelerator:
+            continue
+        elif how == PLAN:
+            reason = f"the whole is estimated to be cheaper with {taken.accelerator.name if taken else 'the CPU'} here"
         elif taken is None:
             reason = "another layer of the same claim runs elsewhere"
-        elif taken.accelerator is claim.accelerator:
-            continue
         elif how == "cost":
             reason = f"{taken.accelerator.name} saves more cycles"
         else:

@@ -35,7 +35,7 @@ class EngineCall:
     """What one accelerator computes at one place of the model.
 
     ``covers`` are the model's operator calls, none where an earlier call for the same claim has them; ``region`` is
-    what is left of them for the accelerator. ``layer`` names it.
+    what is left of them for the accelerator. ``layer`` names it. ``cost`` is what the operations state, in cycles.
     """
 
     accelerator: Accelerator
@@ -43,6 +43,7 @@ class EngineCall:
     region: Region
     layer: str
     covers: tuple[OpCall, ...]
+    cost: float = 0
 
 
 @dataclass
@@ -136,7 +137,8 @@ class _Rewrite:
         global_var = add_function(self.block, function, f"{accelerator.name}_{layer}")
         parameters, bindings, result = bindings_of(function)
         region = region_of(bindings, parameters, list(variables(result)), self.graph.names)
-        self.done.calls[global_var.name_hint] = EngineCall(accelerator, group.operation, region, layer, covers)
+        cost = sum(claim.cost or 0 for claim in group.claims) if covers else 0
+        self.done.calls[global_var.name_hint] = EngineCall(accelerator, group.operation, region, layer, covers, cost)
         var = self.block.emit(relax.Call(global_var, arguments), name)
         self.done.layer_names[var.name] = layer
         self.done.origins[var.name] = self.graph.bindings[group.claims[-1].root][0].name

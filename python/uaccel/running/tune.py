@@ -57,7 +57,7 @@ def tune(compile_with: Compile, board: Board, known: Records, progress: Progress
     target = target_of(board)
     first = compile_with(Selection.on(target))
     before = _measure(first, board, port, _named(progress, "as estimated"))
-    records = known
+    records = _with_the_others(known, first, before)
     missing = [choice for choice in _choices(first) if not _is_known(choice, records)]
     turns = max((len(choice.options) for choice in missing), default=0)
     for number in range(turns):
@@ -83,6 +83,15 @@ def _choices(compiled: Compiled) -> list[Choice]:
 
 def _is_known(choice: Choice, records: Records) -> bool:
     return records.sites.get(choice.site, {}).keys() >= set(choice.options)
+
+
+def _with_the_others(records: Records, compiled: Compiled, took: Round) -> Records:
+    """Layers without a choice are measured once, for comparing with what was estimated."""
+    for layer in compiled.program.layers:
+        choice = layer.choice
+        if choice is not None and len(choice.options) == 1 and not _is_known(choice, records):
+            records = records.with_site(choice.site, {choice.options[0]: took.costs[layer.index]})
+    return replace(records, unit=took.unit)
 
 
 def _with_round(records: Records, compiled: Compiled, took: Round) -> Records:

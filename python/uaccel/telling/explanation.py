@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from uaccel.lower.program import CPU, Layer
 from uaccel.pipeline import Compiled
+from uaccel.plans import far_off
 from uaccel.telling.report import facts_of, fallback_report, offloaded_report
 
 LAYOUT_CHANGE: Final = "permute_dims"
@@ -34,6 +35,11 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         ],
         "offloaded": offloaded_report(facts),
         "fallback": fallback_report(facts),
+        "plans": [plan.to_json() for plan in compiled.plans],
+        "estimates_off": [
+            {"layer": off.layer, "estimate": round(off.estimate), "measured": off.measured}
+            for off in far_off(compiled.program, compiled.selection)
+        ],
         "warnings": list(compiled.model.warnings),
     }
 

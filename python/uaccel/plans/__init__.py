@@ -1,0 +1,6 @@
+"""Whole plans of who computes what, each partitioned and lowered, and the one that is estimated to take least."""
+
+from uaccel.plans.estimate import Estimate, Estimator, Off, far_off
+from uaccel.plans.search import Plan, Plans, cheapest
+
+__all__ = ["Estimate", "Estimator", "Off", "Plan", "Plans", "cheapest", "far_off"]

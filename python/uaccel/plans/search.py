@@ -1,0 +1,275 @@
+"""The search: plans that users would think of, then what their layers' costs suggest, each lowered for real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any, Final
+
+from uaccel.cpu_kernels import Turn
+from uaccel.cpu_kernels.selection import Selection
+from uaccel.errors import AcceleratorError
+from uaccel.lower.engine import Known
+from uaccel.lower.from_relax import lower
+from uaccel.lower.program import Layer
+from uaccel.partition import CPU, Partitioned, Question, divided
+from uaccel.partition.choose import as_assigned, choose, in_order
+from uaccel.partition.claims import Claim
+from uaccel.partition.report import PLAN
+from uaccel.plans.estimate import Estimate, Estimator
+
+MOST: Final = 12
+"""Plans that are lowered."""
+SWITCH: Final = 1500.0
+"""What it takes to go from one engine to another, for plans that are only thought of."""
+DOUBT: Final = 1 / 3
+"""By this share the CPU's estimates may be wrong: a plan that nobody would have asked for by name must be cheaper by
+more than that of all CPU work in which it differs."""
+WORTH: Final = 0.01
+"""The share of the whole that a change must promise to be tried."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One that was compared. ``estimate`` is None where it could not be lowered, for the reason in ``refused``.
+
+    ``same``: other names that come to the same.
+    """
+
+    name: str
+    estimate: Estimate | None
+    refused: str = ""
+    chosen: bool = False
+    same: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        known = self.estimate
+        return {
+            "name": self.name,
+            "same": list(self.same),
+            "instructions": None if known is None else round(known.instructions),
+            "cycles": None if known is None else round(known.cycles),
+            "total": None if known is None else round(known.total),
+            "chosen": self.chosen,
+            "refused": self.refused or None,
+        }
+
+
+@dataclass(frozen=True)
+class Plans:
+    """``known``: what regions were lowered to on the way."""
+
+    best: Partitioned
+    compared: tuple[Plan, ...]
+    known: Known
+
+
+def cheapest(question: Question, selection: Selection) -> Plans:
+    """The partition that is estimated to take least; the wishes' pins and prohibitions hold in every plan."""
+    search = _Search(question, selection)
+    best = search.run()
+    plans = [
+        Plan(tried.name, None if tried.refused else tried.estimate, tried.refused, tried is best, tuple(tried.same))
+        for tried in search.tried.values()
+    ]
+    return Plans(best.partitioned, tuple(plans), search.known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    name: str
+    partitioned: Partitioned
+    layers: Sequence[tuple[Layer, Estimate]]
+    refused: str = ""
+    estimate: Estimate = field(default_factory=Estimate)
+    same: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> float:
+        return self.estimate.total
+
+    @property
+    def engines(self) -> list[str]:
+        """Of the model's operators, in their order."""
+        return [decision.engine for decision in self.partitioned.decisions]
+
+    def cpu_work(self) -> dict[tuple[str, str], float]:
+        """By layer and what computes it."""
+        return {
+            (layer.name, "+".join(call.function for call in layer.kernel.calls)): cost.instructions
+            for layer, cost in self.layers
+            if not layer.on_accelerator
+        }
+
+
+class _Search:
+    def __init__(self, question: Question, selection: Selection) -> None:
+        self.question = question
+        measuring = isinstance(selection.selector, Turn)  # which must not change who computes what
+        self.selection = Selection.on(selection.target) if measuring else selection
+        self.estimator = Estimator(self.selection)
+        self.known: Known = {}
+        self.tried: dict[frozenset[Claim], _Tried] = {}
+        self.alone: dict[str, _Tried] = {}
+
+    def run(self) -> _Tried:
+        names = [accelerator.name for accelerator in self.question.accelerators]
+        plain = [self._try(", ".join(names), self._ordered(names)), *(self._alone(name) for name in (*names, CPU))]
+        possible = [tried for tried in plain if not tried.refused]
+        if not possible:
+            raise AcceleratorError(plain[0].refused)
+        best = min(possible, key=lambda tried: tried.total)
+        best = self._better(best, self._try("layer by layer", self._chosen("cost")))
+        for order in _orders(names):
+            best = self._better(best, self._try(", ".join(order), self._ordered(order)))
+        best = self._better(best, self._try("mixed", self._assigned(_blended(self._offers(best)))))
+        return self._improved(best)
+
+    def _alone(self, name: str) -> _Tried:
+        self.alone[name] = self._try(name, self._ordered([name]))
+        return self.alone[name]
+
+    def _ordered(self, engines: Sequence[str]) -> list[Claim]:
+        return in_order(*self._asked, engines)
+
+    def _chosen(self, how: str) -> list[Claim]:
+        return choose(*self._asked, how)
+
+    def _assigned(self, engines: Sequence[str]) -> list[Claim]:
+        graph = self.question.graph
+        operators = graph.operators(range(len(graph.bindings)))
+        return as_assigned(*self._asked, dict(zip(operators, engines, strict=True)))
+
+    @property
+    def _asked(self) -> tuple[Any, Any, Any]:
+        return self.question.graph, self.question.claims, self.question.constraints
+
+    def _try(self, name: str, taken: Sequence[Claim]) -> _Tried:
+        """Partition and lower; a plan that comes up again is not done again."""
+        key = frozenset(taken)
+        if key not in self.tried:
+            self.tried[key] = self._lowered(name, taken)
+        elif ";" not in name:
+            self.tried[key].same.append(name)
+        return self.tried[key]
+
+    def _lowered(self, name: str, taken: Sequence[Claim]) -> _Tried:
+        partitioned = divided(self.question, taken, PLAN)
+        try:
+            program = lower(partitioned, "plan", selection=self.selection, known=self.known)
+        except AcceleratorError as error:
+            if error.__cause__ is not None:
+                raise  # the vendor's function failed; it did not refuse
+            return _Tried(name, partitioned, (), str(error))
+        layers = [(layer, self.estimator.of(layer)) for layer in program.layers]
+        return _Tried(name, partitioned, layers, "", sum((cost for _, cost in layers), Estimate()))
+
+    def _better(self, best: _Tried, other: _Tried) -> _Tried:
+        """The other one where it is cheaper beyond doubt."""
+        if other.refused or other is best:
+            return best
+        ours, theirs = best.cpu_work(), other.cpu_work()
+        differing = sum(work[key] for work in (ours, theirs) for key in ours.keys() ^ theirs.keys() if key in work)
+        return other if other.total < best.total - DOUBT * differing else best
+
+    def _improved(self, best: _Tried) -> _Tried:
+        """Runs of layers on another engine, those that promise most first."""
+        seen: set[tuple[str, ...]] = set()
+        while len(self.tried) < MOST:
+            moves = [move for move in self._moves(best) if move not in seen]
+            if not moves:
+                break
+            seen.add(moves[0])
+            name = f"{best.name}; {self._told(best.engines, moves[0])}"
+            best = self._better(best, self._try(name, self._assigned(moves[0])))
+        return best
+
+    def _told(self, before: Sequence[str], after: Sequence[str]) -> str:
+        """Which run of layers changed its engine."""
+        changed = [number for number, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        first, last = self._rows[changed[0]].layer, self._rows[changed[-1]].layer
+        return f"{first if first == last else f'{first} to {last}'} on {after[changed[0]]}"
+
+    @property
+    def _rows(self) -> Sequence[Any]:
+        return self.alone[CPU].partitioned.decisions
+
+    def _moves(self, best: _Tried) -> list[tuple[str, ...]]:
+        """Assignments that differ from the best in one run of layers."""
+        offers, now = self._offers(best), best.engines
+        found: list[tuple[float, tuple[str, ...]]] = []
+        for engine in self.alone:
+            gains = [
+                offer[now[i]] - offer[engine] if engine in offer and engine != now[i] else None
+                for i, offer in enumerate(offers)
+            ]
+            for first, last, gain in _runs(gains):
+                if gain > WORTH * best.total:
+                    found.append((gain, (*now[:first], *[engine] * (last - first), *now[last:])))
+        return [move for _, move in sorted(found, key=lambda entry: -entry[0])]
+
+    def _offers(self, best: _Tried) -> list[dict[str, float]]:
+        """For each operator what it costs on each engine, in the plan in which that engine is alone."""
+        offers: list[dict[str, float]] = [{} for _ in self._rows]
+        for engine, tried in [*self.alone.items(), ("", best)]:
+            if tried.refused:
+                continue
+            costs = _by_operator(tried)
+            for offer, decision in zip(offers, tried.partitioned.decisions, strict=True):
+                cost = costs.get(decision.layer, 0.0)
+                if not engine or decision.engine == engine:
+                    offer[decision.engine] = cost
+        return offers
+
+
+def _by_operator(tried: _Tried) -> dict[str, float]:
+    """A region's cost in the shares that its operations state; what was added goes to the layer that it stems from."""
+    stated = {decision.layer: decision.cycles or 0.0 for decision in tried.partitioned.decisions}
+    origins = {origin.index: layer for layer, origin in tried.partitioned.origins.items() if origin.index >= 0}
+    costs: dict[str, float] = {}
+    for layer, cost in tried.layers:
+        names = [covered.name for covered in layer.covers] or [
+            layer.name if layer.name in stated else origins.get(layer.origin.index, layer.name)
+        ]
+        weights = [stated.get(name, 0.0) for name in names]
+        weights = weights if sum(weights) > 0 else [1.0] * len(names)
+        for name, weight in zip(names, weights, strict=True):
+            costs[name] = costs.get(name, 0.0) + cost.total * weight / sum(weights)
+    return costs
+
+
+def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Other orders of preference: of two both, of more each of them first."""
+    if len(names) == 2:
+        return list(permutations(names))[1:]
+    return [(name, *(other for other in names if other != name)) for name in names[1:]]
+
+
+def _blended(offers: Sequence[Mapping[str, float]]) -> list[str]:
+    """The way through the layers, in the model's order, that costs least if each change of engine cost ``SWITCH``."""
+    engines = list(dict.fromkeys(engine for offer in offers for engine in offer))
+    ways: dict[str, tuple[float, tuple[str, ...]]] = dict.fromkeys(engines, (0.0, ()))
+    for offer in offers:
+        free = offer.get(CPU) == 0.0  # a view goes where its neighbours go
+        reached = {}
+        for engine in engines if free else offer:
+            before, (cost, way) = min(ways.items(), key=lambda entry: entry[1][0] + SWITCH * (entry[0] != engine))
+            paid = cost + SWITCH * (before != engine) + (0.0 if free else offer[engine])
+            reached[engine] = (paid, (*way, engine))
+        ways = reached
+    return list(min(ways.values(), key=lambda entry: entry[0])[1])
+
+
+def _runs(gains: Sequence[float | None]) -> list[tuple[int, int, float]]:
+    """From, to (not included) and the sum: neighbours that each gain, or lose nothing."""
+    found: list[tuple[int, int, float]] = []
+    first, total = 0, 0.0
+    for number, gain in enumerate([*gains, None]):
+        if gain is not None and gain >= 0:
+            total += gain
+        else:
+            if number > first:
+                found.append((first, number, total))
+            first, total = number + 1, 0.0
+    return found
