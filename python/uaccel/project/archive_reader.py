@@ -87,7 +87,7 @@ def read_metadata(archive: Path) -> Metadata:
 def read_model(archive: Path, metadata: Metadata) -> ModelFile:
     """The model that the archive was made of."""
     name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model", "sha256")
-    data = _content(archive, name, LONGEST_MODEL)
+    data = _content(archive, name, LONGEST_MODEL) if name is not None else None
     if data is None:
         raise UaccelError(f"archive {archive} does not hold its model; compile the model with this uaccel")
     if hashlib.sha256(data).hexdigest() != digest:

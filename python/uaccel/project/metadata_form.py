@@ -13,6 +13,7 @@ from uaccel.project.forms import (
     TEXT,
     WHOLE,
     Fields,
+    Maybe,
     Named,
     Rows,
     complaint,
@@ -50,7 +51,7 @@ _OWN: Final = Fields(
     {
         "board": TEXT,
         "workspace_io": FLAG,
-        "model": Fields({"name": TEXT, "file": TEXT, "sha256": digits(64)}, loose=True),
+        "model": Fields({"name": TEXT, "file": Maybe(TEXT), "sha256": digits(64)}, loose=True),
         "build": digits(16),
         "inputs": _TENSORS,
         "outputs": _TENSORS,
