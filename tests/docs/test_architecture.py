@@ -11,14 +11,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "uaccel"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-MADE_UP = {"ops/NAME.py"}
+MADE_UP = {"ops/NAME.py", "metadata.json"}
 FILES = sorted(set(re.findall(r"`([\w./]+(?:\.(?:py|c|h|toml|json)|/))`", PAGE)) - MADE_UP)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_what_it_names_is_there(name: str) -> None:
-    places = [PACKAGE / name, ROOT / name]
-    assert any(place.exists() for place in places) or ("/" not in name and any(PACKAGE.rglob(name))), name
+    homes = [PACKAGE, ROOT, ROOT / "firmware"]
+    found = any((home / name).exists() for home in homes)
+    assert found or ("/" not in name and any(any(home.rglob(name)) for home in (PACKAGE, ROOT / "firmware"))), name
 
 
 def test_the_page_names_enough_to_be_worth_checking() -> None:
