@@ -11,7 +11,7 @@ from uaccel.cpu_kernels.costs import Estimated
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.lower.program import Layer, Program
 
-LAYER: Final = 30.0
+LAYER: Final = 100.0
 """Of a kernel's call and the step of the program around it."""
 DRIVER_CALL: Final = 1000.0
 """Of a driver that says nothing: a register interface with an interrupt, as nuc_fpga's, measured under QEMU."""
@@ -38,7 +38,7 @@ RATES: Final = {
     "uaccel_maximum": Rate(0, 8),
     "uaccel_minimum": Rate(0, 8),
     "uaccel_mul": Rate(0, 28),
-    "uaccel_softmax": Rate(0, 50),
+    "uaccel_softmax": Rate(0, 43),
     "uaccel_quantize": Rate(0, 30),
     "uaccel_dequantize": Rate(0, 10),
     "uaccel_resize_nearest": Rate(0, 2.5),

@@ -26,13 +26,15 @@ SWITCH: Final = 1500.0
 DOUBT: Final = 1 / 3
 """By this share the CPU's estimates may be wrong: a plan that nobody would have asked for by name must be cheaper by
 more than that of all CPU work in which it differs."""
+SMALL: Final = 200.0
+"""Of each layer that it gives the CPU, besides: small ones are all overhead."""
 WORTH: Final = 0.01
-"""The share of the whole that a change must promise to be tried."""
+"""The share of the whole that a change must promise to be lowered."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One that was compared. ``estimate`` is None where it could not be lowered, for the reason in ``refused``.
+    """One that was compared. ``estimate`` is None where it was not lowered, for the reason in ``refused``.
 
     ``same``: other names that come to the same.
     """
@@ -120,11 +122,25 @@ class _Search:
         if not possible:
             raise AcceleratorError(plain[0].refused)
         best = min(possible, key=lambda tried: tried.total)
-        best = self._better(best, self._try("layer by layer", self._chosen("cost")))
+        best = self._tempted(best, "layer by layer", self._chosen("cost"))
         for order in _orders(names):
-            best = self._better(best, self._try(", ".join(order), self._ordered(order)))
-        best = self._better(best, self._try("mixed", self._assigned(_blended(self._offers(best)))))
+            best = self._tempted(best, ", ".join(order), self._ordered(order))
+        best = self._tempted(best, "mixed", self._assigned(_blended(self._offers(best))))
         return self._improved(best)
+
+    def _tempted(self, best: _Tried, name: str, taken: Sequence[Claim]) -> _Tried:
+        """Lower it only where its layers promise a gain: streams take their time to plan."""
+        graph, key = self.question.graph, frozenset(taken)
+        engine = {index: claim.accelerator.name for claim in taken for index in claim.members}
+        wanted = [engine.get(index, CPU) for index in graph.operators(range(len(graph.bindings)))]
+        now, then = 0.0, 0.0
+        for offer, old, new in zip(self._offers(best), best.engines, wanted, strict=True):
+            now += offer[old]
+            then += offer.get(new, offer[old])
+        if key in self.tried or then < now - WORTH * best.total:
+            return self._better(best, self._try(name, taken))
+        self.tried[key] = _Tried(name, best.partitioned, (), "its layers promise no gain")
+        return best
 
     def _alone(self, name: str) -> _Tried:
         self.alone[name] = self._try(name, self._ordered([name]))
@@ -170,8 +186,10 @@ class _Search:
         if other.refused or other is best:
             return best
         ours, theirs = best.cpu_work(), other.cpu_work()
-        differing = sum(work[key] for work in (ours, theirs) for key in ours.keys() ^ theirs.keys() if key in work)
-        return other if other.total < best.total - DOUBT * differing else best
+        fewer = [ours[key] for key in ours.keys() - theirs.keys()]
+        more = [theirs[key] for key in theirs.keys() - ours.keys()]
+        doubt = DOUBT * sum(fewer + more) + SMALL * sum(instructions > 0 for instructions in more)
+        return other if other.total < best.total - doubt else best
 
     def _improved(self, best: _Tried) -> _Tried:
         """Runs of layers on another engine, those that promise most first."""
