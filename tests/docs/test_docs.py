@@ -14,6 +14,7 @@ PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob(
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 LONG = {"boards.md", "debugging.md", "npu.md"}
 SLOW = {
+    "api.md",
     *("bring-your-accelerator.md", "cli.md", "generated-code.md", "kernels.md", "memory.md", "models.md"),
     *("project-api.md", "session.md", "testing.md"),
 }

@@ -10,7 +10,7 @@ from support.networks import OWN
 from support.oracle import random_inputs
 from uaccel.pipeline import compile_model
 from uaccel.running.compare import Mismatch, compare
-from uaccel.running.layers import exact_layers
+from uaccel.running.layers import LayerMeanings, exact_layers
 from uaccel.running.verify import first_wrong_layer
 
 
@@ -25,13 +25,13 @@ def test_the_first_layer_that_is_wrong_is_told(name: str) -> None:
     assert computed.keys() <= exact.keys()
     assert {layer for layer, _ in exact} == set(range(len(program.layers)))
     assert first_wrong_layer(model.compiled, [values], [computed]) is None
-    later = max(computed)
+    later, meanings = max(computed), LayerMeanings(model.compiled, computed)
     for key in sorted(computed):
         wrong = dict(computed)
         for place in {key, later}:
             wrong[place] = computed[place].copy()
             wrong[place].flat[-1] += 1
-        told = first_wrong_layer(model.compiled, [values], [wrong])
+        told = meanings.first_wrong(0, values, wrong)
         assert told is not None
         layer = program.layers[key[0]]
         assert (told.index, told.output, told.name, told.op) == (*key, layer.name, layer.op)
