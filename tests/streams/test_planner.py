@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
 from uaccel.errors import AcceleratorError
+from uaccel.machines.tiling import Tiling
 from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, Window, plan_network, why_not
 from uaccel.streams.residency import choose_residents, lives, smallest_pieces
-from uaccel.streams.tiling import Tiling, count, parts
+from uaccel.streams.tiling import count, parts
 
 BOTH = st.booleans()
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uaccel.machines.timeline import Span
 from uaccel.streams import ENGINES, Command, Dma, Machine, Memory, Tokens
 from uaccel.streams.command import Access
-from uaccel.streams.timeline import Span, timeline
+from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised, synchronise
 
 MACHINE = Machine(

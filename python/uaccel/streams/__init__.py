@@ -5,16 +5,17 @@ other by tokens what is done. Vendors say what a part of a layer needs and which
 ``docs/npu.md`` shows the whole of it.
 """
 
-from uaccel.accelerator.tensor.machine import Dma, Memory
+from uaccel.machines.geometry import Box, Shape, Window
+from uaccel.machines.machine import Dma, Memory
+from uaccel.machines.timeline import ENGINES
 from uaccel.memory import Block, plan
 from uaccel.streams.command import Command, Tokens
 from uaccel.streams.cost import ENERGY, LATENCY
-from uaccel.streams.geometry import Box, Placed, Shape, dense, inside
+from uaccel.streams.geometry import Placed, dense, inside
 from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.listing import listing
-from uaccel.streams.machine import ENGINES, Machine
+from uaccel.streams.machine import Machine
 from uaccel.streams.planner import Network, Planned, plan_network, why_not
-from uaccel.streams.window import Window
 from uaccel.streams.words import WORD, Field, Format, halves, octets, pack, unpack
 
 __all__ = [

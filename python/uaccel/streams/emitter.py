@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from uaccel.basics.numbers import round_up
 from uaccel.errors import InternalError
+from uaccel.machines.geometry import Box, Shape, span
+from uaccel.machines.tiling import Tiling
 from uaccel.streams.command import Access, Command, place_name
 from uaccel.streams.cost import Cost
-from uaccel.streams.geometry import Box, Placed, Shape, dense, inside, move_of, span
+from uaccel.streams.geometry import Placed, dense, inside, move_of
 from uaccel.streams.layer import Compute, Layer, Part, Places
-from uaccel.streams.machine import Machine, transfer_cycles
-from uaccel.streams.tiling import Tiling, parts, total_weights
+from uaccel.streams.machine import Machine
+from uaccel.streams.tiling import parts, total_weights
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised, synchronise
 
@@ -86,7 +89,7 @@ class WeightMemory:
 
     def take(self, key: tuple[str, range, range], size: int) -> int:
         """Its address, which others lose."""
-        size += -size % self.memory.alignment
+        size = round_up(size, self.memory.alignment)
         begin = self.next if self.next + size <= self.memory.bytes else 0
         end = begin + size
         self.there = {k: place for k, place in self.there.items() if place[1] <= begin or end <= place[0]}
@@ -175,7 +178,7 @@ class Emitter:
         fields |= {"runs": 1, "planes": 1}
         touched = (Access("weights", address, address + size, True),)
         label = f"{_where(layer, part)}: load weights"
-        self._transferred("load", layer, fields, touched, transfer_cycles(self.machine.load, size, 1), label)
+        self._transferred("load", layer, fields, touched, self.machine.load.cycles(size), label)
         return address
 
     def _compute(self, decided: Decided, part: Part, compute: Compute, places: Places, last: bool) -> None:
@@ -206,7 +209,7 @@ class Emitter:
             touched.append(Access(place_name(home.place), offset, offset + move.extent, not loads))
         dma = self.machine.load if loads else self.machine.store
         label = f"{_where(layer, part)}: {kind} {name} {placed.box}"
-        cycles = transfer_cycles(dma, move.run, move.total_runs)
+        cycles = dma.cycles(move.run, move.total_runs)
         self._transferred(kind, layer, fields, tuple(touched), cycles, label, move.bytes)
 
     def _transferred(

@@ -1,54 +1,10 @@
-"""Boxes of NHWC tensors, and how they move between memory and a scratchpad."""
+"""Boxes on chip, and how they move between memory and a scratchpad."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Shape:
-    """Bytes of a dense int8 tensor: one after the other in this order, the last one fastest."""
-
-    images: int
-    rows: int
-    columns: int
-    channels: int
-
-    @property
-    def bytes(self) -> int:
-        return self.images * self.rows * self.columns * self.channels
-
-    @property
-    def row_pitch(self) -> int:
-        return self.columns * self.channels
-
-    def offset(self, box: Box) -> int:
-        """Of the box's first byte."""
-        row = box.image * self.rows + box.rows.start
-        return (row * self.columns + box.columns.start) * self.channels + box.channels.start
-
-
-@dataclass(frozen=True)
-class Box:
-    """Part of one image."""
-
-    image: int
-    rows: range
-    columns: range
-    channels: range
-
-    @property
-    def bytes(self) -> int:
-        return len(self.rows) * len(self.columns) * len(self.channels)
-
-    def __str__(self) -> str:
-        image = f"image {self.image} " if self.image else ""
-        return f"{image}rows {span(self.rows)} columns {span(self.columns)} channels {span(self.channels)}"
-
-
-def span(values: range) -> str:
-    """``2:5``, as Python's slices."""
-    return f"{values.start}:{values.stop}"
+from uaccel.machines.geometry import Box, Shape
 
 
 @dataclass(frozen=True)

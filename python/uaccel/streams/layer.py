@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uaccel.streams.geometry import Box, Placed, Shape
+from uaccel.machines.geometry import Box, Shape
+from uaccel.streams.geometry import Placed
 
 
 @dataclass(frozen=True)

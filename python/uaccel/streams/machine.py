@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-from uaccel.accelerator.tensor.machine import Dma, Memory
-
-ENGINES: Final = ("load", "compute", "store")
-"""In the order in which data pass them; neighbours give each other tokens."""
+from uaccel.machines import machine
+from uaccel.machines.machine import Dma, Memory
 
 
 @dataclass(frozen=True)
-class Machine:
+class Machine(machine.Machine):
     """``banks`` of a memory: 2 lets the planner fill one part while the array works on another; 1 does not.
 
     ``weights`` holds weights and output parameters, ``sums`` what is added up by several commands. ``fetch`` brings
@@ -30,12 +27,3 @@ class Machine:
     transfer_size: int
     sync_size: int
     sync_cycles: int = 1
-
-    def memory(self, name: str) -> Memory:
-        found: Memory = getattr(self, name)
-        return found
-
-
-def transfer_cycles(dma: Dma, run: int, runs: int) -> int:
-    """Of ``runs`` runs of consecutive bytes."""
-    return dma.start_up + runs * -(-run // dma.bytes_per_cycle)

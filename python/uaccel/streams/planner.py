@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from uaccel.errors import AcceleratorError
+from uaccel.machines.tiling import Tiling
+from uaccel.machines.timeline import Timeline
 from uaccel.memory import Block, plan
 from uaccel.streams.cost import LATENCY, Cost
 from uaccel.streams.emitter import Constants, Decided, Emitter, Home
@@ -13,8 +15,8 @@ from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.residency import Life, Residents, choose_residents, lives, smallest_pieces
 from uaccel.streams.search import Question, best, feasible
-from uaccel.streams.tiling import Tiling, count, input_bytes, output_bytes, typical_part
-from uaccel.streams.timeline import Timeline, timeline
+from uaccel.streams.tiling import count, input_bytes, output_bytes, typical_part
+from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised
 
 ALIGNMENT = 16

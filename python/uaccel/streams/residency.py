@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from uaccel.basics.numbers import round_up
+from uaccel.machines.tiling import Tiling
 from uaccel.memory import Block, plan
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
-from uaccel.streams.tiling import Tiling, input_bytes, output_bytes
+from uaccel.streams.tiling import input_bytes, output_bytes
 
 Pieces = list[tuple[str, int]]
 """Tensors of a layer, and bytes of each."""
@@ -88,7 +90,7 @@ def smallest_pieces(machine: Machine, layer: Layer) -> Pieces:
     alignment = machine.activations.alignment
     sizes = [(name, input_bytes(layer, index, tiling)) for index, name in enumerate(layer.inputs)]
     sizes.append((layer.output, output_bytes(layer, tiling)))
-    return [(name, size + -size % alignment) for name, size in sizes]
+    return [(name, round_up(size, alignment)) for name, size in sizes]
 
 
 def _peak(blocks: Sequence[Block], steps: int) -> int:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from uaccel.streams.cost import Cost
+from uaccel.basics.numbers import pieces
+from uaccel.machines.search import promising
+from uaccel.machines.tiling import Tiling, extents
+from uaccel.streams.cost import Cost, Key
 from uaccel.streams.emitter import Decided, Emitter, Home, Slots, Where
 from uaccel.streams.layer import Layer
-from uaccel.streams.machine import Machine, transfer_cycles
-from uaccel.streams.tiling import Tiling, count, extents, input_bytes, output_bytes, total_weights, typical_part
+from uaccel.streams.machine import Machine
+from uaccel.streams.tiling import count, input_bytes, output_bytes, total_weights, typical_part
 
 PLAYED: Final = 5
 """Tilings of a layer that are played through."""
@@ -37,21 +40,22 @@ class Question:
 
 def best(machine: Machine, question: Question, objective: str) -> list[Decided]:
     """The most promising ones, best first; none where not even the smallest part fits."""
-    promising = islice(feasible(machine, question, objective), PLAYED)
-    played = [(_played(machine, question, decided, cost), decided) for cost, decided in promising]
-    return [decided for _, decided in sorted(played, key=lambda pair: pair[0].key(objective))]
+    played = [
+        (_played(machine, question, decided, objective) or estimated, decided)
+        for estimated, decided in islice(feasible(machine, question, objective), PLAYED)
+    ]
+    return [decided for _, decided in sorted(played, key=lambda pair: pair[0])]
 
 
-def feasible(machine: Machine, question: Question, objective: str) -> Iterator[tuple[Cost, Decided]]:
-    """The tilings to try, with places for their pieces: the best estimates first, since whether a tiling fits takes
-    longer to find out than what it costs."""
+def feasible(machine: Machine, question: Question, objective: str) -> Iterator[tuple[Key, Decided]]:
+    """The tilings to try, with places for their pieces: the best estimates first."""
     stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
     tilings = candidates(machine, question.layer, whole=stays)
-    costs = [(estimate(machine, question, tiling), tiling) for tiling in tilings]
-    for cost, tiling in sorted(costs, key=lambda pair: pair[0].key(objective)):
-        decided = decide(machine, question, tiling)
-        if decided is not None:
-            yield cost, decided
+    return promising(
+        tilings,
+        lambda tiling: estimate(machine, question, tiling).key(objective),
+        lambda tiling: decide(machine, question, tiling),
+    )
 
 
 def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:
@@ -72,19 +76,19 @@ def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:
 
 def _pieces(rows: int, columns: int) -> Iterator[tuple[int, int]]:
     """Whole rows as long as one fits."""
-    yield from ((some, columns) for some in extents(rows, rows))
-    yield from ((1, some) for some in extents(columns, columns) if some < columns)
+    yield from ((some, columns) for some in extents(rows, sparsely=True))
+    yield from ((1, some) for some in extents(columns, sparsely=True) if some < columns)
 
 
 def _chunks(machine: Machine, layer: Layer) -> Iterator[tuple[int, int]]:
     """Blocks and steps of one chunk of weights: fewer steps only where one block is too much."""
     memory = machine.weights
-    for blocks in extents(layer.blocks, layer.blocks):
+    for blocks in extents(layer.blocks, sparsely=True):
         most = memory.bytes if blocks == layer.blocks else memory.bank_bytes
         if layer.weight_bytes(range(blocks), range(layer.steps)) <= most:
             yield blocks, layer.steps
     if layer.weight_bytes(range(1), range(layer.steps)) > memory.bank_bytes:
-        steps = [s for s in extents(layer.steps, layer.steps) if _last_fits(layer, s, memory.bank_bytes)]
+        steps = [s for s in extents(layer.steps, sparsely=True) if _last_fits(layer, s, memory.bank_bytes)]
         yield from ((1, some) for some in steps[:2])
 
 
@@ -134,14 +138,14 @@ def estimate(machine: Machine, question: Question, tiling: Tiling) -> Cost:
     """As if all parts were alike; the engines side by side but for the first part's load and the last one's store."""
     rounds = count(question.layer, tiling)
     loads, stores = _loads(machine, question, tiling), _stores(question, tiling)
-    load = sum(times * transfer_cycles(machine.load, size, 1) for size, times in loads)
-    store = sum(times * transfer_cycles(machine.store, size, 1) for size, times in stores)
+    load = sum(times * machine.load.cycles(size) for size, times in loads)
+    store = sum(times * machine.store.cycles(size) for size, times in stores)
     compute = rounds * question.layer.cycles(typical_part(question.layer, tiling))
     moved = sum(times * size for size, times in (*loads, *stores))
     if not tiling.buffered and rounds > 1:
         return Cost(load + compute + store, moved)
-    first = sum(transfer_cycles(machine.load, size, 1) for size, _ in loads)
-    last = sum(transfer_cycles(machine.store, size, 1) for size, _ in stores)
+    first = sum(machine.load.cycles(size) for size, _ in loads)
+    last = sum(machine.store.cycles(size) for size, _ in stores)
     return Cost(max(load, compute, store) + first + last, moved)
 
 
@@ -149,17 +153,16 @@ def _loads(machine: Machine, question: Question, tiling: Tiling) -> list[tuple[i
     """Bytes of a load, and how often there is one like it."""
     layer, part = question.layer, typical_part(question.layer, tiling)
     rounds = count(layer, tiling)
-    chunks = -(-layer.blocks // tiling.blocks)
-    steps = -(-layer.steps // tiling.steps)
-    pieces = rounds // (chunks * steps)
+    chunks, steps = pieces(layer.blocks, tiling.blocks), pieces(layer.steps, tiling.steps)
+    images = tiling.pixel_pieces(layer.shape)
     size = layer.weight_bytes(part.blocks, part.steps)
     stay = tiling.weights_stay or total_weights(layer, tiling, machine.weights.alignment) <= machine.weights.bytes
     loads = [(size, chunks * steps if stay else rounds)] if size else []
     for index, address in enumerate(question.inputs):
         box = layer.needs(index, part)
-        again = len(box.channels) < layer.shapes[index].channels or (tiling.weights_stay and pieces > 1)
+        again = len(box.channels) < layer.shapes[index].channels or (tiling.weights_stay and images > 1)
         if address is None:
-            loads.append((box.bytes, pieces * chunks if again else pieces))
+            loads.append((box.bytes, images * chunks if again else images))
     return loads
 
 
@@ -167,13 +170,13 @@ def _stores(question: Question, tiling: Tiling) -> list[tuple[int, int]]:
     layer, part = question.layer, typical_part(question.layer, tiling)
     if layer.output not in question.homes:
         return []
-    return [(layer.result(part).bytes, count(layer, tiling) // -(-layer.steps // tiling.steps))]
+    return [(layer.result(part).bytes, count(layer, tiling) // pieces(layer.steps, tiling.steps))]
 
 
-def _played(machine: Machine, question: Question, decided: Decided, estimated: Cost) -> Cost:
-    """What the layer takes on its own."""
+def _played(machine: Machine, question: Question, decided: Decided, objective: str) -> Key | None:
+    """What the layer takes on its own; None where it is too long."""
     if count(question.layer, decided.tiling) > LONGEST:
-        return estimated
+        return None
     emitter = Emitter(machine, question.homes)
     emitter.layer(decided)
-    return emitter.cost()
+    return emitter.cost().key(objective)

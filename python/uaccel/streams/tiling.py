@@ -1,29 +1,18 @@
-"""How a layer is cut into parts: their largest extents and the order of the loops."""
+"""The parts that a tiling cuts a layer into: their order, and what they need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
+from uaccel.basics.numbers import pieces, round_up
+from uaccel.machines.tiling import Tiling
 from uaccel.streams.layer import Layer, Part
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """``weights_stay``: all pixels pass by one chunk of the weights before the next one comes; else all weights by one
-    piece of the image. ``buffered``: the activations of one part come or go while another is computed."""
-
-    rows: int
-    columns: int
-    blocks: int
-    steps: int
-    weights_stay: bool
-    buffered: bool
 
 
 def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
     """In the order of execution; steps of one sum follow each other."""
-    pieces = [
+    places = [
         (image, rows, columns)
         for image in range(layer.shape.images)
         for rows in _cut(layer.shape.rows, tiling.rows)
@@ -31,7 +20,7 @@ def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
     ]
     chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
     pairs = (
-        ((p, c) for c in chunks for p in pieces) if tiling.weights_stay else ((p, c) for p in pieces for c in chunks)
+        ((p, c) for c in chunks for p in places) if tiling.weights_stay else ((p, c) for p in places for c in chunks)
     )
     for (image, rows, columns), chunk in pairs:
         for some in steps:
@@ -65,7 +54,7 @@ def total_weights(layer: Layer, tiling: Tiling, alignment: int) -> int:
     """Bytes of all chunks side by side."""
     chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
     sizes = [layer.weight_bytes(chunk, some) for chunk in chunks for some in steps]
-    return sum(size + -size % alignment for size in sizes)
+    return sum(round_up(size, alignment) for size in sizes)
 
 
 def _widest(layer: Layer, index: int, tiling: Tiling) -> int:
@@ -80,22 +69,8 @@ def _extents(layer: Layer, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, 
 
 def count(layer: Layer, tiling: Tiling) -> int:
     """How many parts there are."""
-    shape = layer.shape
-    pieces = shape.images * -(-shape.rows // tiling.rows) * -(-shape.columns // tiling.columns)
-    return pieces * -(-layer.blocks // tiling.blocks) * -(-layer.steps // tiling.steps)
-
-
-def extents(whole: int, most: int) -> Sequence[int]:
-    """Sizes to try: of equal pieces as far as possible, in ever more of them; none larger than ``most``."""
-    sizes: list[int] = []
-    pieces = 1
-    while True:
-        size = -(-whole // pieces)
-        if size <= most and size not in sizes:
-            sizes.append(size)
-        if size == 1:
-            return sizes
-        pieces += max(1, pieces // 2)
+    chunks = pieces(layer.blocks, tiling.blocks) * pieces(layer.steps, tiling.steps)
+    return tiling.pixel_pieces(layer.shape) * chunks
 
 
 def _cut(whole: int, size: int) -> list[range]:
@@ -104,5 +79,5 @@ def _cut(whole: int, size: int) -> list[range]:
 
 def _middle(whole: int, size: int) -> range:
     """Of the pieces of a cut."""
-    begin = (-(-whole // size) - 1) // 2 * size
+    begin = (pieces(whole, size) - 1) // 2 * size
     return range(begin, min(begin + size, whole))

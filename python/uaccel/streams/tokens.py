@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from uaccel.machines.timeline import ENGINES
 from uaccel.streams.command import Access, Command, Tokens
-from uaccel.streams.machine import ENGINES
 
 PAGE: Final = 1 << 12
 NEIGHBOURS: Final = frozenset({("load", "compute"), ("compute", "load"), ("compute", "store"), ("store", "compute")})

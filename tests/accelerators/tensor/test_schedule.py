@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +15,11 @@ from uaccel.accelerator.tensor.layer import Layer
 from uaccel.accelerator.tensor.loops import Issued, run
 from uaccel.accelerator.tensor.schedule import constants_bytes, schedule
 from uaccel.accelerator.tensor.search import best, candidates, estimate
-from uaccel.accelerator.tensor.tiling import Tiled, Tiling
-from uaccel.accelerator.tensor.timing import Time, is_empty, time_of, uses
+from uaccel.accelerator.tensor.tiling import Tiled
+from uaccel.accelerator.tensor.timing import is_empty, time_of, uses
+from uaccel.machines.geometry import Shape, Window
+from uaccel.machines.tiling import Tiling
+from uaccel.machines.timeline import Span, Timeline
 
 KIB = 1024
 
@@ -53,8 +58,8 @@ def layers(draw: st.DrawFn) -> Layer:
     inside = [(outputs[i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 - padding[i] - extra[i] for i in (0, 1)]
     height, width = (max(1, extent) for extent in inside)
     batch, groups, depth, channels = (draw(st.integers(1, high)) for high in (2, 2, 40, 40))
-    windows = (kernel, strides, dilation, padding)
-    return Layer(batch, groups, height, width, depth, *outputs, channels, *windows)
+    input_, output = Shape(batch, height, width, groups * depth), Shape(batch, *outputs, groups * channels)
+    return Layer(input_, output, Window(kernel, strides, dilation, padding), groups)
 
 
 def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
@@ -70,8 +75,8 @@ def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
 def test_commands_stay_in_bounds_and_store_each_byte_once(name: str, layer: Layer) -> None:
     for tiled in all_candidates_or_few(MACHINES[name], layer):
         weights, parameters = constants_bytes(tiled)
-        sizes = {"input": layer.input_bytes, "weights": weights, "parameters": parameters}
-        stored = np.zeros(layer.output_bytes, np.int32)
+        sizes = {"input": layer.input.bytes, "weights": weights, "parameters": parameters}
+        stored = np.zeros(layer.output.bytes, np.int32)
         window: dict[str, int] = {}
         for issued in run(schedule(tiled)):
             window = dict(issued.numbers) if issued.intrinsic == "window" else window
@@ -100,17 +105,19 @@ def assert_on_chip(machine: Machine, issued: Issued, window: dict[str, int]) -> 
 
 def test_time_by_hand() -> None:
     """Four pixels, eight channels in and out: three loads one after the other, the array, the store."""
-    layer = Layer(1, 1, 1, 4, 8, 1, 4, 8)
-    tiled = Tiled(machine(), layer, Tiling(1, 4, 8, 8, True))
-    load = (16 + 96 // 8) + (16 + 64 // 8) + (16 + 32 // 8)
+    layer = Layer(Shape(1, 1, 4, 8), Shape(1, 1, 4, 8), Window())
+    tiled = Tiled(machine(), layer, Tiling(1, 4, 1, 1, True))
+    begins = list(accumulate((16 + 96 // 8, 16 + 64 // 8, 16 + 32 // 8, 8 + 4, 16 + 4), initial=0))
+    load, total = begins[3], begins[5]
     time = time_of(tiled.machine, schedule(tiled))
-    assert time == Time(load + (8 + 4) + (16 + 4), {"load": load, "compute": 8 + 4, "store": 16 + 4}, 5)
+    spans = tuple(Span(begin, end) for begin, end in pairwise(begins))
+    assert time == Timeline(spans, total, {"load": load, "compute": 8 + 4, "store": 16 + 4})
 
 
 def test_two_banks_hide_transfers_that_one_bank_shows() -> None:
     """64 pixels in four pieces: with two banks all but the first load and the last store overlap with the array."""
-    layer = Layer(1, 1, 1, 64, 64, 1, 64, 8)
-    tiling = Tiling(1, 16, 8, 64, True)
+    layer = Layer(Shape(1, 1, 64, 64), Shape(1, 1, 64, 8), Window())
+    tiling = Tiling(1, 16, 1, 8, True)
     two, one = (time_of(m, schedule(Tiled(m, layer, tiling))).total for m in (machine(), machine(banks=1)))
     constants, load, multiply, store = (16 + 12) + (16 + 64), 16 + 16 * 64 // 8, 8 + 16 * 8, 16 + 16
     assert two == constants + 4 * max(load, multiply) + min(load, multiply) + store
@@ -131,14 +138,15 @@ def test_the_search_finds_nearly_the_best(name: str, layer: Layer) -> None:
 
 @pytest.mark.slow
 def test_the_estimate_is_near_the_time() -> None:
-    layer = Layer(1, 1, 32, 32, 16, 32, 32, 32, (3, 3), padding=(1, 1))
+    layer = Layer(Shape(1, 32, 32, 16), Shape(1, 32, 32, 32), Window((3, 3), padding=(1, 1)))
     for tiled in all_candidates_or_few(machine(16 * KIB), layer):
         assert estimate(tiled) == pytest.approx(time_of(tiled.machine, schedule(tiled)).total, rel=0.2)
 
 
 def test_the_text_of_a_layer() -> None:
-    layer = Layer(1, 1, 6, 5, 8, 6, 5, 8, (3, 3), padding=(1, 1), input_zero_point=-3, output_zero_point=4)
-    tiled = Tiled(machine(), layer, Tiling(4, 5, 8, 8, True))
+    shape, window = Shape(1, 6, 5, 8), Window((3, 3), padding=(1, 1))
+    layer = Layer(shape, shape, window, input_zero_point=-3, output_zero_point=4)
+    tiled = Tiled(machine(), layer, Tiling(4, 5, 1, 1, True))
     assert function_text("unit_layer", tiled, ["In short.", "In two pieces."]) == TEXT
 
 

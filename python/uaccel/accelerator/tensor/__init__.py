@@ -9,6 +9,7 @@ One file per idea: ``machine`` (what there is), ``layer`` (what is wanted), ``ti
 """
 
 from uaccel.accelerator.tensor.lowering import convolution, cycles, fits, timed
-from uaccel.accelerator.tensor.machine import Dma, Machine, Memory
+from uaccel.accelerator.tensor.machine import Machine
+from uaccel.machines.machine import Dma, Memory
 
 __all__ = ["Dma", "Machine", "Memory", "convolution", "cycles", "fits", "timed"]

@@ -23,12 +23,12 @@ def function_text(name: str, tiled: Tiled, comment: Sequence[str]) -> str:
     """The function: it returns 0, or the driver's error."""
     machine, layer = tiled.machine, tiled.layer
     weight_bytes, parameter_bytes = constants_bytes(tiled)
-    shared = {INPUT: layer.input_bytes, WEIGHTS: weight_bytes, PARAMETERS: parameter_bytes}
-    shared[OUTPUT] = layer.output_bytes
+    shared = {INPUT: layer.input.bytes, WEIGHTS: weight_bytes, PARAMETERS: parameter_bytes}
+    shared[OUTPUT] = layer.output.bytes
     lines = [f"    {machine.intrinsic('begin')}();"]
     lines += [f"    {machine.intrinsic('share')}({name}, {size});" for name, size in shared.items()]
     lines += body_lines(machine, schedule(tiled), 1)
-    lines.append(f"    return {machine.intrinsic('finish')}({OUTPUT}, {layer.output_bytes});")
+    lines.append(f"    return {machine.intrinsic('finish')}({OUTPUT}, {layer.output.bytes});")
     head = wrapped(f"static int32_t {name}", PARAMETER_LIST)
     return "\n".join([wrapped_comment(comment, indent=4), head, "{", *lines, "}", ""])
 

@@ -10,13 +10,14 @@ from uaccel.accelerator.region import Region
 from uaccel.accelerator.sums import int8_only
 from uaccel.accelerator.tensor.c_text import function_text
 from uaccel.accelerator.tensor.layer import FULLY_CONNECTED, Layer, layer_of
-from uaccel.accelerator.tensor.machine import Machine
+from uaccel.accelerator.tensor.machine import MEMORIES, Machine
 from uaccel.accelerator.tensor.pack import packed_parameters, packed_weights
 from uaccel.accelerator.tensor.schedule import schedule
 from uaccel.accelerator.tensor.search import best, smallest
-from uaccel.accelerator.tensor.tiling import MEMORIES, Tiled
-from uaccel.accelerator.tensor.timing import Time, time_of
+from uaccel.accelerator.tensor.tiling import Tiled
+from uaccel.accelerator.tensor.timing import cost, time_of
 from uaccel.errors import AcceleratorError
+from uaccel.machines.timeline import Timeline
 from uaccel.model import c_identifier
 from uaccel.ops.kernel import Constant, Definition, Input, Output
 
@@ -48,16 +49,16 @@ def does_not_fit(machine: Machine, layer: Layer) -> str | None:
     memory = least.lacking
     if memory is None:
         return None
-    needed, there = least.footprint(memory), least.memory(memory).bytes
+    needed, there = least.footprint(memory), machine.memory(memory).bytes
     return f"one output pixel of it needs {needed} bytes of {memory}, and {machine.name} has {there}"
 
 
 def cycles(machine: Machine) -> Callable[[Region], float]:
     """The cost: what the chosen schedule takes."""
-    return lambda region: float(timed(machine, region).with_issue(machine))
+    return lambda region: float(cost(machine, timed(machine, region)))
 
 
-def timed(machine: Machine, region: Region) -> Time:
+def timed(machine: Machine, region: Region) -> Timeline:
     """How long the machine takes for a layer, and each of its engines."""
     return _time(_chosen(machine, region))
 
@@ -97,7 +98,7 @@ def _chosen(machine: Machine, region: Region) -> Tiled:
 
 
 @functools.lru_cache(maxsize=256)
-def _time(tiled: Tiled) -> Time:
+def _time(tiled: Tiled) -> Timeline:
     return time_of(tiled.machine, schedule(tiled))
 
 
@@ -105,15 +106,15 @@ def described(tiled: Tiled) -> list[str]:
     """The tiling in words and numbers."""
     layer, tiling, time = tiled.layer, tiled.tiling, _time(tiled)
     groups = f"{layer.groups} groups of " if layer.groups > 1 else ""
-    kernel = "x".join(map(str, layer.kernel))
+    kernel = "x".join(map(str, layer.window.kernel))
     order = "all pixels by one piece of the weights" if tiling.weights_stay else "all weights by one piece of the input"
     double = [memory for memory in MEMORIES if tiled.is_double_buffered(memory)]
     share = ", ".join(f"{engine} {busy}" for engine, busy in time.busy.items())
     return [
-        f"{layer.in_height}x{layer.in_width} pixels of {groups}{layer.in_channels} channels, kernel {kernel}, "
-        f"to {layer.out_height}x{layer.out_width} of {layer.out_channels}.",
-        f"In pieces of {tiling.rows}x{tiling.columns} pixels, {tiling.channels} of the output's channels "
-        f"and {tiling.depth} of the input's; {order}.",
+        f"{layer.input.rows}x{layer.input.columns} pixels of {groups}{layer.in_channels} channels, kernel {kernel}, "
+        f"to {layer.output.rows}x{layer.output.columns} of {layer.out_channels}.",
+        f"In pieces of {tiling.rows}x{tiling.columns} pixels, {tiled.channels} of the output's channels "
+        f"and {tiled.depth} of the input's; {order}.",
         "On chip: " + ", ".join(f"{name} {tiled.footprint(name)} bytes" for name in MEMORIES) + ".",
         f"Double-buffered: {', '.join(double) or 'nothing'}.",
         f"About {time.total} cycles for {time.commands} commands (busy: {share}).",

@@ -34,45 +34,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from uaccel.basics.numbers import round_up
+from uaccel.machines import machine
+from uaccel.machines.machine import Dma, Memory
+
 PARAMETERS_PER_CHANNEL: Final = 3
 """Bias, multiplier, shift: int32 each."""
 WORD: Final = 4
+MEMORIES: Final = ("activations", "weights", "accumulators", "parameters")
 
 
 @dataclass(frozen=True)
-class Memory:
-    """On-chip memory. ``banks``: 2 lets one engine fill a half while another works on the other half.
-
-    ``alignment``: of every address that an engine is given, in bytes.
-    """
-
-    bytes: int
-    banks: int = 1
-    alignment: int = 1
-
-    def __post_init__(self) -> None:
-        if self.banks not in (1, 2):
-            raise ValueError(f"a memory has {self.banks} banks, wanted 1 or 2")
-        if self.bytes < 1 or self.alignment < 1 or self.bank_bytes % self.alignment or self.bytes % self.banks:
-            raise ValueError(
-                f"a memory of {self.bytes} bytes in {self.banks} banks cannot be aligned to {self.alignment}"
-            )
-
-    @property
-    def bank_bytes(self) -> int:
-        return self.bytes // self.banks
-
-
-@dataclass(frozen=True)
-class Dma:
-    """A transfer takes ``start_up`` cycles, and each of its rows as many as it has bytes by ``bytes_per_cycle``."""
-
-    bytes_per_cycle: int
-    start_up: int
-
-
-@dataclass(frozen=True)
-class Machine:
+class Machine(machine.Machine):
     """``parameters`` holds bias, multiplier and shift of output channels; ``start_up`` is of a multiplication.
 
     ``issue``: cycles of the CPU to give one command.
@@ -94,11 +67,16 @@ class Machine:
     def __post_init__(self) -> None:
         blocks = {"weights": self.block_bytes, "accumulators": self.pixel_bytes, "parameters": self.parameter_bytes}
         for name, size in blocks.items():
-            alignment = getattr(self, name).alignment
+            alignment = self.memory(name).alignment
             if size % alignment:
                 raise ValueError(
                     f"{self.name}: {name} come in units of {size} bytes, which cannot be aligned to {alignment}"
                 )
+
+    @property
+    def step(self) -> int:
+        """The input channels that come together: as many as the array takes at once, and pixels that are aligned."""
+        return round_up(self.depth, self.activations.alignment)
 
     @property
     def block_bytes(self) -> int:
@@ -121,5 +99,4 @@ class Machine:
     @property
     def memories(self) -> dict[str, int]:
         """For :class:`uaccel.accelerator.Accelerator`."""
-        names = ("activations", "weights", "accumulators", "parameters")
-        return {name: getattr(self, name).bytes for name in names}
+        return {name: self.memory(name).bytes for name in MEMORIES}

@@ -15,13 +15,14 @@ def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
 
     A step holds ``columns`` x ``depth`` values; channels and lanes beyond the layer's weigh nothing.
     """
-    layer, tiling = tiled.layer, tiled.tiling
-    weights = region.operands[1].value.reshape(layer.groups, layer.out_channels, *layer.kernel, layer.in_channels)
+    layer = tiled.layer
+    kernel = layer.window.kernel
+    weights = region.operands[1].value.reshape(layer.groups, layer.out_channels, *kernel, layer.in_channels)
     packed = [
-        _blocks(tiled, group[channel : channel + tiling.channels, :, :, depth : depth + tiling.depth])
+        _blocks(tiled, group[channel : channel + tiled.channels, :, :, depth : depth + tiled.depth])
         for group in weights
-        for channel in range(0, layer.out_channels, tiling.channels)
-        for depth in range(0, layer.in_channels, tiling.depth)
+        for channel in range(0, layer.out_channels, tiled.channels)
+        for depth in range(0, layer.in_channels, tiled.depth)
     ]
     return np.concatenate(packed).astype(np.int8)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from uaccel.accelerator.tensor.expression import Term, Value, larger, less, smaller, units
 from uaccel.accelerator.tensor.loops import Assign, Command, Let, Loop, Statement, When
-from uaccel.accelerator.tensor.machine import PARAMETERS_PER_CHANNEL, WORD
-from uaccel.accelerator.tensor.tiling import MEMORIES, Tiled
+from uaccel.accelerator.tensor.machine import MEMORIES, PARAMETERS_PER_CHANNEL, WORD
+from uaccel.accelerator.tensor.tiling import Tiled
 
 Body = list[Statement]
 INPUT, WEIGHTS, PARAMETERS, OUTPUT = "input", "weights", "parameters", "output"
@@ -84,7 +84,7 @@ class _Schedule:
 
         def body(channel: Value) -> Body:
             made: Body = []
-            channels = piece("channels", channel, self.tiling.channels, self.layer.out_channels, made)
+            channels = piece("channels", channel, self.tiled.channels, self.layer.out_channels, made)
             blocks = named("blocks", units(channels, self.machine.columns), made)
             self.at |= {"channel": channel, "channels": channels, "blocks": blocks}
             made += self.load_parameters()
@@ -92,7 +92,7 @@ class _Schedule:
                 made += self.load_weights(0)
             return made + inner()
 
-        return loop("channel", self.layer.out_channels, self.tiling.channels, body)
+        return loop("channel", self.layer.out_channels, self.tiled.channels, body)
 
     def pixels(self, inner: Callable[[], Body]) -> Body:
         """For each piece of the output's rows and columns."""
@@ -100,29 +100,30 @@ class _Schedule:
 
         def image(number: Value) -> Body:
             self.at["image"] = number
-            return loop("row", layer.out_height, tiling.rows, row)
+            return loop("row", layer.output.rows, tiling.rows, row)
 
         def row(first: Value) -> Body:
             made: Body = []
-            self.at |= {"row": first, "rows": piece("rows", first, tiling.rows, layer.out_height, made)}
+            self.at |= {"row": first, "rows": piece("rows", first, tiling.rows, layer.output.rows, made)}
             self.window_of(0, "top", "in_rows", first, self.at["rows"], made)
-            return made + loop("column", layer.out_width, tiling.columns, column)
+            return made + loop("column", layer.output.columns, tiling.columns, column)
 
         def column(first: Value) -> Body:
             made: Body = []
-            self.at |= {"column": first, "columns": piece("columns", first, tiling.columns, layer.out_width, made)}
+            self.at |= {"column": first, "columns": piece("columns", first, tiling.columns, layer.output.columns, made)}
             self.window_of(1, "left", "in_columns", first, self.at["columns"], made)
             if not self.tiled.is_split:
                 made += self.load_input(0, layer.in_channels, self.pitch(layer.in_channels))
             return made + inner()
 
-        return loop("image", layer.batch, 1, image)
+        return loop("image", layer.output.images, 1, image)
 
     def window_of(self, axis: int, edge: str, count: str, first: Value, outputs: Value, into: Body) -> None:
         """Where the input of a piece begins, and how much of it is there: the rest is padding."""
         layer = self.layer
-        stride, dilation, kernel = layer.strides[axis], layer.dilation[axis], layer.kernel[axis]
-        start = named(edge, first * stride - layer.padding[axis], into)
+        window = layer.window
+        stride, dilation, kernel = window.strides[axis], window.dilation[axis], window.kernel[axis]
+        start = named(edge, first * stride - window.padding[axis], into)
         wanted: Value = (outputs - 1) * stride + ((kernel - 1) * dilation + 1)
         if not layer.is_padded(axis):
             there = named(count, wanted, into)
@@ -130,7 +131,7 @@ class _Schedule:
             return
         wanted = named(f"all_{count}", wanted, into)
         inside = named(f"first_{edge}", larger(start, 0), into)
-        end = named(f"end_{edge}", smaller(start + wanted, (layer.in_height, layer.in_width)[axis]), into)
+        end = named(f"end_{edge}", smaller(start + wanted, (layer.input.rows, layer.input.columns)[axis]), into)
         self.at |= {edge: inside, f"skip_{edge}": inside - start, f"all_{count}": wanted}
         self.at[count] = named(count, larger(end - inside, 0), into)
 
@@ -139,7 +140,7 @@ class _Schedule:
         place = self.places[memory]
         if isinstance(place, int):
             return []
-        return [Assign(str(place), self.tiled.memory(memory).bank_bytes - place, "the other bank")]
+        return [Assign(str(place), self.machine.memory(memory).bank_bytes - place, "the other bank")]
 
     def load(self, memory: str, offset: Value, pitch: Value, rest: dict[str, Value | str]) -> Command:
         """``rest``: source, where in it, stride, rows, bytes."""
@@ -166,17 +167,16 @@ class _Schedule:
         at = self.at["group"] * tiled.group_weight_bytes + self.at["channel"] * (
             tiled.channel_weight_bytes // machine.columns
         )
-        at = at + blocks * (first * (tiled.weight_bytes(self.tiling.depth) // self.tiling.depth))
+        at = at + blocks * (first * (tiled.weight_bytes(self.tiled.depth) // self.tiled.depth))
         size = named("weight_bytes", size, made)
         return [*made, self.load_constant("weights", WEIGHTS, at, size)]
 
     def depth(self, first: Value) -> Value:
-        return piece("depth", first, self.tiling.depth, self.layer.in_channels, [])
+        return piece("depth", first, self.tiled.depth, self.layer.in_channels, [])
 
     def weight_bytes(self, depth: Value) -> Value:
         """Of one block of channels."""
-        layer, tiled = self.layer, self.tiled
-        return self.steps(depth) * (layer.kernel[0] * tiled.kernel_columns * self.machine.block_bytes)
+        return self.steps(depth) * (self.layer.window.kernel[0] * self.tiled.kernel_columns * self.machine.block_bytes)
 
     def steps(self, depth: Value) -> Value:
         return units(depth * self.tiled.run_pixels, self.machine.depth)
@@ -196,16 +196,16 @@ class _Schedule:
             fill: dict[str, Value | str] = {"memory": "activations", "offset": self.places["activations"]}
             made += when(partly, [Command("fill", fill | {"bytes": size, "value": layer.input_zero_point})])
         offset = at["skip_top"] * row_pitch + at["skip_left"] * pitch
-        line = at["image"] * layer.in_height + at["top"]
-        start = (line * layer.in_width + at["left"]) * layer.pixel_in + at["group"] * layer.in_channels + first
-        stride = layer.in_width * layer.pixel_in
-        if isinstance(pitch, int) and pitch == layer.pixel_in:
+        shape, stride = layer.input, layer.input.row_pitch
+        line = at["image"] * shape.rows + at["top"]
+        start = (line * shape.columns + at["left"]) * shape.channels + at["group"] * layer.in_channels + first
+        if isinstance(pitch, int) and pitch == shape.channels:
             size, rows = at["in_columns"] * pitch, at["in_rows"]
             whole: dict[str, Value | str] = {"from": INPUT, "at": start, "stride": stride, "rows": rows, "bytes": size}
             return [*made, self.load("activations", offset, row_pitch, whole)]
 
         def one_row(line: Value) -> Body:
-            there = {"from": INPUT, "at": start + line * stride, "stride": layer.pixel_in}
+            there = {"from": INPUT, "at": start + line * stride, "stride": shape.channels}
             rest = there | {"rows": at["in_columns"], "bytes": depth}
             return [self.load("activations", offset + line * row_pitch, pitch, rest)]
 
@@ -214,12 +214,12 @@ class _Schedule:
     def sums(self) -> Body:
         """One piece of the output: all that it depends on, then the output stage."""
         made = self.turn("accumulators")
-        made += loop("first", self.layer.in_channels, self.tiling.depth, self.part_of_sums)
+        made += loop("first", self.layer.in_channels, self.tiled.depth, self.part_of_sums)
         return made + self.store()
 
     def part_of_sums(self, first: Value) -> Body:
         made: Body = []
-        depth = piece("depth", first, self.tiling.depth, self.layer.in_channels, made)
+        depth = piece("depth", first, self.tiled.depth, self.layer.in_channels, made)
         if self.tiled.is_split:
             pitch = named("pitch", self.pitch(depth), made)
             made += self.load_weights(first) + self.load_input(first, depth, pitch)
@@ -234,37 +234,37 @@ class _Schedule:
         return [*made, Command("multiply", multiply)]
 
     def window(self, depth: Value, pitch: Value) -> Command:
-        layer, tiled = self.layer, self.tiled
+        window, tiled = self.layer.window, self.tiled
         row_pitch = pitch * tiled.row_pixels
         return Command(
             "window",
             {
-                "kernel_rows": layer.kernel[0],
+                "kernel_rows": window.kernel[0],
                 "kernel_columns": tiled.kernel_columns,
                 "run": depth * tiled.run_pixels,
-                "kernel_row_pitch": row_pitch * layer.dilation[0],
-                "kernel_column_pitch": pitch * layer.dilation[1],
-                "row_pitch": row_pitch * layer.strides[0],
-                "column_pitch": pitch * layer.strides[1],
+                "kernel_row_pitch": row_pitch * window.dilation[0],
+                "kernel_column_pitch": pitch * window.dilation[1],
+                "row_pitch": row_pitch * window.strides[0],
+                "column_pitch": pitch * window.strides[1],
             },
         )
 
     def store(self) -> Body:
         layer, at = self.layer, self.at
-        line = at["image"] * layer.out_height + at["row"]
+        line = at["image"] * layer.output.rows + at["row"]
         channel = at["group"] * layer.out_channels + at["channel"]
-        start = (line * layer.out_width + at["column"]) * layer.pixel_out + channel
+        start = (line * layer.output.columns + at["column"]) * layer.output.channels + channel
 
         def stored(offset: Value, accumulators: Value, pixels: Value) -> Command:
-            where: dict[str, Value | str] = {"to": OUTPUT, "at": offset, "stride": layer.pixel_out}
+            where: dict[str, Value | str] = {"to": OUTPUT, "at": offset, "stride": layer.output.channels}
             place = self.places["accumulators"] + accumulators
             what = {"accumulators": place, "parameters": self.places["parameters"], "pixels": pixels}
             return Command("store", where | what | {"channels": at["channels"]})
 
-        if self.tiling.columns >= layer.out_width:
+        if self.tiling.columns >= layer.output.columns:
             return [stored(start, 0, at["rows"] * at["columns"])]
         pitch = at["columns"] * at["blocks"] * self.machine.pixel_bytes
-        stride = layer.out_width * layer.pixel_out
+        stride = layer.output.row_pitch
         return loop("line", at["rows"], 1, lambda n: [stored(start + n * stride, n * pitch, at["columns"])])
 
 

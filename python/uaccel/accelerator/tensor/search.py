@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-import heapq
 from collections.abc import Iterator
+from itertools import islice
 
-from uaccel.accelerator.tensor.layer import Layer, round_up
+from uaccel.accelerator.tensor.layer import Layer
 from uaccel.accelerator.tensor.machine import Machine
 from uaccel.accelerator.tensor.schedule import schedule
-from uaccel.accelerator.tensor.tiling import Tiled, Tiling
-from uaccel.accelerator.tensor.timing import time_of
+from uaccel.accelerator.tensor.tiling import Tiled
+from uaccel.accelerator.tensor.timing import cost, time_of
+from uaccel.basics.numbers import pieces
+from uaccel.machines.search import promising
+from uaccel.machines.tiling import Tiling, extents
 
 FINALISTS = 6
 MOST_COMMANDS = 4000
@@ -20,39 +23,35 @@ MOST_COMMANDS = 4000
 @functools.lru_cache(maxsize=1024)
 def best(machine: Machine, layer: Layer) -> Tiled | None:
     """The fastest tiling; None where not even the smallest fits."""
-    found = heapq.nsmallest(FINALISTS, candidates(machine, layer), key=estimate)
+    found = [tiled for _, tiled in islice(promising(candidates(machine, layer), estimate, _as_it_is), FINALISTS)]
     if not found or found[0].loads("accumulators") > MOST_COMMANDS:
         return found[0] if found else None
-    return min(found, key=lambda tiled: time_of(machine, schedule(tiled)).with_issue(machine))
+    return min(found, key=lambda tiled: cost(machine, time_of(machine, schedule(tiled))))
+
+
+def _as_it_is(tiled: Tiled) -> Tiled:
+    return tiled
 
 
 def candidates(machine: Machine, layer: Layer) -> Iterator[Tiled]:
     """All that fit, the pieces of each extent being as equal as can be."""
-    for depth in pieces(layer.in_channels, round_up(machine.depth, machine.activations.alignment)):
-        for channels in pieces(layer.out_channels, machine.columns):
-            if Tiled(machine, layer, Tiling(1, 1, channels, depth, True)).lacking:
+    for steps in extents(pieces(layer.in_channels, machine.step)):
+        for blocks in extents(pieces(layer.out_channels, machine.columns)):
+            if Tiled(machine, layer, Tiling(1, 1, blocks, steps, True)).lacking:
                 continue
-            for rows in pieces(layer.out_height, 1):
-                if Tiled(machine, layer, Tiling(rows, 1, channels, depth, True)).lacking:
+            for rows in extents(layer.output.rows):
+                if Tiled(machine, layer, Tiling(rows, 1, blocks, steps, True)).lacking:
                     continue
-                for columns in pieces(layer.out_width, 1):
+                for columns in extents(layer.output.columns):
                     for stay in (True, False):
-                        tiled = Tiled(machine, layer, Tiling(rows, columns, channels, depth, stay))
+                        tiled = Tiled(machine, layer, Tiling(rows, columns, blocks, steps, stay))
                         if tiled.lacking is None:
                             yield tiled
 
 
-def pieces(extent: int, unit: int) -> list[int]:
-    """Sizes of pieces in multiples of ``unit``, largest first; the largest is the extent itself."""
-    counts = -(-extent // unit)
-    sizes = {min(extent, unit * -(-counts // count)) for count in range(1, counts + 1)}
-    return sorted(sizes, reverse=True)
-
-
 def smallest(machine: Machine, layer: Layer) -> Tiled:
     """One pixel of the fewest channels at a time."""
-    depth = min(layer.in_channels, round_up(machine.depth, machine.activations.alignment))
-    return Tiled(machine, layer, Tiling(1, 1, min(machine.columns, layer.out_channels), depth, True))
+    return Tiled(machine, layer, Tiling(1, 1, 1, 1, True))
 
 
 def estimate(tiled: Tiled) -> float:
@@ -67,11 +66,11 @@ def estimate(tiled: Tiled) -> float:
 
 def _giving(tiled: Tiled) -> int:
     """The CPU's cycles for the commands."""
-    tiling, pieces = tiled.tiling, tiled.loads("accumulators")
-    loads = tiled.loads("activations") * (1 if _comes_whole(tiled) else tiled.layer.needed(0, tiling.rows))
-    stores = pieces * (1 if tiling.columns == tiled.layer.out_width else tiling.rows)
+    tiling, sums = tiled.tiling, tiled.loads("accumulators")
+    loads = tiled.loads("activations") * (1 if _comes_whole(tiled) else tiled.layer.window.extent(0, tiling.rows))
+    stores = sums * (1 if tiling.columns == tiled.layer.output.columns else tiling.rows)
     constants = tiled.loads("weights") + tiled.loads("parameters")
-    return tiled.machine.issue * (loads + stores + constants + pieces * tiled.depth_pieces)
+    return tiled.machine.issue * (loads + stores + constants + sums * tiled.depth_pieces)
 
 
 def _comes_whole(tiled: Tiled) -> bool:
@@ -87,7 +86,7 @@ def _loading(tiled: Tiled) -> dict[str, float]:
     if _comes_whole(tiled):
         total = dma.start_up + rows * (pixels * layer.in_channels / dma.bytes_per_cycle)
     else:
-        beats = (tiled.depth_pieces - 1) * -(-usual // dma.bytes_per_cycle) + -(-last // dma.bytes_per_cycle)
+        beats = (tiled.depth_pieces - 1) * pieces(usual, dma.bytes_per_cycle) + pieces(last, dma.bytes_per_cycle)
         total = rows * (tiled.depth_pieces * dma.start_up + pixels * beats)
     if layer.is_padded(0) or layer.is_padded(1):
         total += rows * pixels * layer.in_channels / tiled.machine.fill_bytes_per_cycle
@@ -100,21 +99,20 @@ def _loading(tiled: Tiled) -> dict[str, float]:
 
 def _average(layer: Layer, axis: int, outputs: int) -> float:
     """Rows (axis 0) or columns (1) of the input that a piece needs, the last and smaller one included."""
-    extent = (layer.out_height, layer.out_width)[axis]
-    count = -(-extent // outputs)
-    return layer.needed(axis, 1) + (extent / count - 1) * layer.strides[axis]
+    extent = (layer.output.rows, layer.output.columns)[axis]
+    return layer.window.extent(axis, 1) + (extent / pieces(extent, outputs) - 1) * layer.window.strides[axis]
 
 
 def _computing(tiled: Tiled) -> float:
     layer, multiplications = tiled.layer, tiled.loads("accumulators") * tiled.depth_pieces
-    pixels = layer.batch * layer.out_height * layer.out_width
+    pixels = layer.output.pixels
     steps = tiled.group_weight_bytes // tiled.machine.block_bytes
     return multiplications * tiled.machine.start_up + layer.groups * pixels * steps
 
 
 def _storing(tiled: Tiled) -> float:
     dma, layer, tiling = tiled.machine.store, tiled.layer, tiled.tiling
-    commands = tiled.loads("accumulators") * (1 if tiling.columns == layer.out_width else tiling.rows)
-    pixels = layer.batch * layer.out_height * layer.out_width
-    beats = -(-tiling.channels // min(dma.bytes_per_cycle, tiled.machine.columns))
+    commands = tiled.loads("accumulators") * (1 if tiling.columns == layer.output.columns else tiling.rows)
+    pixels = layer.output.pixels
+    beats = pieces(tiled.channels, min(dma.bytes_per_cycle, tiled.machine.columns))
     return commands * dma.start_up + layer.groups * tiled.channel_pieces * pixels * beats
