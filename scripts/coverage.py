@@ -61,7 +61,8 @@ def tflite() -> str:
     from uaccel.frontend.tflite.fallback import CONTROL_FLOW, NO_CONTROL_FLOW
     from uaccel.frontend.tflite.reader import read
     from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS
-    from uaccel.tvm_api import TfliteConverter, relax
+    from uaccel.tvm_api import relax
+    from uaccel.tvm_api.converters import TfliteConverter
 
     graph, _ = read(SMALL_MODEL, Budget(SMALL_MODEL))
     known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder())
@@ -132,7 +133,8 @@ def _quantised(module: str) -> set[str]:
 def torch() -> str:
     """By the converters of ours, and TVM's."""
     from uaccel.frontend.torch.convert import CONVERTERS
-    from uaccel.tvm_api import TorchConverter, relax
+    from uaccel.tvm_api import relax
+    from uaccel.tvm_api.converters import TorchConverter
 
     known = TorchConverter(relax.BlockBuilder())
     names = {name.removeprefix("aten.").partition(".")[0] for name in CONVERTERS.names if name.startswith("aten.")}
@@ -143,7 +145,7 @@ def torch() -> str:
 
 def _untested(name: str) -> Coverage:
     from uaccel.frontend.onnx.convert import CONVERTERS
-    from uaccel.tvm_api import knows_onnx_operator
+    from uaccel.tvm_api.converters import knows_onnx_operator
 
     known = name in CONVERTERS.names or knows_onnx_operator(name)
     return Coverage(name, FALLBACK, "no test in scope") if known else Coverage(name, REFUSED, "there is no converter")

@@ -15,7 +15,8 @@ from uaccel.cprinter.expression import one_line
 from uaccel.cprinter.function import CFunction, function_of
 from uaccel.cprinter.legalise import operator_name, steps_of
 from uaccel.errors import ModelError
-from uaccel.tvm_api import TvmRefusalError, is_tuple, relax, tirx
+from uaccel.tvm_api import is_tuple, relax, tirx
+from uaccel.tvm_api.refusals import TvmRefusalError
 
 __all__ = ["CFunction", "compile_call"]
 

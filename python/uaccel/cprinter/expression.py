@@ -28,7 +28,8 @@ from uaccel.cprinter.value import (
 )
 from uaccel.ctext.types import FLOATS, bits, c_type, fits, limits
 from uaccel.errors import ModelError
-from uaccel.tvm_api import Call, TensorLoad, dtype_of, lower_intrinsic, tirx
+from uaccel.tvm_api import tirx
+from uaccel.tvm_api.tir import Call, TensorLoad, dtype_of, lower_intrinsic
 
 MONOTONE: dict[str, Callable[[float], float]] = {
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round, "nearbyint": round, "rint": round,

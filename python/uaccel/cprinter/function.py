@@ -19,7 +19,8 @@ from uaccel.ctext.literals import literal
 from uaccel.ctext.types import c_type
 from uaccel.errors import ModelError
 from uaccel.model import TensorInfo
-from uaccel.tvm_api import TensorLoad, buffer_dtype, lower_blocks, tirx, with_plain_buffers
+from uaccel.tvm_api import tirx
+from uaccel.tvm_api.tir import TensorLoad, buffer_dtype, lower_blocks, with_plain_buffers
 
 HEADERS = {
     "math.h": rf"\b(?:{'|'.join(sorted(LIBRARY_FUNCTIONS))}|INFINITY|NAN)\b",

@@ -12,18 +12,17 @@ from uaccel.errors import ModelError
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import (
     Op,
-    copying_function,
     is_call,
     is_constant,
     is_tuple,
     is_tuple_get_item,
     is_var,
-    legalise,
     main_bindings,
     main_result,
     relax,
     tirx,
 )
+from uaccel.tvm_api.tir import copying_function, legalise
 
 Place = tuple[str, int]
 """Which tensor: ("in", i), ("out", i), ("temporary", i) or ("constant", i)."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from uaccel.cprinter.expression import Scope
-from uaccel.tvm_api import TensorLoad, structural_equal, tirx, walk
+from uaccel.tvm_api import structural_equal, tirx
+from uaccel.tvm_api.tir import TensorLoad, walk
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from uaccel.cprinter.reduce import nodes
-from uaccel.tvm_api import Call, ScheduleError, TensorLoad, schedule, tirx
+from uaccel.tvm_api import tirx
+from uaccel.tvm_api.tir import Call, ScheduleError, TensorLoad, schedule
 
 _SPATIAL = tirx.IterVar.DataPar
 

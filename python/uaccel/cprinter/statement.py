@@ -16,7 +16,8 @@ from uaccel.cprinter.value import PROMOTED, Value, cast, name_of, retyped
 from uaccel.ctext.layout import INDENT
 from uaccel.ctext.types import FLOATS, c_type, fits, limits
 from uaccel.errors import ModelError
-from uaccel.tvm_api import Call, buffer_dtype, dtype_of, tirx
+from uaccel.tvm_api import tirx
+from uaccel.tvm_api.tir import Call, buffer_dtype, dtype_of
 
 
 class StatementPrinter:

@@ -13,14 +13,8 @@ from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import ADVICE, first_line, unsupported
 from uaccel.model import Origin, TensorSpec, c_identifier, unique_names
-from uaccel.tvm_api import (
-    TYPE_ERRORS,
-    FunctionBlock,
-    ModuleBuilder,
-    TvmConversionError,
-    main_bindings,
-    relax,
-)
+from uaccel.tvm_api import TYPE_ERRORS, FunctionBlock, ModuleBuilder, main_bindings, relax
+from uaccel.tvm_api.converters import TvmConversionError
 
 N = TypeVar("N")
 

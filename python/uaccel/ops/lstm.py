@@ -13,7 +13,8 @@ from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
 from uaccel.ops.sigmoid16 import POINTS, Curve, Logistic16, Tanh16, table_argument
-from uaccel.tvm_api import computed_once, count_to, local_array, tirx, written_by_loops
+from uaccel.tvm_api import tirx
+from uaccel.tvm_api.loops import computed_once, count_to, local_array, written_by_loops
 
 GATES = ("input", "forget", "cell", "output")
 GATE_SCALE = (3, 0)

@@ -1,7 +1,7 @@
-"""The one module that touches TVM's unstable names.
+"""The one package that touches TVM's unstable names. Here is Relax; converters, TIR and loops have files of their own.
 
 TVM moves names in every release (``tir`` became ``tirx``, FFI helpers wander). Everything else in uaccel imports
-what it needs from here, so that a new TVM release is a change to this file and to the version pin.
+what it needs from here, so that a new TVM release is a change to this folder and to the version pin.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ with absent("torch"):  # where it is installed TVM loads it, which takes seconds
     import tvm
     from tvm import relax
 import tvm.ir._ffi_api as _ir_ffi
-from tvm import s_tir, te, tirx
+from tvm import te, tirx
 from tvm.ir import Op
 from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
-from tvm.script.ir_builder import IRBuilder
-from tvm.script.ir_builder import tirx as script
-from tvm_ffi.structural import structural_equal, structural_walk
+from tvm_ffi.structural import structural_equal
 
 __all__ = [
     "TYPE_ERRORS",
@@ -32,14 +30,6 @@ __all__ = [
     "ModuleBuilder",
     "Op",
     "OrPattern",
-    "TfliteConverter",
-    "TorchConverter",
-    "TvmConversionError",
-    "computed_once",
-    "convert_onnx_node",
-    "count_to",
-    "knows_onnx_operator",
-    "local_array",
     "make_call",
     "register_operator",
     "relax",
@@ -48,7 +38,6 @@ __all__ = [
     "tirx",
     "tvm",
     "wildcard",
-    "written_by_loops",
 ]
 
 DictAttrs = tvm.ir.DictAttrs
@@ -279,79 +268,6 @@ TYPE_ERRORS = (TypeError, ValueError, tvm.error.InternalError)
 """What TVM's type rules raise where an operator's operands do not go together."""
 
 
-class TvmConversionError(Exception):
-    """One of TVM's converters refused an operator; the text is its last line."""
-
-
-class TvmRefusalError(Exception):
-    """TVM refused to lower something; the text is the last line of its message."""
-
-
-class TfliteConverter:
-    """TVM's own operator converter, driven one operator at a time."""
-
-    def __init__(self, model: Any, subgraph: Any, builder: Any) -> None:
-        from tvm.relax.frontend.tflite import tflite_frontend
-
-        self._frontend = tflite_frontend
-        self._table = tflite_frontend.ExprTable()
-        self._subgraph = subgraph
-        self._converter = tflite_frontend.OperatorConverter(model, subgraph, self._table, builder)
-        self._builder = builder
-
-    def knows(self, operator: str) -> bool:
-        return operator in self._converter.convert_map
-
-    def define(self, tensor_index: int, expr: Any) -> None:
-        """Say what an input tensor is."""
-        name = self._frontend.get_tensor_name(self._subgraph, tensor_index)
-        self._table.set_expr(name, expr, force_override=True)
-
-    def convert(self, operator: str, table: Any, outputs: int) -> list[Any]:
-        """The expressions of the operator's outputs."""
-        quantised = operator not in self._converter._SUPPORTED_QUANTIZED_OPS and any(
-            tensor.qnn_params
-            for tensor in (*self._converter.get_input_tensors(table), *self._converter.get_output_tensors(table))
-        )
-        if quantised:
-            raise TvmConversionError("quantised operands of this operator are not supported")
-        try:
-            result = self._builder.normalize(self._converter.convert_map[operator](op=table))
-        except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error
-        return [result] if outputs == 1 else [relax.TupleGetItem(result, i) for i in range(outputs)]
-
-
-class TorchConverter:
-    """TVM's converter of PyTorch's exported programs, driven one node at a time."""
-
-    def __init__(self, builder: Any) -> None:
-        from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
-
-        self._importer = ExportedProgramImporter()
-        self._importer.block_builder = builder
-
-    def knows(self, operator: str) -> bool:
-        """Named with its overload: ``conv2d.default``."""
-        return operator in self._importer.convert_map
-
-    def operators(self) -> list[str]:
-        return [str(name) for name in self._importer.convert_map]
-
-    def define(self, node: Any, expr: Any) -> None:
-        """Say what an operand is."""
-        self._importer.env[node] = expr
-
-    def convert(self, operator: str, node: Any) -> Any:
-        """The node's value, several ones as a list or as a variable of a tuple's type."""
-        try:
-            return self._importer.convert_map[operator](node)
-        except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error
-
-
 class ModuleBuilder:
     """Builds a module with one dataflow function ``main``."""
 
@@ -482,175 +398,3 @@ def relax_substitute(expr: Any, replacement: dict[Any, Any]) -> Any:
     if is_call(expr):
         return relax.Call(expr.op, [relax_substitute(arg, replacement) for arg in expr.args], expr.attrs, expr.ty_args)
     return expr
-
-
-# What the printer of plain C (cprinter/) needs to walk and to prepare TIR.
-
-Call = tvm.ir.Call
-TensorLoad = tvm.ir.TensorLoad
-
-
-ScheduleError = s_tir.schedule.ScheduleError
-
-
-def dtype_of(expr: Any) -> str:
-    """The element type of a TIR expression."""
-    return str(expr.ty.dtype)
-
-
-def buffer_dtype(buffer: Any) -> str:
-    """The element type of a TIR buffer."""
-    return str(buffer.ty.dtype.dtype)
-
-
-def walk(root: Any, kind: type, visit: Callable[[Any], object]) -> None:
-    """Call ``visit`` on every node of a type below ``root``."""
-
-    def callback(node: Any) -> None:
-        visit(node)
-
-    structural_walk(root, (kind, callback))
-
-
-def lower_intrinsic(call: Any) -> Any | None:
-    """What TVM's rule makes of an intrinsic for a target without one of its own; None without a rule."""
-    for key in ("default.FLowerIntrinsic", "default.FLegalize"):
-        rule = call.op.get_attr(key) if isinstance(call.op, Op) else None
-        lowered = rule(call) if rule is not None else None
-        if lowered is not None and not lowered.same_as(call):
-            return lowered
-    return None
-
-
-@contextlib.contextmanager
-def refusals() -> Iterator[None]:
-    """Whatever TVM raises inside as ``TvmRefusalError``: it has a dozen unrelated types, assertions among them."""
-    try:
-        yield
-    except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise TvmRefusalError(lines[-1] if lines else type(error).__name__) from error
-
-
-@refusals()
-def lower_blocks(func: Any) -> Any:
-    """A TIR function of blocks over tensors as loops over flat buffers."""
-    passes = [
-        tirx.transform.BindTarget(tvm.target.Target("c", host="c")),
-        s_tir.transform.LowerInitBlock(),
-        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
-        s_tir.transform.ConvertBlocksToOpaque(),
-        s_tir.transform.CompactBufferAllocation(),
-        s_tir.transform.LowerMatchBuffer(),
-        s_tir.transform.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
-        tirx.transform.StmtSimplify(),
-        tirx.transform.RemoveNoOp(),
-        tirx.transform.CommonSubexprElim(),
-    ]
-    module = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
-    return tvm.transform.Sequential(passes)(module)["main"]
-
-
-@refusals()
-def legalise(call: Any, parameters: list[Any]) -> Any:
-    """A module whose ``main`` computes an operator call with TIR functions."""
-    from tvm.relax.backend import DispatchSortScan
-
-    builder = relax.BlockBuilder()
-    normal = builder.normalize(call)  # before a function is open: what fails inside one complains on stderr
-    with builder.function("main", parameters):
-        builder.emit_func_output(builder.emit(normal))
-    with tvm.target.Target("llvm"):
-        return relax.transform.LegalizeOps()(DispatchSortScan()(builder.get()))
-
-
-def copying_function(shape: tuple[int, ...], dtype: str) -> Any:
-    """A TIR function that copies a tensor."""
-    source = te.placeholder(shape, dtype, name="source")
-    return te.create_prim_func([source, te.compute(shape, lambda *index: source(*index), name="copy")])
-
-
-def schedule(func: Any) -> Any:
-    """TVM's scheduler on a module with this function as ``main``."""
-    return s_tir.Schedule(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}))
-
-
-@refusals()
-def with_plain_buffers(func: Any) -> Any:
-    """The function with contiguous parameters that start at their pointer, where it left that open."""
-    plain = {}
-    for parameter in func.params:
-        kind = parameter.ty
-        if not isinstance(kind, tirx.BufferType):
-            continue
-        if not isinstance(kind.elem_offset, tirx.IntImm) or kind.strides:
-            plain[parameter] = tirx.decl_buffer(kind.shape, kind.dtype, parameter.name)
-    return func.specialize(plain) if plain else func
-
-
-def _onnx_converters() -> dict[str, Any]:
-    from tvm.relax.frontend.onnx import onnx_frontend
-
-    converters: dict[str, Any] = onnx_frontend._get_convert_map()
-    return converters
-
-
-def knows_onnx_operator(operator: str) -> bool:
-    return operator in _onnx_converters()
-
-
-def convert_onnx_node(
-    builder: Any, operator: str, inputs: list[Any], attributes: Any, opset: int, outputs: int, name: str
-) -> list[Any]:
-    """What TVM's own converter makes of an ONNX node: the expressions of its outputs, with their types."""
-    from tvm.relax.frontend.onnx import onnx_frontend
-
-    importer = onnx_frontend.ONNXGraphImporter({}, "float32")
-    importer.bb = builder
-    try:
-        parsed = importer._parse_attr(attributes)
-        parsed["tvm_custom"] = {"name": name, "num_outputs": outputs}
-        result = importer._convert_operator(operator, onnx_frontend.onnx_input(inputs), parsed, opset)
-        if is_tuple(result):
-            return [builder.normalize(field) for field in result.fields]
-        if is_tuple_type(result):
-            bound = builder.emit(result)
-            return [builder.normalize(relax.TupleGetItem(bound, i)) for i in range(len(bound.ty.fields))]
-        return [result]
-    except Exception as error:  # TVM raises a dozen unrelated types here, assertions among them
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise TvmConversionError(f"TVM's converter says: {lines[-1] if lines else type(error).__name__}") from error
-
-
-def written_by_loops(
-    outputs: list[tuple[tuple[int, ...], str]], inputs: list[Any], write: Callable[..., None], name: str
-) -> list[Any]:
-    """TE tensors of these shapes and types that ``write`` fills: it is given inputs and outputs as arrays, indexed
-    as they lie in memory, and loops with ``count_to``. For what depends on its own earlier results."""
-
-    def statement(sources: Any, targets: Any) -> Any:
-        with IRBuilder() as builder:
-            with count_to(1):  # arrays want a frame to stand in
-                write(*(script.buffer_proxy(buffer) for buffer in (*sources, *targets)))
-            return builder.get()
-
-    shapes, dtypes = [shape for shape, _ in outputs], [dtype for _, dtype in outputs]
-    return list(te.extern(shapes, inputs, statement, name=name, dtype=dtypes))
-
-
-def count_to(extent: int) -> Any:
-    """A loop of ``written_by_loops``: ``with count_to(4) as i``."""
-    return script.serial(0, extent)
-
-
-def local_array(count: int, dtype: str) -> Any:
-    """An array inside ``written_by_loops``."""
-    return script.buffer_proxy(script.decl_buffer([count], dtype, scope="local"))
-
-
-def computed_once(value: Any) -> Any:
-    """A value inside ``written_by_loops`` that expressions may use often without growing by it."""
-    array = local_array(1, str(value.ty.dtype))
-    array[0] = value
-    return array[0]

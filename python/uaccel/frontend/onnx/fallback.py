@@ -9,7 +9,7 @@ from uaccel.frontend.onnx.functions import expand
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
 from uaccel.frontend.onnx.operators import DATA_DEPENDENT, DEFINED
 from uaccel.model import TensorInfo
-from uaccel.tvm_api import TvmConversionError, convert_onnx_node, knows_onnx_operator
+from uaccel.tvm_api.converters import TvmConversionError, convert_onnx_node, knows_onnx_operator
 
 
 def convert(context: Context, node: Node) -> list[Expr]:

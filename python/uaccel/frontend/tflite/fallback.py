@@ -9,7 +9,7 @@ from uaccel.frontend.checks import ADVICE, NO_CONVERTER
 from uaccel.frontend.tflite.convert import Context, Expr
 from uaccel.frontend.tflite.reader import Graph, Operator
 from uaccel.frontend.walk import by_tvm
-from uaccel.tvm_api import TfliteConverter
+from uaccel.tvm_api.converters import TfliteConverter
 
 OR_INT8 = f"{ADVICE}, or quantise the model to int8"
 

@@ -16,7 +16,8 @@ from uaccel.frontend.torch.refusals import check_arguments, check_operator
 from uaccel.frontend.walk import Walk, by_tvm
 from uaccel.model import Origin, TensorSpec
 from uaccel.ops.base import info_of
-from uaccel.tvm_api import TorchConverter, is_constant, is_tuple_type, is_var, relax
+from uaccel.tvm_api import is_constant, is_tuple_type, is_var, relax
+from uaccel.tvm_api.converters import TorchConverter
 
 
 @dataclass(frozen=True)
