@@ -29,7 +29,7 @@ from uaccel.emit.options import EmitOptions
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
-from uaccel.memory.placement import place
+from uaccel.lower.placement import place
 from uaccel.model import ImportedModel, c_identifier
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled

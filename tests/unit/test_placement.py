@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import CPU, Layer, Program, Value
-from uaccel.memory.placement import Placement, place
 from uaccel.model import Origin, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Kernel
 

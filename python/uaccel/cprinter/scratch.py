@@ -1,10 +1,13 @@
-"""Places for intermediate buffers: offsets into the scratch memory, by first fit in order of size."""
+"""Places for intermediate buffers: offsets into the scratch memory, by the planner of ``memory/``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from uaccel.basics.numbers import round_up
+from uaccel.memory import Block, plan
 
 ALIGNMENT = 8
 LARGEST_LOCAL = 64
@@ -20,21 +23,10 @@ class Demand:
     first: int
     last: int
 
-    def meets(self, other: Demand) -> bool:
-        return self.first <= other.last and other.first <= self.last
-
-
-def aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
 
 def place(demands: Sequence[Demand]) -> tuple[dict[Any, int], int]:
     """The offset of each key, and the bytes needed."""
-    placed: list[tuple[int, Demand]] = []
-    for demand in sorted(demands, key=lambda d: -d.size):
-        offset = 0
-        for start, other in sorted(placed, key=lambda pair: pair[0]):
-            if demand.meets(other) and offset < start + aligned(other.size) and start < offset + demand.size:
-                offset = start + aligned(other.size)
-        placed.append((offset, demand))
-    return {d.key: offset for offset, d in placed}, max((o + aligned(d.size) for o, d in placed), default=0)
+    blocks = [Block(str(number), d.size, d.first, d.last, ALIGNMENT) for number, d in enumerate(demands)]
+    planned = plan(blocks)
+    offsets = {demand.key: planned.offsets[block.name] for demand, block in zip(demands, blocks, strict=True)}
+    return offsets, round_up(planned.size, ALIGNMENT)

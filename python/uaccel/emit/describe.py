@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from uaccel.basics.numbers import round_up
 from uaccel.basics.sinks import c_string
 from uaccel.ctext.literals import string_literals
 from uaccel.emit.options import EmitOptions, Names
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program
-from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
 from uaccel.version import __version__
 
@@ -50,13 +51,9 @@ def _includes(program: Program, names: Names) -> str:
     return "".join(f'#include "{header}"\n' for header in headers)
 
 
-def _rounded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
 def tensor_memory(specs: Iterable[TensorSpec]) -> int:
     """What the tensors take, each rounded up."""
-    return sum(_rounded(spec.info.size) for spec in specs)
+    return sum(round_up(spec.info.size, ALIGNMENT) for spec in specs)
 
 
 def _memory(specs: Iterable[TensorSpec]) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from uaccel.emit.generate import Generated
 from uaccel.emit.options import EmitOptions
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Covered, Layer, Program
-from uaccel.memory.placement import Placement
 from uaccel.version import __version__
 
 

@@ -11,8 +11,8 @@ from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
 from uaccel.emit.source import source
 from uaccel.emit.weights import Array, ConstantPool, weights_header, weights_source
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
-from uaccel.memory.placement import Placement
 
 
 @dataclass(frozen=True)

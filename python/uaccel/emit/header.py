@@ -7,8 +7,8 @@ from uaccel.emit.engines import HOOKS, hook
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import state_interface
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
-from uaccel.memory.placement import Placement
 from uaccel.model import TensorSpec
 
 CALLERS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.options import EmitOptions, Names
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program, Value
-from uaccel.memory.placement import Placement
 
 
 def maps(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:

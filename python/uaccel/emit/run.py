@@ -7,8 +7,8 @@ from uaccel.emit.engines import activated, found_again, hook
 from uaccel.emit.layer_text import function_name
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import begin_state
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program, Value
-from uaccel.memory.placement import Placement
 
 
 class RunFunction:

@@ -12,8 +12,8 @@ from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import RunFunction
 from uaccel.emit.state import state_memory, state_size
 from uaccel.emit.weights import ConstantPool
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
-from uaccel.memory.placement import Placement
 from uaccel.ops.kernel import KERNEL_ABI
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from uaccel.ctext.layout import quoted
 from uaccel.emit.options import Names
 from uaccel.emit.weights import ConstantPool
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program, StateValue
-from uaccel.memory.placement import Placement
 
 FIELD = "state"
 

@@ -11,6 +11,7 @@ from typing import Any
 from uaccel.accelerator import Accelerator, Lowered
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.vendor import vendors
+from uaccel.basics.numbers import round_up
 from uaccel.cpu_kernels import Choice, Option, Selector, Work, pick
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Covered, Program
@@ -191,13 +192,13 @@ class _OnCpu:
             if is_call(expr):
                 made.append(self._bind(var, expr))
         for kernel, inputs, outputs in made:
-            base = self._rounded(self.values)
+            base = round_up(self.values, SCRATCH_ALIGNMENT)
             self.calls += [_moved(call, inputs, outputs, base) for call in kernel.calls]
             self.extra = max(self.extra, kernel.scratch)
         for index, var in enumerate(self.results):
             if self.places[var] != Output(index):  # an input, or given twice
                 self.calls.append(_moved(_copy(info_of(var).size).calls[0], [self.places[var]], [Output(index)], 0))
-        scratch = self._rounded(self.values) + self.extra if self.extra else self.values
+        scratch = round_up(self.values, SCRATCH_ALIGNMENT) + self.extra if self.extra else self.values
         return Kernel("cpu", tuple(self.calls), scratch=scratch), _together(self.symbol, self.definitions)
 
     def _bind(self, var: Any, expr: Any) -> tuple[Kernel, list[Argument], list[Argument]]:
@@ -229,13 +230,9 @@ class _OnCpu:
         return taken
 
     def _scratch(self, size: int) -> Scratch:
-        offset = self._rounded(self.values)
+        offset = round_up(self.values, SCRATCH_ALIGNMENT)
         self.values = offset + size
         return Scratch(offset)
-
-    @staticmethod
-    def _rounded(size: int) -> int:
-        return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
 def _is_field(expr: Any, of: Any, index: int) -> bool:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from uaccel.basics.numbers import round_up
 from uaccel.memory.problem import Problem
 
 #: Sections with more odd-sized blocks than this get a weaker bound instead of the exact 2^n one.
 MAX_ODD_BLOCKS = 8
-
-
-def round_up(value: int, alignment: int) -> int:
-    return (value + alignment - 1) & -alignment
 
 
 def aligned_bound(problem: Problem) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from uaccel.memory.bound import round_up
+from uaccel.basics.numbers import round_up
 from uaccel.memory.problem import Problem
 
 

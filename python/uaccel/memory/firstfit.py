@@ -12,16 +12,20 @@ def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
     sizes, alignments, neighbours = problem.sizes, problem.alignments, problem.neighbours
     offsets = [-1] * len(sizes)
     for i in order:
-        size, mask = sizes[i], alignments[i] - 1
-        at = 0
-        for low, j in sorted([(offsets[j], j) for j in neighbours[i] if offsets[j] >= 0]):
-            if at + size <= low:
-                break
-            end = low + sizes[j]
-            if end > at:
-                at = (end + mask) & ~mask
-        offsets[i] = at
+        taken = [(offsets[j], offsets[j] + sizes[j]) for j in neighbours[i] if offsets[j] >= 0]
+        offsets[i] = lowest_free(sizes[i], alignments[i], taken)
     return offsets
+
+
+def lowest_free(size: int, alignment: int, taken: Iterable[tuple[int, int]]) -> int:
+    """The lowest offset at which so many bytes touch nothing of what is taken, given as (begin, end) in any order."""
+    at, mask = 0, alignment - 1
+    for begin, end in sorted(taken):
+        if at + size <= begin:
+            break
+        if end > at:
+            at = (end + mask) & ~mask
+    return at
 
 
 def arena(problem: Problem, offsets: Sequence[int]) -> int:

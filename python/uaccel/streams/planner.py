@@ -90,7 +90,7 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY) -
 def why_not(machine: Machine, layer: Layer) -> str | None:
     """Why not even the smallest part of a layer fits, in words."""
     homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
-    alone = Question(layer, (None,) * len(layer.inputs), None, [(0, machine.activations.bytes)], homes)
+    alone = Question(layer, (None,) * len(layer.inputs), None, (), homes)
     if next(feasible(machine, alone, LATENCY), None) is not None:
         return None
     for name in ("weights", "sums", "activations"):
@@ -114,12 +114,12 @@ def _planned(
     choices = []
     for number, layer in enumerate(network.layers):
         inputs = tuple(addresses.get(name) for name in layer.inputs)
-        question = Question(layer, inputs, addresses.get(layer.output), residents.gaps(number), homes)
+        question = Question(layer, inputs, addresses.get(layer.output), residents.taken(number), homes)
         key = (
             number,
             inputs,
             question.output,
-            *question.gaps,
+            *question.taken,
             *(name in homes for name in (*layer.inputs, layer.output)),
         )
         if key not in answers:

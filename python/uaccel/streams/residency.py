@@ -13,6 +13,8 @@ from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.tiling import input_bytes, output_bytes
 
+Taken = tuple[tuple[int, int], ...]
+"""Memory on chip that is not free, from and to."""
 Pieces = list[tuple[str, int]]
 """Tensors of a layer, and bytes of each."""
 
@@ -41,18 +43,11 @@ class Residents:
 
     addresses: Mapping[str, int]
     lives: Mapping[str, Life]
-    size: int
 
-    def gaps(self, layer: int) -> list[tuple[int, int]]:
-        """What is free of the memory while this layer runs."""
+    def taken(self, layer: int) -> Taken:
+        """What of the memory is not free while this layer runs: from and to."""
         there = [life for life in self.lives.values() if life.first <= layer <= life.last]
-        gaps, begin = [], 0
-        for life in sorted(there, key=lambda life: self.addresses[life.name]):
-            address = self.addresses[life.name]
-            if address > begin:
-                gaps.append((begin, address))
-            begin = max(begin, address + life.bytes)
-        return [*gaps, (begin, self.size)] if begin < self.size else gaps
+        return tuple((self.addresses[life.name], self.addresses[life.name] + life.bytes) for life in there)
 
 
 def choose_residents(machine: Machine, smallest: Sequence[Pieces], alive: Sequence[Life], reserve: int) -> Residents:
@@ -81,7 +76,7 @@ def choose_residents(machine: Machine, smallest: Sequence[Pieces], alive: Sequen
             more = placed([*chosen, life])
             if more is not None:
                 chosen, addresses = [*chosen, life], more
-    return Residents({life.name: addresses[life.name] for life in chosen}, {life.name: life for life in chosen}, size)
+    return Residents({life.name: addresses[life.name] for life in chosen}, {life.name: life for life in chosen})
 
 
 def smallest_pieces(machine: Machine, layer: Layer) -> Pieces:

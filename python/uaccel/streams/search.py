@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -10,19 +10,18 @@ from typing import Final
 from uaccel.basics.numbers import pieces
 from uaccel.machines.search import promising
 from uaccel.machines.tiling import Tiling, extents
+from uaccel.memory import lowest_free
 from uaccel.streams.cost import Cost, Key
 from uaccel.streams.emitter import Decided, Emitter, Home, Slots, Where
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
+from uaccel.streams.residency import Taken
 from uaccel.streams.tiling import count, input_bytes, output_bytes, total_weights, typical_part
 
 PLAYED: Final = 5
 """Tilings of a layer that are played through."""
 LONGEST: Final = 400
 """Parts of a layer that is still played through; beyond, the estimate decides."""
-
-Gaps = Sequence[tuple[int, int]]
-"""Free memory, from and to."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Question:
     layer: Layer
     inputs: tuple[int | None, ...]
     output: int | None
-    gaps: Gaps
+    taken: Taken
     homes: Mapping[str, Home]
 
 
@@ -104,7 +103,7 @@ def _sums_fit(machine: Machine, layer: Layer, tiling: Tiling) -> bool:
 
 
 def decide(machine: Machine, question: Question, tiling: Tiling) -> Decided | None:
-    """Places in the gaps for whatever streams; largest first."""
+    """Places for whatever streams beside what is there; largest first."""
     layer = question.layer
     wanted: list[tuple[int, int]] = []
     for index, address in enumerate(question.inputs):
@@ -113,25 +112,20 @@ def decide(machine: Machine, question: Question, tiling: Tiling) -> Decided | No
     if question.output is None:
         wanted.append((output_bytes(layer, tiling), len(question.inputs)))
     banks = 2 if tiling.buffered and count(layer, tiling) > 1 else 1
-    free, taken = list(question.gaps), {}
+    memory, taken, slots = machine.activations, list(question.taken), {}
     for size, index in sorted(wanted, reverse=True):
-        addresses = [_take(free, size, machine.activations.alignment) for _ in range(banks)]
-        if None in addresses:
-            return None
-        taken[index] = Slots(tuple(address for address in addresses if address is not None), size)
+        addresses: list[int] = []
+        for _ in range(banks):
+            address = lowest_free(size, memory.alignment, taken)
+            if address + size > memory.bytes:
+                return None
+            taken.append((address, address + size))
+            addresses.append(address)
+        slots[index] = Slots(tuple(addresses), size)
     places: list[Where] = []
-    for index, address in enumerate((*question.inputs, question.output)):
-        places.append(taken[index] if address is None else address)
+    for index, resident in enumerate((*question.inputs, question.output)):
+        places.append(slots[index] if resident is None else resident)
     return Decided(layer, tiling, tuple(places[:-1]), places[-1])
-
-
-def _take(free: list[tuple[int, int]], size: int, alignment: int) -> int | None:
-    for number, (begin, end) in enumerate(free):
-        start = begin + -begin % alignment
-        if start + size <= end:
-            free[number] = (start + size, end)
-            return start
-    return None
 
 
 def estimate(machine: Machine, question: Question, tiling: Tiling) -> Cost:

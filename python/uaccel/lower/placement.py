@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from uaccel.basics.numbers import round_up
 from uaccel.lower.program import Layer, Program, Value, view_roots
 from uaccel.memory import Block, Plan, check, choose_inplace, merge_shared, plan
 
@@ -78,7 +79,7 @@ def _state(program: Program) -> tuple[dict[str, Place], int]:
     places, end = {}, 0
     for entry in program.state:
         alignment = _alignment(entry.before)
-        offset = -(-end // alignment) * alignment
+        offset = round_up(end, alignment)
         end = offset + entry.before.info.size
         for value in (entry.before, entry.after):
             if value is not None:
