@@ -1,4 +1,4 @@
-"""Sound ONNX models for the mutants of ``onnx_mutants.py`` to be made of."""
+"""Sound ONNX models for the mutants of ``onnx_mutants/`` to be made of."""
 
 from __future__ import annotations
 
