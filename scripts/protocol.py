@@ -170,7 +170,7 @@ def python_module(protocol: Protocol) -> str:
         "from dataclasses import dataclass\n"
         "from enum import IntEnum\n"
         "from struct import Struct\n"
-        "from typing import ClassVar, Final\n\n"
+        "from typing import Final\n\n"
         "from uaccel.session.message import Message\n\n"
         f"VERSION: Final = {protocol.version}\n"
         f"FROM_DEVICE: Final = 0x{protocol.from_device:02X}\n"
@@ -201,13 +201,12 @@ def _enum(name: str, about: str, values: Any, *, hexadecimal: bool = False) -> s
 
 
 def _dataclass(message: Message) -> str:
-    lines = ["@dataclass(frozen=True)", f"class {message.class_name}(Message):", f'    """{message.about}"""', ""]
-    lines.append(f"    TYPE: ClassVar[int] = Type.{message.name.upper()}")
-    lines.append(f'    LAYOUT: ClassVar[Struct] = Struct("{_format(message)}")')
-    lines += ["    TAIL: ClassVar[bool] = True"] if message.tail else []
-    lines += [f"    {field.name}: {field.python}" for field in message.fields]
-    lines += [f'    {message.tail.name}: bytes = b""'] if message.tail else []
-    return "\n".join([*lines, ""])
+    tail = ", tail=True" if message.tail else ""
+    known = f'type_=Type.{message.name.upper()}, layout="{_format(message)}"{tail}'
+    lines = ["@dataclass(frozen=True)", f"class {message.class_name}(Message, {known}):", f'    """{message.about}"""']
+    fields = [f"    {field.name}: {field.python}" for field in message.fields]
+    fields += [f'    {message.tail.name}: bytes = b""'] if message.tail else []
+    return "\n".join([*lines, *([""] if fields else []), *fields, ""])
 
 
 def document_sections(protocol: Protocol) -> dict[str, str]:

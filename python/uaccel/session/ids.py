@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
-from typing import ClassVar, Final
+from typing import Final
 
 from uaccel.session.message import Message
 
@@ -90,31 +90,24 @@ class LogLevel(IntEnum):
 
 
 @dataclass(frozen=True)
-class Hello(Message):
+class Hello(Message, type_=Type.HELLO, layout="<H"):
     """Begins a session: the packet's token becomes the device's, and the next request has sequence 1."""
 
-    TYPE: ClassVar[int] = Type.HELLO
-    LAYOUT: ClassVar[Struct] = Struct("<H")
     version: int
 
 
 @dataclass(frozen=True)
-class Write(Message):
+class Write(Message, type_=Type.WRITE, layout="<I", tail=True):
     """Writes a piece of the inputs."""
 
-    TYPE: ClassVar[int] = Type.WRITE
-    LAYOUT: ClassVar[Struct] = Struct("<I")
-    TAIL: ClassVar[bool] = True
     offset: int
     data: bytes = b""
 
 
 @dataclass(frozen=True)
-class Run(Message):
+class Run(Message, type_=Type.RUN, layout="<IIIBB"):
     """Runs the model on the inputs that were written."""
 
-    TYPE: ClassVar[int] = Type.RUN
-    LAYOUT: ClassVar[Struct] = Struct("<IIIBB")
     run: int
     count: int
     input_crc: int
@@ -123,11 +116,9 @@ class Run(Message):
 
 
 @dataclass(frozen=True)
-class Read(Message):
+class Read(Message, type_=Type.READ, layout="<BHIII"):
     """Reads a range of an object; `data` packets bring it."""
 
-    TYPE: ClassVar[int] = Type.READ
-    LAYOUT: ClassVar[Struct] = Struct("<BHIII")
     object: int
     index: int
     run: int
@@ -136,29 +127,21 @@ class Read(Message):
 
 
 @dataclass(frozen=True)
-class Verbosity(Message):
+class Verbosity(Message, type_=Type.VERBOSITY, layout="<B"):
     """Says which log lines the device may send from now on."""
 
-    TYPE: ClassVar[int] = Type.VERBOSITY
-    LAYOUT: ClassVar[Struct] = Struct("<B")
     level: int
 
 
 @dataclass(frozen=True)
-class Reset(Message):
+class Reset(Message, type_=Type.RESET, layout="<"):
     """Restarts the firmware, after the answer."""
-
-    TYPE: ClassVar[int] = Type.RESET
-    LAYOUT: ClassVar[Struct] = Struct("<")
 
 
 @dataclass(frozen=True)
-class HelloReply(Message):
+class HelloReply(Message, type_=Type.HELLO_REPLY, layout="<HHHIHHHIIII32s8s", tail=True):
     """Who is there."""
 
-    TYPE: ClassVar[int] = Type.HELLO_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<HHHIHHHIIII32s8s")
-    TAIL: ClassVar[bool] = True
     version: int
     flags: int
     body_bytes: int
@@ -176,20 +159,14 @@ class HelloReply(Message):
 
 
 @dataclass(frozen=True)
-class WriteReply(Message):
+class WriteReply(Message, type_=Type.WRITE_REPLY, layout="<"):
     """The piece is there."""
-
-    TYPE: ClassVar[int] = Type.WRITE_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<")
 
 
 @dataclass(frozen=True)
-class RunReply(Message):
+class RunReply(Message, type_=Type.RUN_REPLY, layout="<iIQQQIIQ", tail=True):
     """What came of a run."""
 
-    TYPE: ClassVar[int] = Type.RUN_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<iIQQQIIQ")
-    TAIL: ClassVar[bool] = True
     status: int
     output_crc: int
     ticks: int
@@ -202,94 +179,66 @@ class RunReply(Message):
 
 
 @dataclass(frozen=True)
-class ReadReply(Message):
+class ReadReply(Message, type_=Type.READ_REPLY, layout="<I"):
     """All `data` packets of the range were sent."""
 
-    TYPE: ClassVar[int] = Type.READ_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<I")
     object_bytes: int
 
 
 @dataclass(frozen=True)
-class VerbosityReply(Message):
+class VerbosityReply(Message, type_=Type.VERBOSITY_REPLY, layout="<"):
     """The level is set."""
 
-    TYPE: ClassVar[int] = Type.VERBOSITY_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<")
-
 
 @dataclass(frozen=True)
-class ResetReply(Message):
+class ResetReply(Message, type_=Type.RESET_REPLY, layout="<"):
     """The firmware restarts now."""
 
-    TYPE: ClassVar[int] = Type.RESET_REPLY
-    LAYOUT: ClassVar[Struct] = Struct("<")
-
 
 @dataclass(frozen=True)
-class Data(Message):
+class Data(Message, type_=Type.DATA, layout="<I", tail=True):
     """A piece of what a `read` or a `run` asked for, with its sequence."""
 
-    TYPE: ClassVar[int] = Type.DATA
-    LAYOUT: ClassVar[Struct] = Struct("<I")
-    TAIL: ClassVar[bool] = True
     offset: int
     data: bytes = b""
 
 
 @dataclass(frozen=True)
-class Started(Message):
+class Started(Message, type_=Type.STARTED, layout="<"):
     """A request that runs the model has arrived; its answer takes as long as the model does. Sent twice."""
 
-    TYPE: ClassVar[int] = Type.STARTED
-    LAYOUT: ClassVar[Struct] = Struct("<")
-
 
 @dataclass(frozen=True)
-class Expect(Message):
+class Expect(Message, type_=Type.EXPECT, layout="<"):
     """Something was lost: the packet's sequence is the one that the device waits for."""
 
-    TYPE: ClassVar[int] = Type.EXPECT
-    LAYOUT: ClassVar[Struct] = Struct("<")
-
 
 @dataclass(frozen=True)
-class Error(Message):
+class Error(Message, type_=Type.ERROR, layout="<BI", tail=True):
     """The answer to a request that cannot be served; repeats its sequence and its token."""
 
-    TYPE: ClassVar[int] = Type.ERROR
-    LAYOUT: ClassVar[Struct] = Struct("<BI")
-    TAIL: ClassVar[bool] = True
     code: int
     detail: int
     text: bytes = b""
 
 
 @dataclass(frozen=True)
-class Boot(Message):
+class Boot(Message, type_=Type.BOOT, layout="<H"):
     """The firmware has started; token and sequence are 0."""
 
-    TYPE: ClassVar[int] = Type.BOOT
-    LAYOUT: ClassVar[Struct] = Struct("<H")
     version: int
 
 
 @dataclass(frozen=True)
-class Log(Message):
+class Log(Message, type_=Type.LOG, layout="<B", tail=True):
     """A line of the device's log. The sequence counts them, so that a lost one is noticed; none is sent twice."""
 
-    TYPE: ClassVar[int] = Type.LOG
-    LAYOUT: ClassVar[Struct] = Struct("<B")
-    TAIL: ClassVar[bool] = True
     level: int
     text: bytes = b""
 
 
 @dataclass(frozen=True)
-class Fault(Message):
+class Fault(Message, type_=Type.FAULT, layout="<", tail=True):
     """The firmware has stopped for good; token and sequence are 0."""
 
-    TYPE: ClassVar[int] = Type.FAULT
-    LAYOUT: ClassVar[Struct] = Struct("<")
-    TAIL: ClassVar[bool] = True
     text: bytes = b""

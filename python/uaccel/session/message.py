@@ -20,7 +20,10 @@ class Message:
 
     TYPE: ClassVar[int]
     LAYOUT: ClassVar[Struct]
-    TAIL: ClassVar[bool] = False
+    TAIL: ClassVar[bool]
+
+    def __init_subclass__(cls, type_: int, layout: str, tail: bool = False) -> None:
+        cls.TYPE, cls.LAYOUT, cls.TAIL = type_, Struct(layout), tail
 
     def pack(self) -> bytes:
         """The body of a packet."""
