@@ -145,6 +145,11 @@ def c_identifier(text: str) -> str:
     return f"_{name}" if name[0].isdigit() else name
 
 
+def layer_name(operator: str, index: int) -> str:
+    """conv_3: the operator and its number in the file, as Netron counts them."""
+    return f"{c_identifier(operator).lower()}_{index}"
+
+
 class UniqueNames:
     """Gives each name once; a repeated one gets a number, and no name given before changes."""
 

@@ -10,10 +10,11 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
-from uaccel.islands.held import Grid, Integers, Layout, identity
+from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import Shape
+from uaccel.ops.axes import Layout, identity
 from uaccel.ops.base import constant, get
 from uaccel.ops.product import Product, product_attrs
 from uaccel.ops.traits import name_of

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from uaccel.islands.graph import Graph, shape_of
-from uaccel.islands.held import OFFSETS, Grid, Integers, Layout, bytes_order, identity
+from uaccel.islands.held import OFFSETS, Grid, Integers
 from uaccel.islands.known import KnownIntegers
-from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, c_identifier
+from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, layer_name
 from uaccel.ops import exact
+from uaccel.ops.axes import Layout, bytes_order, compose, identity, layout_name
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
 from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
 from uaccel.ops.rounding import FLOAT32
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
-
-SUFFIXES: dict[Layout, str] = {(0, 3, 1, 2): "nchw", (0, 2, 3, 1): "nhwc"}
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Emitter:
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
         """A variable for an expression, with what reports say of it."""
         origin = self.graph.origins.get(self.layer.name)
-        name = self.names.take((layer_name(origin) if origin else self.layer.name) + suffix)
+        name = self.names.take((layer_name(origin.op, origin.index) if origin else self.layer.name) + suffix)
         var = self.block.emit(expr, name)
         self.makers[var] = self.layer
         if origin is not None:
@@ -68,12 +67,11 @@ class Emitter:
     def _permuted(self, held: Integers, layout: Layout, axes: Layout) -> Any:
         if is_constant(held.stored):
             return constant(np.asarray(held.stored.value.numpy()).transpose(axes))
-        shape = tuple(held.shape[axis] for axis in layout)
+        shape = compose(held.shape, layout)
         same = bytes_order(held.shape, held.layout) == bytes_order(held.shape, layout)
         expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
-        suffix = "_" + SUFFIXES.get(layout, "axes" + "".join(map(str, layout)))
         before, self.layer = self.layer, self.makers.get(held.stored, held.stored)
-        moved = self.bind(expr, quantisation=held.grid.quantisation, suffix=suffix)
+        moved = self.bind(expr, quantisation=held.grid.quantisation, suffix=f"_{layout_name(layout)}")
         self.layer = before
         return moved
 
@@ -154,8 +152,3 @@ def shifted(expr: Any, by: int, dtype: str) -> Any:
     low, high = exact.limits(dtype)
     attrs = RequantizeAttrs(0, by, *UNITY, low, high, dtype)
     return get(Requantize)(expr, attrs=attrs)
-
-
-def layer_name(origin: Origin) -> str:
-    """conv_3: the operator and its number in the file."""
-    return f"{c_identifier(origin.op).lower()}_{origin.index}"

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.model import Quantisation, Shape
-
-Layout = tuple[int, ...]
-"""The order in which a tensor's axes lie: ``np.transpose(value, layout)`` is what is stored."""
+from uaccel.ops.axes import Layout, compose
 
 OFFSETS = {"int8": 0, "uint8": 128, "int16": 0}
 """What is taken from stored values of a type of the model to hold them as signed integers."""
@@ -66,7 +64,7 @@ class Integers:
 
     @property
     def stored_shape(self) -> Shape:
-        return tuple(self.shape[axis] for axis in self.layout)
+        return compose(self.shape, self.layout)
 
     def on(self, grid: Grid) -> Integers:
         """The same integers, standing for other numbers."""
@@ -74,17 +72,8 @@ class Integers:
 
     def permuted(self, axes: Layout) -> Integers:
         """With its axes named in another order; nothing moves."""
-        shape = tuple(self.shape[axis] for axis in axes)
+        shape = compose(self.shape, axes)
         return Integers(shape, self.grid, tuple(axes.index(axis) for axis in self.layout), self.stored)
-
-
-def identity(rank: int) -> Layout:
-    return tuple(range(rank))
-
-
-def bytes_order(shape: Shape, layout: Layout) -> tuple[int, ...]:
-    """Layouts that agree in this hold the same bytes: axes of one element may lie anywhere."""
-    return tuple(axis for axis in layout if shape[axis] != 1)
 
 
 CHANNELS_LAST: dict[int, Layout] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}

@@ -7,10 +7,11 @@ from typing import Any
 from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
-from uaccel.islands.held import Grid, Integers, identity
+from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.table import regridded
+from uaccel.ops.axes import identity
 from uaccel.tvm_api import is_tuple, relax
 
 

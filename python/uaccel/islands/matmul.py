@@ -10,7 +10,7 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
-from uaccel.islands.held import Grid, Integers, identity
+from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.sums import (
@@ -23,6 +23,7 @@ from uaccel.islands.sums import (
     read_twice,
     weights_of,
 )
+from uaccel.ops.axes import identity
 from uaccel.ops.base import constant, get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs

@@ -9,8 +9,9 @@ import numpy as np
 
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph, attributes, shape_of
-from uaccel.islands.held import CHANNELS_LAST, Grid, Integers, Layout, bytes_order, identity
+from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
 from uaccel.model import Shape
+from uaccel.ops.axes import Layout, bytes_order, identity
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.pool import MaxPool2d, PoolAttrs
 from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin

@@ -7,9 +7,10 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import attributes, shape_of
-from uaccel.islands.held import Integers, identity
+from uaccel.islands.held import Integers
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
+from uaccel.ops.axes import identity
 from uaccel.ops.base import constant, get
 from uaccel.ops.layer_norm import LONGEST_ROW, LayerNorm, layer_norm_operands
 

@@ -13,6 +13,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops.fixedpoint import FLOAT32_LIMITS
 from uaccel.ops.rounding import FLOAT32
 from uaccel.tvm_api import tirx
+from uaccel.tvm_api.tir import dtype_of
 
 
 def i32(value: Any) -> Any:
@@ -25,11 +26,6 @@ def i64(value: Any) -> Any:
 
 def const(value: int, dtype: str = "int64") -> Any:
     return tirx.const(value, dtype)
-
-
-def dtype_of(value: Any) -> str:
-    """The element type of a TE expression."""
-    return str(value.ty.dtype)
 
 
 def info(tensor: Any) -> TensorInfo:

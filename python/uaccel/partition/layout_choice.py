@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uaccel.model import TensorInfo
-from uaccel.partition.layout_rules import Layout, compose, identity, inverse
+from uaccel.ops.axes import Layout, bytes_order, compose, identity, inverse
 
 PATIENCE = 64
 """Nodes that a change grows by without having become better: on a large graph it would else visit all of it from
@@ -52,9 +52,8 @@ class Node:
         self.layout = identity(len(self.info.shape) if self.info else 0)
 
     def bytes_order(self, layout: Layout) -> Layout:
-        """Layouts that agree in this have the same bytes: axes of one element may lie anywhere."""
-        shape = self.info.shape if self.info else ()
-        return tuple(axis for axis in layout if shape[axis] != 1)
+        """What layouts with the same bytes have in common."""
+        return bytes_order(self.info.shape if self.info else (), layout)
 
     def wanted(self) -> set[Layout]:
         """The layouts in which it is read."""

@@ -1,36 +1,19 @@
-"""Operators that do the same work whatever order the axes come in, and how each is said for another order.
-
-A layout is the order in which a tensor's axes lie: ``np.transpose(value, layout)`` is what is stored.
-"""
+"""Operators that do the same work whatever order the axes come in, and how each is said for another order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from uaccel.ops.axes import Layout
 from uaccel.ops.base import Elementwise, constant, operator_of
 from uaccel.ops.traits import elementwise_of, moved_widths, pads_with_number
 from uaccel.tvm_api import is_constant, is_var, relax
 
-Layout = tuple[int, ...]
-
 MOST_AXES = 6  # what operators that broadcast take in any order
-
-
-def compose(first: Sequence[int], then: Sequence[int]) -> Layout:
-    """The layout of a tensor that lies as ``first`` says, once its axes are permuted by ``then``."""
-    return tuple(first[axis] for axis in then)
-
-
-def inverse(layout: Sequence[int]) -> Layout:
-    return tuple(layout.index(axis) for axis in range(len(layout)))
-
-
-def identity(rank: int) -> Layout:
-    return tuple(range(rank))
 
 
 @dataclass(frozen=True)

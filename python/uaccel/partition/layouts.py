@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from uaccel.model import UniqueNames
+from uaccel.ops.axes import Layout, compose, identity, inverse, layout_name
 from uaccel.ops.base import constant, info_of
 from uaccel.ops.traits import PERMUTE, name_of, permuted_axes
 from uaccel.partition.layout_choice import Node, Use, choose_layouts
-from uaccel.partition.layout_rules import MOST_AXES, Layout, compose, constant_in, identity, inverse, rule_of
+from uaccel.partition.layout_rules import MOST_AXES, constant_in, rule_of
 from uaccel.tvm_api import (
     is_call,
     is_constant,
@@ -28,8 +29,6 @@ from uaccel.tvm_api import (
     relax,
     tvm,
 )
-
-SUFFIXES: dict[Layout, str] = {(0, 3, 1, 2): "nchw", (0, 2, 3, 1): "nhwc"}
 
 
 @dataclass(frozen=True)
@@ -224,8 +223,7 @@ class _Writer:
     def _name(self, node: Node, layout: Layout) -> str:
         """What the module calls these values in this layout; where it did not have them, a name made of the node's."""
         known = self.graph.names.get((node, layout))
-        suffix = SUFFIXES.get(layout, "axes" + "".join(map(str, layout)))
-        return known if known is not None else self.taken.take(f"{node.name}_{suffix}")
+        return known if known is not None else self.taken.take(f"{node.name}_{layout_name(layout)}")
 
 
 def _with_main(module: Any, main: Any) -> Any:

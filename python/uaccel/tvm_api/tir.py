@@ -19,7 +19,7 @@ ScheduleError = s_tir.schedule.ScheduleError
 
 
 def dtype_of(expr: Any) -> str:
-    """The element type of a TIR expression."""
+    """The element type of an expression of TIR or TE."""
     return str(expr.ty.dtype)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.model import Array, TensorInfo, TensorSpec, c_identifier
+from uaccel.model import Array, TensorInfo, TensorSpec, layer_name
 
 MICROSOFT = "com.microsoft"
 STANDARD = ("", "ai.onnx")
@@ -51,8 +51,7 @@ class Node:
 
     @property
     def layer_name(self) -> str:
-        """conv_3: the operator and its number in the file, as Netron counts them."""
-        return f"{c_identifier(self.op).lower()}_{self.index}"
+        return layer_name(self.op, self.index)
 
     @property
     def where(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
+from uaccel.frontend.tflite.checks import need_quantisation
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -146,19 +147,12 @@ def _lookup(context: Context, operator: Operator, data: Tensor, values: NDArray[
     return get(Lookup)(context.expr(data), constant(by_bits(values)), attrs=attrs)
 
 
-def _need_unit_output(output: Tensor, scale: float, zero_point: int) -> None:
-    """The reference computes for one output quantisation, whatever the file says."""
-    fits = abs(output.scale / scale - 1) <= SCALE_TOLERANCE and output.zero_point == zero_point
-    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
-    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
-
-
 @converts("LOGISTIC")
 def logistic(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     if data.info.dtype == "int16":
         return _sigmoid16(context, data, output, Logistic16, exact_shifts=(0,))
-    _need_unit_output(output, 1 / 256, -128)
+    need_quantisation(output, 1 / 256, -128, SCALE_TOLERANCE)
     return _lookup(context, operator, data, function_tables.logistic(data.required_quantisation))
 
 
@@ -167,7 +161,7 @@ def tanh(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     if data.info.dtype == "int16":
         return _sigmoid16(context, data, output, Tanh16, exact_shifts=(0, 1))
-    _need_unit_output(output, 1 / 128, 0)
+    need_quantisation(output, 1 / 128, 0, SCALE_TOLERANCE)
     return _lookup(context, operator, data, function_tables.tanh(data.required_quantisation))
 
 
@@ -179,7 +173,7 @@ def _sigmoid16(
     exact_shifts: tuple[int, ...],
 ) -> Expr:
     _need_symmetric(data)
-    _need_unit_output(output, 1 / 32768, 0)
+    need_quantisation(output, 1 / 32768, 0, SCALE_TOLERANCE)
     power, is_power = _log2(data.scale)
     left_shift = power + 12  # the table's argument is three times the input in units of 2**-12
     if is_power and left_shift in exact_shifts:

@@ -27,6 +27,7 @@ from uaccel.model import (
     StateSpec,
     TensorSpec,
     c_identifier,
+    layer_name,
     unique_names,
 )
 from uaccel.ops.base import info_of
@@ -151,17 +152,19 @@ class _Import(Walk[Operator]):
             self.context.exprs[tensor.index] = var
 
     def _bound(self, operator: Operator, tensor: Tensor, expr: Expr, part: str = "") -> Any:
-        name = f"{layer_name(operator)}_{part}" if part else layer_name(operator)
+        layer = layer_name(operator.name, operator.index)
+        name = f"{layer}_{part}" if part else layer
         return self.bind(expr, name, Origin(operator.index, operator.name, tensor.name), tensor.spec)
 
     def _update(self, operator: Operator, update: Update) -> None:
         """Bind the call, its output, and what it makes of variable tensors."""
         (output,) = operator.outputs
-        whole = self.block.emit(update.call, layer_name(operator))
+        layer = layer_name(operator.name, operator.index)
+        whole = self.block.emit(update.call, layer)
         self.origins[whole.name] = Origin(operator.index, operator.name, output.name)
         for number, tensor in enumerate((output, *update.variables)):
             part = "output" if tensor is output else c_identifier(tensor.name)
-            var = self.block.emit(relax.TupleGetItem(whole, number), f"{layer_name(operator)}_{part}")
+            var = self.block.emit(relax.TupleGetItem(whole, number), f"{layer}_{part}")
             _check_declared(tensor, var)
             self.tensors[var.name] = tensor.spec
             self.origins[var.name] = self.origins[whole.name]
@@ -181,11 +184,6 @@ class _Import(Walk[Operator]):
         if any(_is_quantised(tensor) for tensor in (*given, *operator.outputs)):
             self.warnings.append(f"{self.where(operator)}: {FLOAT_NOTE}")
         return fallback.convert(self.graph, operator, self.context, self.block)
-
-
-def layer_name(operator: Operator) -> str:
-    """conv_2d_3: the operator and its number in the file, as Netron counts them."""
-    return f"{c_identifier(operator.name).lower()}_{operator.index}"
 
 
 def _check_operator(operator: Operator) -> None:

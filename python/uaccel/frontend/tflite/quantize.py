@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.errors import need
+from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor
@@ -25,10 +26,6 @@ REQUANTISATIONS = {
 CASTS = ("int8", "uint8", "int16", "int32", "int64", "bool")
 
 
-def _always(_operator: Operator) -> bool:
-    return True
-
-
 def _from_integer(operator: Operator) -> bool:
     return operator.required_input(0).info.dtype in QUANTISED_FLOATS
 
@@ -43,7 +40,7 @@ def _tensors(operator: Operator) -> tuple[Tensor, Tensor]:
     return data, output
 
 
-@converts("QUANTIZE", when=_always)
+@converts("QUANTIZE", when=always)
 def quantize(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     need_dtype(data, ("float32", *REQUANTISATIONS), "input")
