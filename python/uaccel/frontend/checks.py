@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from uaccel.errors import ModelError, need
@@ -32,6 +32,10 @@ def need_elements(info: TensorInfo, what: str) -> None:
 def need_size(info: TensorInfo, what: str) -> None:
     fits = info.size < LARGEST_TENSOR
     need(fits, f"{what} ({info}) has {info.size} bytes; at most {LARGEST_TENSOR - 1} can be compiled")
+
+
+def shape_text(shape: Sequence[int | str]) -> str:
+    return f"[{','.join(map(str, shape))}]"
 
 
 def at_run_time(role: str, name: str) -> ModelError:

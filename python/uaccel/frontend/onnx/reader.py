@@ -11,7 +11,7 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import need_elements, need_size, need_type
+from uaccel.frontend.checks import need_elements, need_size, need_type, shape_text
 from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
 from uaccel.frontend.onnx.loading import LoadedFile, load, without_weights
 from uaccel.frontend.onnx.package import onnx_package, refusals
@@ -75,10 +75,6 @@ def _declared(kind: Any) -> list[int | str] | None:
     return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else dim.dim_param or "?" for dim in kind.shape.dim]
 
 
-def _text(declared: list[int | str]) -> str:
-    return f"[{','.join(map(str, declared))}]"
-
-
 def _static(path: Path, name: str, declared: list[int | str] | None) -> Shape:
     """The shape that the file fixes; else the option that does."""
     wanted = "firmware needs every extent fixed: add --input-shape"
@@ -90,7 +86,7 @@ def _static(path: Path, name: str, declared: list[int | str] | None) -> Shape:
         plural = "s" if len(loose) > 1 else ""
         example = ",".join(str(extent) if isinstance(extent, int) else "1" for extent in declared)
         raise ModelError(
-            f'{path}: input "{name}" {_text(declared)} has the dynamic dimension{plural} {which}; '
+            f'{path}: input "{name}" {shape_text(declared)} has the dynamic dimension{plural} {which}; '
             f"{wanted} {name}:{example}, or with the extent{plural} you want"
         )
     return tuple(int(extent) for extent in declared)
@@ -100,13 +96,13 @@ def _check_given(path: Path, name: str, declared: list[int | str], shape: Shape)
     given = ",".join(map(str, shape))
     if len(shape) != len(declared):
         raise ModelError(
-            f'{path}: --input-shape {name}:{given} has {len(shape)} extents; input "{name}" is {_text(declared)}'
+            f'{path}: --input-shape {name}:{given} has {len(shape)} extents; input "{name}" is {shape_text(declared)}'
         )
     for axis, (extent, wanted) in enumerate(zip(declared, shape, strict=True)):
         if isinstance(extent, int) and extent != wanted:
             raise ModelError(
                 f'{path}: --input-shape {name}:{given} contradicts the file: dimension {axis} of input "{name}" '
-                f"{_text(declared)} is fixed at {extent}"
+                f"{shape_text(declared)} is fixed at {extent}"
             )
 
 

@@ -71,11 +71,8 @@ def cumulative_sum(context: Context, node: Node) -> Expr:
 @converts("Gather")
 def gather(context: Context, node: Node) -> Expr:
     """Negative indices count from the end; those that are known are counted here."""
-    name, given = node.required_input(0), node.required_input(1)
-    shape, data = context.info(name).shape, context.expr(name)
-    need(len(shape) > 0, "the input is a scalar")
-    axis = need_axis(node.attributes.get("axis", 0), len(shape))
-    return relax.op.take(data, _counted(context, given, np.asarray(shape[axis])), axis, mode="clip")
+    need(len(context.info(node.required_input(0)).shape) > 0, "the input is a scalar")
+    return relax.op.take(context.expr(node.required_input(0)), *_along(context, node), mode="clip")
 
 
 def _counted(context: Context, name: str, extents: Array) -> Expr:
@@ -93,12 +90,15 @@ def _counted(context: Context, name: str, extents: Array) -> Expr:
 
 @converts("GatherElements")
 def gather_elements(context: Context, node: Node) -> Expr:
-    name = node.required_input(0)
-    shape = context.info(name).shape
+    indices, axis = _along(context, node)
+    return relax.op.gather_elements(context.expr(node.required_input(0)), indices, axis)
+
+
+def _along(context: Context, node: Node) -> tuple[Expr, int]:
+    """The indices, which count along one axis, and that axis."""
+    shape = context.info(node.required_input(0)).shape
     axis = need_axis(node.attributes.get("axis", 0), len(shape))
-    return relax.op.gather_elements(
-        context.expr(name), _counted(context, node.required_input(1), np.asarray(shape[axis])), axis
-    )
+    return _counted(context, node.required_input(1), np.asarray(shape[axis])), axis
 
 
 @converts("GatherND")
@@ -111,12 +111,9 @@ def gather_points(context: Context, node: Node) -> Expr:
 
 @converts("ScatterElements")
 def scatter_elements(context: Context, node: Node) -> Expr:
-    name = node.required_input(0)
-    shape = context.info(name).shape
-    axis = need_axis(node.attributes.get("axis", 0), len(shape))
-    indices = _counted(context, node.required_input(1), np.asarray(shape[axis]))
-    updates = context.expr(node.required_input(2))
-    return relax.op.scatter_elements(context.expr(name), indices, updates, axis, _reduction(node))
+    indices, axis = _along(context, node)
+    data, updates = context.expr(node.required_input(0)), context.expr(node.required_input(2))
+    return relax.op.scatter_elements(data, indices, updates, axis, _reduction(node))
 
 
 @converts("ScatterND")

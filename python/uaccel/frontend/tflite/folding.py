@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.checks import at_run_time
+from uaccel.frontend.checks import at_run_time, shape_text
 from uaccel.frontend.tflite.convert import Context, Expr
 from uaccel.frontend.tflite.reader import Tensor
-from uaccel.model import Array, Shape
+from uaccel.model import Array
 from uaccel.ops.base import constant
 from uaccel.tvm_api import is_constant
 
@@ -65,7 +65,3 @@ def apply(
     if all(value is not None for value in values):
         return constant(folded(*values))
     return symbolic(*[context.expr(tensor) for tensor in tensors])
-
-
-def shape_text(shape: Sequence[int] | Shape) -> str:
-    return f"[{','.join(map(str, shape))}]"

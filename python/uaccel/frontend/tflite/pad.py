@@ -6,9 +6,10 @@ import numpy as np
 import tflite
 
 from uaccel.errors import need
+from uaccel.frontend.checks import shape_text
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts, need_constant, need_dtype
-from uaccel.frontend.tflite.folding import apply, need_known, need_same_dtype, need_shape, shape_text
+from uaccel.frontend.tflite.folding import apply, need_known, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array
 from uaccel.ops.base import constant

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
+from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
 from uaccel.frontend.torch.program import info_of_value
+from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
+
+REDUCTIONS = {
+    "aten.amax.default": relax.op.max,
+    "aten.amin.default": relax.op.min,
+    "aten.prod.dim_int": relax.op.prod,
+}
 
 
 def _operand(context: Context, node: Any, value: Any) -> Expr:
@@ -84,14 +91,9 @@ def power(context: Context, node: Any) -> Expr:
     return result
 
 
-@converts("aten.amax.default")
-def largest(context: Context, node: Any) -> Expr:
-    return relax.op.max(context.expr(node.args[0]), *_axes(node))
-
-
-@converts("aten.amin.default")
-def smallest(context: Context, node: Any) -> Expr:
-    return relax.op.min(context.expr(node.args[0]), *_axes(node))
+@converts(*REDUCTIONS)
+def reduction(context: Context, node: Any) -> Expr:
+    return REDUCTIONS[str(node.target)](context.expr(node.args[0]), *_axes(node))
 
 
 @converts("aten.min.dim")
@@ -101,11 +103,6 @@ def smallest_along(context: Context, node: Any) -> Expr:
     value = context.expr(node.args[0])
     values = context.emit(relax.op.min(value, axes, keep))
     return [values, context.emit(relax.op.argmin(value, axes[0] if axes else None, keep))]
-
-
-@converts("aten.prod.dim_int")
-def product(context: Context, node: Any) -> Expr:
-    return relax.op.prod(context.expr(node.args[0]), *_axes(node))
 
 
 @converts("aten.var.dim", "aten.var.correction")

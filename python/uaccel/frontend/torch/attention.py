@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
+from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
+from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
 

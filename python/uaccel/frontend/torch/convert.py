@@ -13,7 +13,7 @@ from uaccel.frontend.checks import need_type
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.torch.program import DTYPES, info_of_value
 from uaccel.model import Array, Quantisation
-from uaccel.tvm_api import relax
+from uaccel.ops.base import constant
 
 Expr = Any
 
@@ -56,10 +56,6 @@ Converter = Callable[[Context, Any], Expr]
 CONVERTERS: Final[Converters[Converter]] = Converters("uaccel.frontend.torch")
 """By ``namespace.operator.overload``."""
 converts = CONVERTERS.converts
-
-
-def constant(value: Array) -> Expr:
-    return relax.const(value, str(value.dtype))
 
 
 def arguments(node: Any) -> Mapping[str, Any]:

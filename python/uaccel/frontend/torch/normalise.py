@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
+from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
 from uaccel.model import Array
+from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
 _NORM = "_native_batch_norm_legit_no_training.default"

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.torch.convert import Context, Expr, arguments, constant, converts
+from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
 from uaccel.model import Array, Quantisation
+from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
 _PT2E = "quantized_decomposed"

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line
-from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments, constant
+from uaccel.frontend.torch.convert import CONVERTERS, Context, Expr, arguments
 from uaccel.frontend.torch.decompose import name_of, namespace_of
 from uaccel.frontend.torch.normalise import fold, following
 from uaccel.frontend.torch.program import DTYPES, info_of_value
 from uaccel.frontend.torch.refusals import check_arguments, check_operator
 from uaccel.frontend.walk import Walk, by_tvm
 from uaccel.model import Origin, TensorSpec
-from uaccel.ops.base import info_of
+from uaccel.ops.base import constant, info_of
 from uaccel.tvm_api import is_constant, is_tuple_type, is_var, relax
 from uaccel.tvm_api.converters import TorchConverter
 
