@@ -210,6 +210,12 @@ def test_scratch_is_reused() -> None:
     assert place(demands) == ({"a": 0, "c": 0, "b": 800}, 1200)
 
 
+def test_scratch_is_planned_better_than_by_size() -> None:
+    """The largest first, each at the lowest place, would take 800 bytes: the second largest would lie above a gap."""
+    demands = [Demand("a", 320, 0, 0), Demand("b", 160, 1, 3), Demand("c", 320, 0, 1), Demand("d", 400, 2, 3)]
+    assert place(demands)[1] == 640
+
+
 # Random integer expressions: what they compute, and what the printer knows of it, against Python's integers.
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
