@@ -5,7 +5,7 @@
 
 One file per idea: ``machine`` (what there is), ``layer`` (what is wanted), ``tiling`` and ``search`` (which pieces),
 ``pack`` (constants as the machine reads them), ``schedule`` (the loops), ``timing`` (how long they take), ``c_text``
-(the loops as C).
+(the loops as C). What other machines with memories have as well is in :mod:`uaccel.machines`.
 """
 
 from uaccel.accelerator.tensor.lowering import convolution, cycles, fits, timed
