@@ -39,11 +39,12 @@ class Engines:
 
     def run(self, engine: str, cycles: int, awaited: Iterable[int]) -> Span:
         """A command that waits for its engine, and until all of ``awaited``."""
-        begin = max(self.free[engine], *awaited, 0)
-        self.free[engine] = begin + cycles
+        begin = max([self.free[engine], *awaited])
+        span = Span(begin, begin + cycles)
+        self.free[engine] = span.end
         self.busy[engine] += cycles
-        self.spans.append(Span(begin, begin + cycles))
-        return self.spans[-1]
+        self.spans.append(span)
+        return span
 
     @property
     def timeline(self) -> Timeline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from uaccel.accelerator.region import Region
@@ -26,12 +27,12 @@ class Layer:
     clamp_min: int = -128
     clamp_max: int = 127
 
-    @property
+    @cached_property
     def in_channels(self) -> int:
         """Of a group."""
         return self.input.channels // self.groups
 
-    @property
+    @cached_property
     def out_channels(self) -> int:
         """Of a group."""
         return self.output.channels // self.groups

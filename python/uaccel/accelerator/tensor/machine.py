@@ -32,6 +32,7 @@ The memories are X_ACTIVATIONS, X_WEIGHTS and X_PARAMETERS in capitals. After an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from uaccel.basics.numbers import round_up
@@ -73,7 +74,7 @@ class Machine(machine.Machine):
                     f"{self.name}: {name} come in units of {size} bytes, which cannot be aligned to {alignment}"
                 )
 
-    @property
+    @cached_property
     def step(self) -> int:
         """The input channels that come together: as many as the array takes at once, and pixels that are aligned."""
         return round_up(self.depth, self.activations.alignment)

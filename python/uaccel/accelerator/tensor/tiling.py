@@ -34,7 +34,7 @@ class Tiled:
         """Whether several pieces add up to one sum."""
         return self.depth < self.layer.in_channels
 
-    @property
+    @functools.cached_property
     def depth_pieces(self) -> int:
         return pieces(self.layer.in_channels, self.depth)
 
@@ -105,7 +105,7 @@ class Tiled:
         """The memory that a piece does not fit into."""
         return next((name for name in MEMORIES if self.footprint(name) > self.machine.memory(name).bytes), None)
 
-    @property
+    @functools.cached_property
     def channel_pieces(self) -> int:
         return pieces(self.layer.out_channels, self.channels)
 

@@ -40,7 +40,7 @@ def time_of(machine: Machine, statements: Sequence[Statement]) -> Timeline:
         if engine is None or is_empty(issued):
             continue
         held = [bank for use in uses(machine, issued, window) for bank in banks_of(machine, use)]
-        awaited = (banks.get(bank, 0) for bank in held)
+        awaited = [banks.get(bank, 0) for bank in held]
         span = engines.run(engine, cycles_of(machine, issued, window), awaited)
         banks |= dict.fromkeys(held, span.end)
     return engines.timeline
