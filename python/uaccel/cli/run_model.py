@@ -91,7 +91,7 @@ def perform(job: ModelJob, step: Steps) -> Ran:
         compiled = job.compiled(step, job.engines)
         if wishes.sequence and not compiled.model.state:
             raise InputError(NO_STATE.format(job.model.name))
-        job.engines.require_offload(compiled.partitioned.decisions)
+        job.engines.require_offload(compiled)
         with recorded(wishes.trace) as jobs:
             measured = _run(compiled, job, folder, step)
         verdict = _verify(job, compiled, measured, step) if wishes.verify else None
