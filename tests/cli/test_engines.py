@@ -201,8 +201,6 @@ def test_options_that_a_compiled_project_has_behind_it(
 ) -> None:
     done = call("run", tmp_path, option, *([] if value is None else [value]), "--json")
     assert done.complaint == f"{option} is for a model file, and MODEL is a folder; leave it away"
-    done = call("run", tmp_path, "--verify", "layers")
-    assert done.complaint == "'--verify layers' is for a model file, and MODEL is a folder; say --verify alone"
 
 
 def test_wishes_by_option_and_file(tmp_path: Path, call: Call) -> None:

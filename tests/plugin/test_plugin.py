@@ -13,6 +13,7 @@ import pytest
 
 from plugin.conftest import Run
 from support.holder import other_process
+from support.broken import ZOO
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
 from uaccel.bench.desk import Desk
@@ -242,6 +243,26 @@ def test_a_wrong_bit_is_told_with_its_layer(run: Run) -> None:
     ), told
     shown = [line for line in result.outlines if re.match(r"\S+\.py:\d+: ", line)]
     assert shown == ["test_it.py:2: VerificationError"], "of uaccel's own code nothing is shown"
+
+
+@pytest.mark.slow
+def test_a_wrong_region_is_cut(run: Run, tmp_path: Path) -> None:
+    broken = next(each for each in ZOO if each.accelerator == "npu")
+    folder = broken.make(tmp_path)
+    source = f"""
+from pathlib import Path
+
+def test_it(uaccel_board):
+    uaccel_board.check({str(GESTURE)!r}, accelerators=[Path({str(folder)!r})])
+"""
+    result = run(source)
+    result.assert_outcomes(failed=1)
+    told = failure(result)
+    assert re.search(
+        r'first wrong: layer \d+ "conv_2d_\d" \(conv2d on npu\), found by cutting region conv_2d_0_to_\w+, '
+        r"element \[[\d,]+\] is -?\d+, expected -?\d+; \d+ of \d+ elements differ",
+        told,
+    ), told
 
 
 @pytest.mark.slow

@@ -44,7 +44,6 @@ class ModelJob:
     project: Path | None
     wishes: Wishes
     engines: EngineOptions
-    verify_layers: bool
     workspace_io: bool | None = None
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -117,7 +116,7 @@ def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) 
     verdict = judge(
         compiled,
         measured,
-        every_layer=job.verify_layers,
+        every_layer=wishes.every_layer,
         again=lambda cuts: _cut(job, cuts, measured.samples, step),
     )
     imported = replace(compiled.model, module=compiled.stages["import"])
@@ -164,7 +163,7 @@ def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measur
         looks=Looks(
             wishes.more(types),
             wishes.profile or wishes.trace is not None,
-            layers_to_read(compiled, every_layer=job.verify_layers) if wishes.verify else (),
+            layers_to_read(compiled, every_layer=wishes.every_layer) if wishes.verify else (),
             wishes.sequence,
         ),
         port=wishes.port,

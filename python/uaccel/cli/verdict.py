@@ -43,6 +43,8 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
     show_lines(console, lines, style="green")
     if report["verify"]["proves_little"]:
         show_lines(console, [("Note", PROVES_LITTLE)])
+    if report["verify"]["not_compared"]:
+        show_lines(console, [("Note", report["verify"]["not_compared"])])
     if "runtime" in report["verify"]:
         show_lines(console, [("Compared", opinion_words(report["verify"]["runtime"]))])
 

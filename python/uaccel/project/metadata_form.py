@@ -47,6 +47,16 @@ _LAYER: Final = Fields(
     },
     optional=("commands",),
 )
+_MEANING: Final = Fields(
+    {
+        "layer": WHOLE,
+        "tensors": Rows(Fields({"name": TEXT, "result": WHOLE})),
+        "watched": Rows(WHOLE),
+        "with": Rows(WHOLE),
+        "tolerance": NUMBER,
+        "golden": FLAG,
+    }
+)
 _OWN: Final = Fields(
     {
         "board": TEXT,
@@ -59,6 +69,8 @@ _OWN: Final = Fields(
         "requires": Rows(TEXT),
         "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
         "layers": Rows(_LAYER),
+        "meanings": Rows(_MEANING),
+        "warnings": Rows(TEXT),
         "state": Fields({"bytes": WHOLE, "tensors": _TENSORS}),
     },
     loose=True,  # what reads a key says so where it is missing

@@ -100,7 +100,7 @@ def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
     kept, turned = _kept(compiled), compiled.partitioned.turned
     found = {}
     for index, var in enumerate(layers_of_bindings(compiled.model.module)):
-        for i, type_ in enumerate(_types(var)):
+        for i, type_ in enumerate(types_of(var)):
             origin = compiled.partitioned.stands_for.get((var.name, i))
             if origin in kept and var.name not in turned and _alike(kept[origin], type_):
                 found[index, i] = origin
@@ -113,10 +113,10 @@ def _kept(compiled: Compiled) -> dict[tuple[str, int], Any]:
     if any(accelerator.before_partition for accelerator in compiled.accelerators):
         return {}
     bindings = main_bindings(compiled.stages["import"])[1]
-    return {(str(var.name), i): type_ for var, _ in bindings for i, type_ in enumerate(_types(var))}
+    return {(str(var.name), i): type_ for var, _ in bindings for i, type_ in enumerate(types_of(var))}
 
 
-def _types(var: Any) -> list[Any]:
+def types_of(var: Any) -> list[Any]:
     return list(getattr(var.ty, "fields", [var.ty]))
 
 
@@ -169,7 +169,7 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
     if not passes and not any(call.operation and call.operation.expand for call in compiled.partitioned.calls.values()):
         return ""
     module = compiled.stages.get("partition", compiled.model.module)
-    kept, types = _kept(compiled), {str(var.name): _types(var) for var, _ in main_bindings(module)[1]}
+    kept, types = _kept(compiled), {str(var.name): types_of(var) for var, _ in main_bindings(module)[1]}
     same = {key: origin for key, origin in compiled.partitioned.stands_for.items() if origin in kept}
     same = {key: origin for key, origin in same.items() if _alike(kept[origin], types[key[0]][key[1]])}
     partitioned = Reference(compiled.model, module)
