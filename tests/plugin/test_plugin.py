@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from plugin.conftest import Run
-from support.holder import other_process
 from support.broken import ZOO
+from support.holder import other_process
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
 from uaccel.bench.desk import Desk
