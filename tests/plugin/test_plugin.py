@@ -236,7 +236,7 @@ def test_a_wrong_bit_is_told_with_its_layer(run: Run) -> None:
     told = failure(result)
     assert re.fullmatch(
         r"uaccel\.errors\.VerificationError: residual\.tflite on board host is not the exact meaning: sample 0, "
-        r'output "tanh_1", element \[0,0,\d,\d\] is -?\d+, expected -?\d+; \d+ of 256 elements differ '
+        r'output "tanh_1", element \[0,0,\d,\d\] is -?\d+, expected -?\d+; \d+ of 256 elements differ; '
         r'first wrong: layer 1 "conv_2d_1" \(conv2d on cpu\), element \[0,0,\d,0\] is -?\d+, expected -?\d+; '
         r"\d+ of 2048 elements differ",
         told,
@@ -286,7 +286,7 @@ def test_it(uaccel_board):
     result = run(source)
     assert failure(result) == (
         "uaccel.errors.VerificationError: gesture.tflite on board host is not what was expected: sample 0, "
-        'output "softmax_1", element [0,0] is -128, expected 0; 6 of 6 elements differ\n'
+        'output "softmax_1", element [0,0] is -128, expected 0; 6 of 6 elements differ; '
         "every output is the exact meaning of the model: what was expected is not"
     )
 

@@ -74,7 +74,7 @@ def check_product(
         told = LATER_FRAME
         if not (sequence and number):
             told = _tell(product, every[: number + 1], outputs[number], open_session, cut)
-        raise VerificationError(f"{model} on board {board} is not {means}: {words}\n{told}")
+        raise VerificationError(f"{model} on board {board} is not {means}: {words}; {told}")
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
     calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}
