@@ -245,7 +245,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "warnings": [*metadata.at("uaccel").get("warnings", []), *stood_in(rows, runs)],
         "runs": runs,
         "instructions": done.run.instructions,
-        "seconds": done.run.seconds if wishes.profile or wishes.port else None,
+        "seconds": done.run.seconds if wishes.profile or done.real else None,
         "accelerator_cycles": done.run.cycles,
     }
     wishes.add_symbols(report, done.footprint)

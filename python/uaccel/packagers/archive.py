@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -64,7 +65,8 @@ def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -
         "style": "full-model",
     }
     own = facts(generated)
-    own["model"]["file"] = file
+    given = generated.program.model.file
+    own["model"] |= {"file": file, "file_sha256": None if given is None else hashlib.sha256(given.data).hexdigest()}
     return {"version": FORMAT_VERSION, "modules": {name: module}, "uaccel": {**own, **told}}
 
 

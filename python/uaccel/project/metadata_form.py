@@ -61,7 +61,9 @@ _OWN: Final = Fields(
     {
         "board": TEXT,
         "workspace_io": FLAG,
-        "model": Fields({"name": TEXT, "file": Maybe(TEXT), "sha256": digits(64)}, loose=True),
+        "model": Fields(
+            {"name": TEXT, "file": Maybe(TEXT), "file_sha256": Maybe(digits(64)), "sha256": digits(64)}, loose=True
+        ),
         "build": digits(16),
         "inputs": _TENSORS,
         "outputs": _TENSORS,

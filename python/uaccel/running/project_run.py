@@ -56,6 +56,8 @@ class ProjectRun:
     """Of samples that only verification wanted; they stand last in ``samples``."""
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
     """What layers gave for each sample, by (layer, output), where it was asked for."""
+    real: bool = False
+    """On a board at a line, as far as that is known."""
     unread: str = ""
     """Why it is missing though it was asked for, in words."""
 
@@ -138,6 +140,7 @@ def run_project(
             project.footprint(),
             extra,
             computed,
+            bool(port) or project.at_line,
             NOT_SHOWN if wanted and not computed else "",
         )
 
@@ -157,6 +160,7 @@ class _Project:
         self._can_build = server.is_ours and not port
         self.is_there = self._run is None or self._run["kind"] == "serial"
         """Whether the firmware that runs is one that only its user can exchange for another."""
+        self.at_line = self._run is not None and self._run["kind"] == "serial"
         self.archive = _archive(server)
         self.metadata = read_metadata(self.archive)
 
