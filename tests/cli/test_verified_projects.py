@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cli.test_broken_accelerators import GOLDEN, own_arithmetic
 from support.broken import ZOO
 from support.command import Call, Done
 from support.networks import OWN
@@ -109,3 +110,14 @@ def test_archives_that_say_nothing(tmp_path: Path, call: Call) -> None:
     verify = done.report["verify"]
     assert verify["not_compared"].startswith("the archive does not tell which tensors of the model layers compute, ")
     assert (verify["bit_exact"], verify["tensors"]) == (True, [])
+
+
+@pytest.mark.slow
+def test_a_golden_is_not_in_the_archive(tmp_path: Path, call: Call) -> None:
+    made = project(tmp_path, call, "-a", own_arithmetic(tmp_path, golden=GOLDEN.format(40000)))
+    verify = call("run", made, "--verify", "--samples", "2", "--json").report["verify"]
+    assert verify["not_compared"].startswith("fully_connected_7 not judged: the vendor's own arithmetic is not in ")
+    assert (verify["bit_exact"], verify["within_tolerance"]) == (False, True)
+    assert verify["snr_db"] is not None
+    told = call("run", made, "--verify", "--samples", "2").out
+    assert "every layer that was judged is as near to its meaning as its accelerator states" in " ".join(told.split())
