@@ -23,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from models.field import field
 from support.chains import chain
-from uaccel.accelerator import load_accelerator
-from uaccel.pipeline import compile_model
+from uaccel.running.job import Job
 
 RESULTS = Path(__file__).with_name("compile_time.json")
 LENGTHS = (25, 100, 400)
@@ -38,17 +37,13 @@ MOST_GROWTH = 6.0
 
 def measure(data: bytes, engine: str) -> dict[str, Any]:
     """Layers, and seconds by stage."""
-    accelerators = [] if engine == "cpu" else [load_accelerator(engine)]
+    accelerators = [] if engine == "cpu" else [engine]
     steps: list[tuple[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"
         path.write_bytes(data)
-        compiled = compile_model(
-            path,
-            board="host",
-            accelerators=accelerators,
-            progress=lambda step: steps.append((step, time.process_time())),
-        )
+        job = Job.of(path, accelerators=accelerators)
+        compiled = job.compiled(lambda step: steps.append((step, time.process_time())))
     steps.append(("", time.process_time()))
     stages = {step: round(end - begin, 3) for (step, begin), (_, end) in pairwise(steps)}
     return {

@@ -26,9 +26,9 @@ from run import uaccel
 
 from models.field import FIELD, Field
 from support.oracle import Tflm
-from uaccel.accelerator import load_accelerator
 from uaccel.partition.wishes import CPU
-from uaccel.pipeline import Compiled, compile_model
+from uaccel.pipeline import Compiled
+from uaccel.running.job import Job
 
 RESULTS = Path(__file__).with_name("networks.json")
 ACCELERATORS = {"mlp": "npu", "ds_cnn": "npu", "transformer": "matrix8"}
@@ -41,10 +41,10 @@ def measure(network: Field) -> dict[str, Any]:
         path = Path(folder) / f"{network.name}.tflite"
         path.write_bytes(network.build())
         begun = time.process_time()
-        compiled = compile_model(path, board="host")
+        compiled = Job.of(path).compiled()
         seconds = time.process_time() - begun
         accelerator = ACCELERATORS.get(network.name, OTHERWISE)
-        partly = compile_model(path, board="host", accelerators=[load_accelerator(accelerator)])
+        partly = Job.of(path, accelerators=[accelerator]).compiled()
         return {
             "title": network.title,
             **needs(compiled),

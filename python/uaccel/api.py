@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from uaccel.board import Board
 from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
 from uaccel.running.execute import Looks, archive_of, run_on_board, tensor_types
+from uaccel.running.inside import first_wrong_when_cut
 from uaccel.running.job import Job
 from uaccel.running.samples import SAMPLES, default_samples
 from uaccel.running.verdict import Verdict, judge, layers_to_read
@@ -93,6 +95,10 @@ def verify(
     return done
 
 
+def _quiet(_step: str) -> None:
+    pass
+
+
 def _run(
     model: str | Path,
     board: str | Path | Board,
@@ -118,9 +124,10 @@ def _run(
     looks = Looks(more, read=layers_to_read(compiled, every_layer=False) if samples else ())
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         measured = run_on_board(
-            compiled, job.board, own, Path(folder) / "project", lambda _: None, looks=looks, port=port, flashes=flashes
+            compiled, job.board, own, Path(folder) / "project", _quiet, looks=looks, port=port, flashes=flashes
         )
-    verdict = judge(compiled, measured) if samples else None
+    again = partial(first_wrong_when_cut, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)
+    verdict = judge(compiled, measured, again=again) if samples else None
     names = [spec.name for spec in compiled.model.signature.outputs]
     outputs = {name: batched([values[i] for values in measured.run.outputs]) for i, name in enumerate(names)}
     taken, told = measured.run, None if verdict is None else verdict.report

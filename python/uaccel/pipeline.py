@@ -18,9 +18,9 @@ from uaccel.lower.from_relax import lower
 from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import Program
 from uaccel.model import ImportedModel, Shape, c_identifier
-from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
+from uaccel.partition import CPU, Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
-from uaccel.plans import Plan, cheapest
+from uaccel.plans import Plan, cheapest, kept_on_cpu
 from uaccel.simplify import simplify
 
 Progress = Callable[[str], None]
@@ -68,6 +68,21 @@ class Compiled:
     def accelerators(self) -> Sequence[Accelerator]:
         """Those that were asked, whether they compute something or not."""
         return self.partitioned.accelerators
+
+    @property
+    def offloads(self) -> bool:
+        """Whether accelerators compute anything."""
+        return any(decision.engine != CPU for decision in self.partitioned.decisions)
+
+    @property
+    def kept_on_cpu(self) -> str:
+        """In words, where comparing plans gave the CPU everything; empty otherwise."""
+        return "" if self.offloads else kept_on_cpu(self.plans)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of the model, and of who computes it."""
+        return [*self.model.warnings, *([self.kept_on_cpu] if self.kept_on_cpu else [])]
 
 
 def compile_model(

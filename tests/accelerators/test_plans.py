@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from models.field import field
 from support.boards import board_with_tools
 from support.networks import Network
 from support.offload import INTEGER
@@ -27,17 +28,19 @@ SELECTION = selection_for(load_board(BOARD))
 PAIRS = list(combinations(INTEGER, 2))
 OWN = [Network(name, 0) for name in ("gesture", "residual", "branches", "mixed")]
 REFERENCE = [Network(name, 0, own=False) for name in ("kws", "ic", "sww", "ad", "vww")]
+UNTUNED = {"ds_cnn": (25, 10, 0.5), "squeezenet": (48, 10, 0.25), "resnet18": (32, 10, 0.125)}
+"""Resolution, classes and width."""
 measured: dict[str, int] = {}
 """By what runs: pairs of accelerators share most plans."""
 
 
-def compiled(network: Network, accelerators: tuple[str, ...], choose: str = "preference") -> Compiled:
+def compiled(path: Path, accelerators: tuple[str, ...], choose: str = "preference") -> Compiled:
     asked = load_accelerators(list(accelerators))
-    return compile_model(network.path, board=BOARD, selection=SELECTION, accelerators=asked, wishes=Wishes(choose))
+    return compile_model(path, board=BOARD, selection=SELECTION, accelerators=asked, wishes=Wishes(choose))
 
 
-def by_hand(network: Network, pair: tuple[str, ...]) -> list[Compiled]:
-    return [compiled(network, asked) for asked in ((), pair[:1], pair[1:], pair)]
+def by_hand(path: Path, pair: tuple[str, ...]) -> list[Compiled]:
+    return [compiled(path, asked) for asked in ((), pair[:1], pair[1:], pair)]
 
 
 def estimated(made: Compiled) -> float:
@@ -64,18 +67,18 @@ def took(made: Compiled) -> int:
 @pytest.mark.parametrize("network", OWN[:2], ids=lambda network: network.name)
 @pytest.mark.parametrize("pair", PAIRS, ids="+".join)
 def test_no_plan_by_hand_is_estimated_to_be_cheaper(pair: tuple[str, ...], network: Network) -> None:
-    chosen = compiled(network, pair, "cost")
+    chosen = compiled(network.path, pair, "cost")
     (plan,) = (plan for plan in chosen.plans if plan.chosen)
     assert plan.estimate is not None
     assert plan.estimate.total == pytest.approx(estimated(chosen)), "what was compared is what is compiled"
-    assert plan.estimate.total <= min(map(estimated, by_hand(network, pair)))
+    assert plan.estimate.total <= min(map(estimated, by_hand(network.path, pair)))
     assert len(chosen.plans) <= 12
 
 
-def hold(pair: tuple[str, ...], network: Network) -> None:
+def hold(pair: tuple[str, ...], path: Path) -> None:
     board_with_tools(BOARD)
-    chosen = compiled(network, pair, "cost")
-    assert took(chosen) <= min(map(took, by_hand(network, pair)))
+    chosen = compiled(path, pair, "cost")
+    assert took(chosen) <= min(map(took, by_hand(path, pair)))
     assert estimated(chosen) == pytest.approx(took(chosen), rel=0.35)
 
 
@@ -83,14 +86,23 @@ def hold(pair: tuple[str, ...], network: Network) -> None:
 @pytest.mark.parametrize("network", OWN[:2], ids=lambda network: network.name)
 @pytest.mark.parametrize("pair", PAIRS, ids="+".join)
 def test_it_is_never_slower_than_by_hand(pair: tuple[str, ...], network: Network) -> None:
-    hold(pair, network)
+    hold(pair, network.path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("network", [*OWN[2:], *REFERENCE], ids=lambda network: network.name)
 @pytest.mark.parametrize("pair", PAIRS, ids="+".join)
 def test_nor_is_it_on_larger_networks(pair: tuple[str, ...], network: Network) -> None:
-    hold(pair, network)
+    hold(pair, network.path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", UNTUNED)
+@pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+def test_nor_is_it_on_networks_that_no_figure_was_tuned_by(pair: tuple[str, ...], name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.tflite"
+    path.write_bytes(field(name).build(*UNTUNED[name], seed=11))
+    hold(pair, path)
 
 
 @pytest.mark.slow
@@ -98,7 +110,7 @@ def test_nor_is_it_on_larger_networks(pair: tuple[str, ...], network: Network) -
 def test_what_accelerators_say_of_their_cycles_is_exact(engine: str) -> None:
     board_with_tools(BOARD)
     for network in OWN[:3]:
-        made = compiled(network, (engine,))
+        made = compiled(network.path, (engine,))
         with tempfile.TemporaryDirectory() as folder:
             project = Path(folder) / "project"
             create_project(archive_of(made), load_board(BOARD), project)

@@ -36,7 +36,10 @@ def test_the_layer_is_named(broken: Broken, tmp_path: Path, call: Call) -> None:
     done = call("run", OWN / "gesture.tflite", "-a", folder, "--verify", "layers", "--json")
     assert done.status == 3
     if "expand" in broken.fault:
-        assert f"{folder}: expand of operation 'conv2d' changes what the model means: sample 0, " in done.complaint
+        assert (
+            f"{folder}/accelerator.py: expand of operation 'conv2d' changes what the model means: sample 0, "
+            in done.complaint
+        )
         return
     told = done.report["verify"]["first_wrong_layer"]
     assert (told["engine"], told["op"]) in [(broken.accelerator, kind) for kind in broken.kinds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -24,7 +25,7 @@ from uaccel.resources import data_dir
 from uaccel.telling.dump import load_region
 from uaccel.telling.explanation import explain
 
-GESTURE, RESIDUAL = OWN / "gesture.tflite", OWN / "residual.tflite"
+GESTURE, RESIDUAL, STREAM = (OWN / f"{name}.tflite" for name in ("gesture", "residual", "stream"))
 COSINES = description(operations='[Operation("cos", "relax.cos", run)]')
 NOTHING = "nothing is offloaded to tiny: no operation for conv2d (3 layers); "
 
@@ -146,6 +147,36 @@ def test_unless_that_is_fine(
     assert {row["engine"] for row in report["layers"]} == {"cpu"}
 
 
+KEPT = re.compile(
+    r"nothing is offloaded: the CPU alone is estimated as cheapest, with ([\d,]+) instructions; "
+    r"with nuc_fpga it would be ([\d,]+) instructions and cycles, ([\d,]+) more"
+)
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "explain"])
+def test_nor_is_it_an_error_where_the_cpu_is_the_cheapest(
+    command: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ("-a", "nuc_fpga", "--choose", "cost", "--json", *(["--verify"] if command == "run" else []))
+    done = call(command, STREAM, *asked)
+    assert done.status == 0, done.err
+    report = done.report
+    assert {row["engine"] for row in report["layers"]} == {"cpu"}
+    (warning,) = report["warnings"]
+    told = KEPT.fullmatch(warning)
+    assert told is not None, warning
+    alone, others, more = (int(number.replace(",", "")) for number in told.groups())
+    assert abs(others - alone - more) <= 1
+    assert more > 0
+    if command == "explain":
+        (chosen,) = (plan for plan in report["plans"] if plan["chosen"])
+        assert (chosen["name"], chosen["total"]) == ("cpu", alone)
+    assert command != "run" or report["verify"]["bit_exact"]
+    forced = call(command, STREAM, *asked, "--pin", "*=cpu")
+    assert forced.complaint.startswith("nothing is offloaded to nuc_fpga: "), "no plan could have offloaded anything"
+
+
 OPTIONS = [
     ("--choose", "cost"),
     ("--pin", "conv_2d_0=cpu"),
@@ -170,8 +201,6 @@ def test_options_that_a_compiled_project_has_behind_it(
 ) -> None:
     done = call("run", tmp_path, option, *([] if value is None else [value]), "--json")
     assert done.complaint == f"{option} is for a model file, and MODEL is a folder; leave it away"
-    done = call("run", tmp_path, "--verify", "layers")
-    assert done.complaint == "'--verify layers' is for a model file, and MODEL is a folder; say --verify alone"
 
 
 def test_wishes_by_option_and_file(tmp_path: Path, call: Call) -> None:

@@ -22,6 +22,7 @@ from uaccel.bench.desk import Desk
 from uaccel.bench.lock import hold
 from uaccel.cli import app
 from uaccel.resources import data_dir
+from uaccel.session.profile import NOT_SHOWN
 
 GESTURE = OWN / "gesture.tflite"
 SAMPLES = OWN / "gesture_samples.npz"
@@ -358,8 +359,10 @@ def test_a_third_partys_template(tar: Path, third_party: Path, tmp_path: Path, c
 @pytest.mark.slow
 def test_a_model_through_a_third_partys_template(third_party: Path, tmp_path: Path, call: Call) -> None:
     options = ["--template", third_party, "--option", "project_type=session", "--project", tmp_path / "kept"]
-    report = good(call("run", GESTURE, *options, "--verify", "--json")).report
+    report = good(call("run", GESTURE, *options, "--verify", "layers", "--json")).report
     assert is_exact(report)
+    assert report["verify"]["not_compared"] == NOT_SHOWN
+    assert "layers_compared" not in report["verify"]
     assert (tmp_path / "kept" / "build" / "app").is_file()
     complaint = refused(call("run", GESTURE, "--template", third_party, "--json"), 1, "UaccelError")
     assert "wants option 'project_type' for generate_project (one of session, nothing)" in complaint

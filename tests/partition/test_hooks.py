@@ -13,15 +13,14 @@ from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Program
 from uaccel.ops.kernel import Definition
-from uaccel.tvm_api import FunctionBlock, rebuild_main, relax, tvm
+from uaccel.running.verify import Reference, changed_meaning
+from uaccel.tvm_api import FunctionBlock, is_call, rebuild_main, relax, tvm
 
 OP = relax.op
 
 
 def sines_as_cosines(module: Any) -> Any:
     """sin(x) -> negative(negative(sin(x))): more operators, the same bits."""
-    from uaccel.tvm_api import is_call
-
     return rebuild_main(
         module, lambda _, e: OP.negative(OP.negative(e)) if is_call(e) and e.op.name == "relax.sin" else e
     )
@@ -68,6 +67,19 @@ def test_on_a_region(change: Any) -> None:
     assert [covered.name for covered in compiled.program.layers[1].covers] == ["sin_1"]
     assert len(region.interior) == 2
     assert_same_meaning(model, compiled.stages)
+
+
+def test_a_pass_that_changes_the_meaning_is_told_with_its_file() -> None:
+    def wrong(module: Any) -> Any:
+        return rebuild_main(module, lambda _, e: OP.negative(e) if is_call(e) and e.op.name == "relax.sin" else e)
+
+    asked = accelerator("a", operation("negative"), before_partition=[wrong])
+    compiled = compile_on(chain("tanh", "sin"), [asked])
+    sample = [np.ones((2, 3), np.float32)]
+    told = changed_meaning(compiled, Reference.of(compiled), [sample])
+    assert told.startswith(
+        f'a pass of {asked.folder}/accelerator.py changes what the model means: sample 0, output "y0"'
+    )
 
 
 def test_on_each_region_after_its_expansion() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from plugin.conftest import Run
+from support.broken import ZOO
 from support.holder import other_process
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
@@ -235,13 +236,33 @@ def test_a_wrong_bit_is_told_with_its_layer(run: Run) -> None:
     told = failure(result)
     assert re.fullmatch(
         r"uaccel\.errors\.VerificationError: residual\.tflite on board host is not the exact meaning: sample 0, "
-        r'output "tanh_1", element \[0,0,\d,\d\] is -?\d+, expected -?\d+; \d+ of 256 elements differ '
+        r'output "tanh_1", element \[0,0,\d,\d\] is -?\d+, expected -?\d+; \d+ of 256 elements differ; '
         r'first wrong: layer 1 "conv_2d_1" \(conv2d on cpu\), element \[0,0,\d,0\] is -?\d+, expected -?\d+; '
         r"\d+ of 2048 elements differ",
         told,
     ), told
     shown = [line for line in result.outlines if re.match(r"\S+\.py:\d+: ", line)]
     assert shown == ["test_it.py:2: VerificationError"], "of uaccel's own code nothing is shown"
+
+
+@pytest.mark.slow
+def test_a_wrong_region_is_cut(run: Run, tmp_path: Path) -> None:
+    broken = next(each for each in ZOO if each.accelerator == "npu")
+    folder = broken.make(tmp_path)
+    source = f"""
+from pathlib import Path
+
+def test_it(uaccel_board):
+    uaccel_board.check({str(GESTURE)!r}, accelerators=[Path({str(folder)!r})])
+"""
+    result = run(source)
+    result.assert_outcomes(failed=1)
+    told = failure(result)
+    assert re.search(
+        r'first wrong: layer \d+ "conv_2d_\d" \(conv2d on npu\), found by cutting region conv_2d_0_to_\w+, '
+        r"element \[[\d,]+\] is -?\d+, expected -?\d+; \d+ of \d+ elements differ",
+        told,
+    ), told
 
 
 @pytest.mark.slow
@@ -265,7 +286,7 @@ def test_it(uaccel_board):
     result = run(source)
     assert failure(result) == (
         "uaccel.errors.VerificationError: gesture.tflite on board host is not what was expected: sample 0, "
-        'output "softmax_1", element [0,0] is -128, expected 0; 6 of 6 elements differ\n'
+        'output "softmax_1", element [0,0] is -128, expected 0; 6 of 6 elements differ; '
         "every output is the exact meaning of the model: what was expected is not"
     )
 

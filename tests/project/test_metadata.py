@@ -19,16 +19,19 @@ from uaccel.accelerator import load_accelerators
 from uaccel.basics.mlf import write_tar
 from uaccel.cli import run_project
 from uaccel.errors import UaccelError
+from uaccel.frontend import import_model
+from uaccel.model import ImportedModel
 from uaccel.pipeline import compile_model
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
 from uaccel.project.layout import needs_of
 from uaccel.project.metadata_form import wrong_with
 from uaccel.running.execute import archive_of
 from uaccel.running.project_run import ProjectRun, _identity
+from uaccel.running.stated import ArchiveSubject, Stated
 from uaccel.session.batch import BatchRun
 from uaccel.telling.trace import trace_of
 
-WISHES = run_project.Wishes(None, None, 1, False, False, "", None, {})
+WISHES = run_project.Wishes()
 
 
 @cache
@@ -49,7 +52,7 @@ def use(archive: Path, metadata: Metadata) -> None:
     assert isinstance(metadata.board, str | None)
     assert all(isinstance(need, str) for need in metadata.requires)
     _identity(metadata)
-    max((engine["tolerance"] for engine in metadata.at("uaccel", "accelerators")), default=0)
+    verified(metadata)
     sum(tensor["size"] for side in ("inputs", "outputs") for tensor in metadata.main[side].values())
     outputs = [np.zeros(1, np.int8)]
     model: Any = type("Model", (), {"outputs": ()})
@@ -58,6 +61,24 @@ def use(archive: Path, metadata: Metadata) -> None:
     run_project._show(Console(quiet=True), report | {"outputs": {}})
     trace_of("title", metadata.at("uaccel", "layers"), {}, {}, [])
     read_model(archive, metadata)
+
+
+def verified(metadata: Metadata) -> None:
+    """What verification is told, and which tensors of the model that is about."""
+    stated = Stated.read(metadata)
+    assert set(stated.to_read(every_layer=True)) <= set(range(len(metadata.at("uaccel", "layers"))))
+    name = metadata.at("uaccel", "model", "name")
+    if name in ("stream", "gesture"):
+        subject = ArchiveSubject(imported(name), metadata)
+        assert subject.tolerance >= 0
+        assert isinstance(subject.exact, bool)
+        assert isinstance(subject.unjudged(), str)
+        assert subject.tensors.keys() >= subject.watched.tensors.keys()
+
+
+@cache
+def imported(name: str) -> ImportedModel:
+    return import_model(OWN / f"{name}.tflite")
 
 
 def outcome(path: Path, metadata: Any) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.networks import OWN
 from uaccel.emit.options import EmitOptions
+from uaccel.partition import Wishes
 from uaccel.running.job import Job
 
 GESTURE = OWN / "gesture.tflite"
@@ -19,12 +20,16 @@ def test_a_job_says_which_command_repeats_it(tmp_path: Path) -> None:
         ["npu", "matrix8"],
         name="x",
         options=EmitOptions(workspace_io=True),
+        objective="energy",
+        wishes=Wishes("cost", pins=(("conv_2d_*", "npu"),)),
+        cpu_fallback=True,
         records=tmp_path / "m.json",
         input_shapes={"in": (1, 3)},
     )
     assert job.command("run") == (
         f"uaccel run '{tmp_path}/a model.onnx' --board mps2_an386 --name x --workspace-io --input-shape in:1,3 "
-        "--accelerator npu --accelerator matrix8 --records m.json"
+        "--accelerator npu --accelerator matrix8 --choose cost --pin 'conv_2d_*=npu' --fallback cpu --objective energy "
+        "--records m.json"
     )
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from support.hostlib import HostModel
 from support.networks import OWN
 from support.oracle import random_inputs
+from uaccel.frontend import import_model
+from uaccel.packagers.archive import write_archive
 from uaccel.pipeline import compile_model
+from uaccel.project.archive_reader import read_metadata
 from uaccel.running.compare import Mismatch, compare
+from uaccel.running.execute import archive_of
 from uaccel.running.layers import LayerMeanings, exact_layers
-from uaccel.running.verify import first_wrong_layer
+from uaccel.running.stated import ArchiveSubject
+from uaccel.running.verify import before_what_hides, first_wrong_layer
 
 
 @pytest.mark.parametrize("name", ["branches", "mixed"])  # several outputs a layer, views; float layers
@@ -37,6 +44,28 @@ def test_the_first_layer_that_is_wrong_is_told(name: str) -> None:
         assert (told.index, told.output, told.name, told.op) == (*key, layer.name, layer.op)
         last = tuple(length - 1 for length in computed[key].shape)
         assert (told.mismatch.index, told.mismatch.differing, told.mismatch.size) == (last, 1, computed[key].size)
+
+
+def test_an_archive_tells_the_same_layer(tmp_path: Path) -> None:
+    path = OWN / "mixed.tflite"
+    model = HostModel(compile_model(path, board="host"))
+    (values,) = random_inputs(path.read_bytes(), 7, 1)
+    model(*values)
+    archive = tmp_path / "model.tar"
+    write_archive(archive, archive_of(model.compiled))
+    subject = ArchiveSubject(import_model(path), read_metadata(archive))
+    assert not subject.unjudged()
+    assert subject.watched == before_what_hides(model.compiled)
+    computed = {key: model.layers[key] for key in subject.tensors}
+    assert {layer for layer, _ in model.layers} == {layer for layer, _ in computed}, "each can be judged"
+    assert subject.first_wrong([values], [computed]) is None
+    key = list(computed)[1]
+    computed[key] = computed[key].copy()
+    computed[key].flat[-1] += 1
+    told = subject.first_wrong([values], [computed])
+    assert told is not None
+    layer = model.compiled.program.layers[key[0]]
+    assert (told.index, told.output, told.name, told.op) == (*key, layer.name, layer.op)
 
 
 def test_differences_in_words() -> None:

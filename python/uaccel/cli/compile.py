@@ -91,7 +91,7 @@ def compile_command(
         shapes = read_shapes(input_shape)
         job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes)
         compiled = job.compiled(step)
-        engine.require_offload(compiled.partitioned.decisions)
+        engine.require_offload(compiled)
         if dump is not None:
             from uaccel.telling.dump import write_dump
 

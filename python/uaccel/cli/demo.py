@@ -45,7 +45,7 @@ def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None
     _require_no_hardware(target)
     model = models()["gesture"]
     samples = model.with_name("gesture_samples.npz")
-    wishes = Wishes(samples, None, 1, False, True, "", None, {})
+    wishes = Wishes(samples, verify=True)
     job = ModelJob(model, target, Path(board).name, "", None, wishes, engine_options([ACCELERATOR]), False)
     with progress() as step:
         ran = perform(job, step)

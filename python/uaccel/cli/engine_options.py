@@ -16,6 +16,7 @@ from uaccel.errors import AcceleratorError
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
     from uaccel.partition import Decision, Wishes
+    from uaccel.pipeline import Compiled
 
 
 class Choose(str, Enum):
@@ -84,10 +85,10 @@ class EngineOptions:
         """What a :class:`~uaccel.running.job.Job` has of it, in its order."""
         return self.accelerators, self.wishes, self.cpu_fallback, self.words
 
-    def require_offload(self, decisions: Sequence[Decision]) -> None:
-        """Offloading nothing is never silent."""
-        if self.accelerators and not self.allow_none and all(decision.engine == "cpu" for decision in decisions):
-            raise AcceleratorError(nothing_offloaded(self.accelerators, decisions))
+    def require_offload(self, compiled: Compiled) -> None:
+        """Offloading nothing is never silent: an error, or a warning where that is the cheapest."""
+        if self.accelerators and not (self.allow_none or compiled.offloads or compiled.kept_on_cpu):
+            raise AcceleratorError(nothing_offloaded(self.accelerators, compiled.partitioned.decisions))
 
 
 def engine_options(

@@ -64,12 +64,12 @@ def explain_command(
         compiled = job.compiled(step)
     report = explain(compiled)
     emit(report, as_json, lambda console: _show(console, report))
-    engine.require_offload(compiled.partitioned.decisions)
+    engine.require_offload(compiled)
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
     """The reasons beside the layers where there is room for them, else below."""
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.tables import show_lines, show_warnings
 
     layers = report["layers"]
     beside = console.width >= WIDE
@@ -87,6 +87,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if report["plans"]:
         console.print(_plans(report["plans"]))
     show_lines(console, list(_summary(report)))
+    show_warnings(console, report)
 
 
 def _plans(plans: Sequence[dict[str, Any]]) -> Table:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -81,104 +83,129 @@ KeepOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run", short_help="Run a model or a project on a board.")(run_command)
-
-
-def run_command(
-    context: typer.Context,
-    model: ModelOrProject,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    inputs: InputsOption = None,
-    outputs: OutputsOption = None,
-    repeat: RepeatOption = 1,
-    sequence: SequenceFlag = False,
-    verify: VerifyFlag = False,
-    samples: SamplesOption = None,
-    seed: SeedOption = 0,
-    profile: ProfileFlag = False,
-    symbols: SymbolsFlag = False,
-    trace: TraceOption = None,
-    port: PortOption = "",
-    no_flash: NoFlashFlag = False,
-    name: NameOption = "",
-    workspace_io: WorkspaceIoOption = None,
-    project: KeepOption = None,
-    template: TemplateOption = None,
-    option: OptionOption = None,
-    choose: ChooseOption = None,
-    pin: PinOption = None,
-    forbid: ForbidOption = None,
-    engines: EnginesOption = None,
-    fallback: FallbackOption = Fallback.none,
-    objective: ObjectiveOption = Objective.latency,
-    allow_none: AllowNoneFlag = False,
-    verify_layers: VerifyLayersFlag = False,
-    records: RecordsOption = None,
-    input_shape: InputShapeOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+@dataclass(frozen=True)
+class RunCommand:
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
-    if sequence and repeat > 1:
-        raise UaccelError("--sequence runs each frame once, in order; leave --repeat away")
-    verified = verify or verify_layers
-    if samples is not None and (inputs is not None or sequence or not verified):
-        raise UaccelError("--samples is for --verify without --inputs and without --sequence; leave it away")
-    wishes = Wishes(
-        inputs,
-        outputs,
-        repeat,
-        profile,
-        verified,
-        port,
-        trace,
-        read_options(option),
-        symbols,
-        sequence,
-        samples,
-        seed,
-        flashes=not no_flash,
-    )
-    if model.is_dir():
-        given: dict[str, object] = {"accelerator": accelerator, "name": name, "project": project, "template": template}
-        given |= {"workspace-io": workspace_io is not None, "records": records, "input-shape": input_shape}
-        given |= {"choose": choose, "pin": pin, "forbid": forbid, "engines": engines, "allow-none": allow_none}
-        given |= {"fallback": fallback is not Fallback.none, "objective": objective is not Objective.latency}
-        _refuse([option for option, value in given.items() if value])
-        if verify_layers:
-            raise UaccelError("'--verify layers' is for a model file, and MODEL is a folder; say --verify alone")
-        run_folder(model, wishes, as_json, board=load_board(board).name if _is_given(context, "board") else None)
-        return
-    target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
-    _require_places(outputs, trace, project)
-    job = ModelJob(
-        model,
-        target,
-        Path(board).name,
-        name,
-        project,
-        wishes,
-        engine,
-        verify_layers,
-        workspace_io,
-        records,
-        read_shapes(input_shape),
-    )
-    if template is not None:
-        _run_through(template, job, as_json)
-    elif option:
-        raise UaccelError("--option is for the server of a project or a template; give --template, or a project's DIR")
-    else:
-        run_model(job, as_json)
+
+    context: typer.Context
+    model: ModelOrProject
+    board: BoardOption = "host"
+    accelerator: AcceleratorOption = None
+    inputs: InputsOption = None
+    outputs: OutputsOption = None
+    repeat: RepeatOption = 1
+    sequence: SequenceFlag = False
+    verify: VerifyFlag = False
+    samples: SamplesOption = None
+    seed: SeedOption = 0
+    profile: ProfileFlag = False
+    symbols: SymbolsFlag = False
+    trace: TraceOption = None
+    port: PortOption = ""
+    no_flash: NoFlashFlag = False
+    name: NameOption = ""
+    workspace_io: WorkspaceIoOption = None
+    project: KeepOption = None
+    template: TemplateOption = None
+    option: OptionOption = None
+    choose: ChooseOption = None
+    pin: PinOption = None
+    forbid: ForbidOption = None
+    engines: EnginesOption = None
+    fallback: FallbackOption = Fallback.none
+    objective: ObjectiveOption = Objective.latency
+    allow_none: AllowNoneFlag = False
+    verify_layers: VerifyLayersFlag = False
+    records: RecordsOption = None
+    input_shape: InputShapeOption = None
+    as_json: JsonFlag = False
+
+    def run(self) -> None:
+        self._require_sense()
+        if self.model.is_dir():
+            _refuse(self._about_models())
+            board = load_board(self.board).name if _is_given(self.context, "board") else None
+            run_folder(self.model, self._wishes(), self.as_json, board=board)
+            return
+        job = self._job()
+        _require_places(self.outputs, self.trace, self.project)
+        if self.template is not None:
+            _run_through(self.template, job, self.as_json)
+        elif self.option:
+            wanted = "give --template, or a project's DIR"
+            raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
+        else:
+            run_model(job, self.as_json)
+
+    def _require_sense(self) -> None:
+        """Of options that go together, or do not."""
+        if self.sequence and self.repeat > 1:
+            raise UaccelError("--sequence runs each frame once, in order; leave --repeat away")
+        verified = self.verify or self.verify_layers
+        if self.samples is not None and (self.inputs is not None or self.sequence or not verified):
+            raise UaccelError("--samples is for --verify without --inputs and without --sequence; leave it away")
+
+    def _wishes(self) -> Wishes:
+        return Wishes(
+            self.inputs,
+            self.outputs,
+            self.repeat,
+            self.profile,
+            self.verify or self.verify_layers,
+            self.verify_layers,
+            self.port,
+            self.trace,
+            read_options(self.option),
+            self.symbols,
+            self.sequence,
+            self.samples,
+            self.seed,
+            flashes=not self.no_flash,
+        )
+
+    def _about_models(self) -> list[str]:
+        """The options that were given and are for a model file."""
+        given: dict[str, object] = {"accelerator": self.accelerator, "name": self.name, "project": self.project}
+        given |= {"template": self.template, "workspace-io": self.workspace_io is not None, "records": self.records}
+        given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
+        given |= {"engines": self.engines, "allow-none": self.allow_none}
+        given |= {"fallback": self.fallback is not Fallback.none, "objective": self.objective is not Objective.latency}
+        return [option for option, value in given.items() if value]
+
+    def _job(self) -> ModelJob:
+        who = (self.accelerator, self.choose, self.pin, self.forbid, self.engines)
+        return ModelJob(
+            self.model,
+            load_board(self.board),
+            Path(self.board).name,
+            self.name,
+            self.project,
+            self._wishes(),
+            engine_options(*who, self.fallback, self.objective, self.allow_none),
+            self.workspace_io,
+            self.records,
+            read_shapes(self.input_shape),
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command: its options are the fields of :class:`RunCommand`."""
+
+    def run_command(**given: Any) -> None:
+        RunCommand(**given).run()
+
+    fields = get_type_hints(RunCommand, include_extras=True)
+    parameters = inspect.signature(RunCommand).parameters.values()
+    typed = [parameter.replace(annotation=fields[parameter.name]) for parameter in parameters]
+    run_command.__signature__ = inspect.Signature(typed)  # type: ignore[attr-defined]
+    run_command.__doc__ = RunCommand.__doc__
+    app.command("run", short_help="Run a model or a project on a board.")(run_command)
 
 
 def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
     """Somebody's template makes the project."""
-    if job.engines.accelerators or job.verify_layers:
-        raise UaccelError("--template takes no --accelerator and no '--verify layers' yet; leave one of them away")
+    if job.engines.accelerators:
+        raise UaccelError("--template takes no --accelerator yet; leave one of them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
         made = TemplateJob(

@@ -20,12 +20,11 @@ from uaccel.errors import InputError, VerificationError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.model import Array
     from uaccel.pipeline import Compiled
     from uaccel.running.execute import Measured
-    from uaccel.running.layers import WrongLayer
+    from uaccel.running.job import Job
     from uaccel.running.verdict import Verdict
-    from uaccel.session.timeline import Job
+    from uaccel.session import timeline
 
 NO_STATE = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"
 
@@ -44,7 +43,6 @@ class ModelJob:
     project: Path | None
     wishes: Wishes
     engines: EngineOptions
-    verify_layers: bool
     workspace_io: bool | None = None
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -56,13 +54,14 @@ class ModelJob:
         ours = not line or (self.wishes.flashes and self.board.flash is not None)
         return ours if self.workspace_io is None else self.workspace_io
 
-    def compiled(self, step: Steps, engines: EngineOptions) -> Compiled:
+    def what(self) -> Job:
+        """What to compile."""
         from uaccel.emit.options import EmitOptions
         from uaccel.running.job import Job
 
         options, words = EmitOptions(workspace_io=self.io_in_workspace), self.board_file
-        given = (*engines.arguments(), self.records, self.input_shapes)
-        return Job(self.model, self.board, words, self.name, options, *given).compiled(step)
+        given = (*self.engines.arguments(), self.records, self.input_shapes)
+        return Job(self.model, self.board, words, self.name, options, *given)
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,10 @@ def perform(job: ModelJob, step: Steps) -> Ran:
     wishes = job.wishes
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
-        compiled = job.compiled(step, job.engines)
+        compiled = job.what().compiled(step)
         if wishes.sequence and not compiled.model.state:
             raise InputError(NO_STATE.format(job.model.name))
-        job.engines.require_offload(compiled.partitioned.decisions)
+        job.engines.require_offload(compiled)
         with recorded(wishes.trace) as jobs:
             measured = _run(compiled, job, folder, step)
         verdict = _verify(job, compiled, measured, step) if wishes.verify else None
@@ -109,6 +108,7 @@ def perform(job: ModelJob, step: Steps) -> Ran:
 
 
 def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> Verdict:
+    from uaccel.running.inside import first_wrong_when_cut
     from uaccel.running.second_opinion import second_opinion
     from uaccel.running.verdict import judge
 
@@ -117,36 +117,15 @@ def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) 
     verdict = judge(
         compiled,
         measured,
-        every_layer=job.verify_layers,
-        again=lambda cuts: _cut(job, cuts, measured.samples, step),
+        every_layer=wishes.every_layer,
+        again=lambda cuts: first_wrong_when_cut(
+            job.what(), cuts, measured.samples, step, port=wishes.port, flashes=wishes.flashes
+        ),
     )
     imported = replace(compiled.model, module=compiled.stages["import"])
     report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
     report |= opinion(second_opinion(imported, job.model, measured.samples, measured.outputs))
     return replace(verdict, report=report)
-
-
-def _cut(job: ModelJob, cuts: tuple[str, ...], samples: list[list[Array]], step: Steps) -> WrongLayer | None:
-    """The first wrong layer of the model with its regions cut after these layers."""
-    from uaccel.running.execute import Looks, run_on_board
-    from uaccel.running.verify import first_wrong_layer
-
-    step("cut the wrong region in two and run again")
-    wishes = replace(job.engines.wishes, cuts=cuts)
-    compiled = job.compiled(step, replace(job.engines, wishes=wishes))
-    every = range(len(compiled.program.layers))
-    with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        measured = run_on_board(
-            compiled,
-            job.board,
-            samples[:1],
-            Path(folder) / "project",
-            step,
-            looks=Looks(samples[1:], read=every),
-            port=job.wishes.port,
-            flashes=job.wishes.flashes,
-        )
-    return first_wrong_layer(compiled, samples, measured.computed)
 
 
 def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measured:
@@ -164,7 +143,7 @@ def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measur
         looks=Looks(
             wishes.more(types),
             wishes.profile or wishes.trace is not None,
-            layers_to_read(compiled, every_layer=job.verify_layers) if wishes.verify else (),
+            layers_to_read(compiled, every_layer=wishes.every_layer) if wishes.verify else (),
             wishes.sequence,
         ),
         port=wishes.port,
@@ -189,7 +168,7 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
-def _write_trace(path: Path, compiled: Compiled, measured: Measured, jobs: list[Job]) -> None:
+def _write_trace(path: Path, compiled: Compiled, measured: Measured, jobs: list[timeline.Job]) -> None:
     from uaccel.telling.report import facts_of
 
     title = f"{compiled.program.name} on {compiled.board}"

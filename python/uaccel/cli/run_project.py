@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from uaccel.board import Board
     from uaccel.project.api_options import OptionValue
+    from uaccel.project.archive_reader import Metadata
     from uaccel.project.footprint import Footprint
     from uaccel.running.project_run import ProjectRun, Samples
     from uaccel.running.verdict import Verdict
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 class Wishes:
     """The options of ``run`` that make sense for a project."""
 
-    inputs: Path | None
-    outputs: Path | None
-    repeat: int
-    profile: bool
-    verify: bool
-    port: str
-    trace: Path | None
-    options: dict[str, OptionValue]
+    inputs: Path | None = None
+    outputs: Path | None = None
+    repeat: int = 1
+    profile: bool = False
+    verify: bool = False
+    every_layer: bool = False
+    """``--verify layers``."""
+    port: str = ""
+    trace: Path | None = None
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
     symbols: bool = False
     sequence: bool = False
     """The samples are frames: the model's state goes on from each to the next."""
@@ -110,13 +113,20 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
 
 def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
     from uaccel.running.second_opinion import second_opinion
-    from uaccel.running.verdict import judge_outputs
+    from uaccel.running.stated import ArchiveSubject
+    from uaccel.running.verdict import judge_values
 
     step("execute the exact meaning and compare")
-    engines = done.metadata.at("uaccel", "accelerators")
-    tolerance = max((engine["tolerance"] for engine in engines), default=0)
     with done.meaning() as (model, path):
-        verdict = judge_outputs(model, done.samples, done.outputs, tolerance, sequence=done.run.sequence)
+        verdict = judge_values(
+            ArchiveSubject(model, done.metadata),
+            done.samples,
+            done.outputs,
+            done.computed,
+            sequence=done.run.sequence,
+            every_layer=wishes.every_layer,
+            unread=done.unread,
+        )
         report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
         report |= opinion(second_opinion(model, path, done.samples, done.outputs))
     return replace(verdict, report=report)
@@ -157,12 +167,18 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
 def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
     from uaccel.running.project_run import run_project
 
+    def read(metadata: Metadata) -> Sequence[int]:
+        from uaccel.running.stated import Stated
+
+        return Stated.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verify else ()
+
     with recorded(wishes.trace) as jobs:
         done = run_project(
             folder,
             wishes.samples,
             step,
             more=wishes.more,
+            read=read,
             options=wishes.options,
             board=board,
             port=wishes.port,
@@ -226,10 +242,10 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "flash": flash_report(main["constants_size_bytes"], done.footprint),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
-        "warnings": stood_in(rows, runs),
+        "warnings": [*metadata.at("uaccel").get("warnings", []), *stood_in(rows, runs)],
         "runs": runs,
         "instructions": done.run.instructions,
-        "seconds": done.run.seconds if wishes.profile or wishes.port else None,
+        "seconds": done.run.seconds if wishes.profile or done.real else None,
         "accelerator_cycles": done.run.cycles,
     }
     wishes.add_symbols(report, done.footprint)

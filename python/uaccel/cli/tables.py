@@ -55,6 +55,10 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
         show_lines(console, [("Time", f"{report['instructions']:,} instructions, one inference")])
     elif report.get("seconds") is not None:
         show_lines(console, [("Time", f"{_seconds(report['seconds'])}, the fastest inference")])
+    show_warnings(console, report)
+
+
+def show_warnings(console: Console, report: dict[str, Any]) -> None:
     for warning in report["warnings"]:
         show_lines(console, [("Warning", warning)], style="yellow")
 

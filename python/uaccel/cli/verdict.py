@@ -43,6 +43,8 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
     show_lines(console, lines, style="green")
     if report["verify"]["proves_little"]:
         show_lines(console, [("Note", PROVES_LITTLE)])
+    if report["verify"]["not_compared"]:
+        show_lines(console, [("Note", report["verify"]["not_compared"])])
     if "runtime" in report["verify"]:
         show_lines(console, [("Compared", opinion_words(report["verify"]["runtime"]))])
 
@@ -63,8 +65,9 @@ def _good(verify: dict[str, Any]) -> Iterator[str]:
 def _near(verify: dict[str, Any]) -> str:
     if verify["units"] == "relative":
         return f"every output is within {verify['tolerance']:g} of the exact meaning"
+    judged = "every layer that was judged" if verify["not_compared"] else "every layer"
     return (
-        "every layer is as near to its meaning as its accelerator states"
+        f"{judged} is as near to its meaning as its accelerator states"
         if "layers_compared" in verify
         else (f"every output is within the accelerator's tolerance of {verify['tolerance']:g}")
     )

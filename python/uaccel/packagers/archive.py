@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +22,10 @@ NO_DATE: Final = "1970-01-01 00:00:00Z"
 """The format wants a date; the same model must give the same bytes, so it is always this one."""
 
 
-def archive(generated: Generated) -> dict[str, bytes]:
+def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict[str, bytes]:
     """Sources, headers, the constants for numpy, the model as it was given, drivers with the models of their devices,
-    and ``metadata.json``: the format's own keys, and uaccel's facts under a key of their own."""
+    and ``metadata.json``: the format's own keys, and uaccel's facts under a key of their own, those that are ``told``
+    among them."""
     program = generated.program
     texts = {f"{CODE}/src/{name}": text for name, text in (generated.sources | generated.private_headers).items()}
     headers = generated.public_headers | generated.firmware_headers
@@ -35,7 +38,8 @@ def archive(generated: Generated) -> dict[str, bytes]:
     files[f"parameters/{program.name}.npz"] = parameters.getvalue()
     model = program.model.file
     given = {} if model is None else {f"src/{program.name}{model.suffix}": model.data}
-    files["metadata.json"] = (json.dumps(_metadata(generated, next(iter(given), None)), indent=2) + "\n").encode()
+    metadata = _metadata(generated, next(iter(given), None), told or {})
+    files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
     drivers = {
         f"{ACCELERATORS}/{engine.name}/{name}": path.read_bytes()
         for engine in program.engines
@@ -49,7 +53,7 @@ def write_archive(path: Path, files: dict[str, bytes], option: str = "-o") -> No
     write_atomically(path, lambda stream: write_tar(stream, files), option)
 
 
-def _metadata(generated: Generated, file: str | None) -> dict[str, Any]:
+def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:
     """``file``: where in the archive the model lies."""
     name = generated.program.name
     module = {
@@ -61,8 +65,9 @@ def _metadata(generated: Generated, file: str | None) -> dict[str, Any]:
         "style": "full-model",
     }
     own = facts(generated)
-    own["model"]["file"] = file
-    return {"version": FORMAT_VERSION, "modules": {name: module}, "uaccel": own}
+    given = generated.program.model.file
+    own["model"] |= {"file": file, "file_sha256": None if given is None else hashlib.sha256(given.data).hexdigest()}
+    return {"version": FORMAT_VERSION, "modules": {name: module}, "uaccel": {**own, **told}}
 
 
 def _memory(generated: Generated) -> dict[str, Any]:

@@ -30,7 +30,7 @@ RATES: Final = {
     "nn.pad": Rate(0, 1.1),
     "uaccel_add_dsp": Rate(0, 17.2),
     "uaccel_average_pool": Rate(5, 10),
-    "uaccel_max_pool": Rate(9, 0),
+    "uaccel_max_pool": Rate(9.5, 0),
     "uaccel_reduce": Rate(4.5, 5),
     "uaccel_requantize_sums": Rate(0, 23),
     "uaccel_requantize": Rate(0, 15),
@@ -48,7 +48,7 @@ RATES: Final = {
     "uaccel_copy": Rate(0, 0.7),
 }
 """By operator or the beginning of a function's name, the first that fits: from runs of the project's networks on a
-Cortex-M4 under QEMU. Pools go by what comes in: ``costs.json`` knows of no windows."""
+Cortex-M4 under QEMU. Pools go by what their windows cover: ``costs.json`` knows of none."""
 OTHER: Final = Rate(1, 25, 8)
 """Of other kernels, and of the C that TVM's lowering gives."""
 OFF: Final = 0.15
@@ -115,8 +115,15 @@ class Estimator:
             if known is not None:
                 return known
             rate = OTHER
-        moved = sum(value.info.size for value in layer.inputs)
+        moved = elements * _window(layer) or sum(value.info.size for value in layer.inputs)
         return moved * rate.byte + elements * rate.element + layer.macs * rate.mac
+
+
+def _window(layer: Layer) -> int:
+    """Elements that a window covers, which may overlap with its neighbours; 0 where there are no windows."""
+    known = next((call.parameters for call in layer.kernel.calls), {})
+    rows, columns = known.get("window_height", 0), known.get("window_width", 0)
+    return rows * columns if isinstance(rows, int) and isinstance(columns, int) else 0
 
 
 def _rate(name: str) -> Rate | None:

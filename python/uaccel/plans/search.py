@@ -58,6 +58,22 @@ class Plan:
         }
 
 
+def kept_on_cpu(plans: Sequence[Plan]) -> str:
+    """In words, why the chosen plan offloads nothing; empty where no other was lowered that could."""
+    chosen = next((plan.estimate for plan in plans if plan.chosen), None)
+    if chosen is None:
+        return ""
+    others = [(plan.estimate.total, plan.name) for plan in plans if plan.estimate is not None and not plan.chosen]
+    dearer = [other for other in others if other[0] >= chosen.total]
+    if not dearer:
+        return ""
+    total, name = min(dearer)
+    return (
+        f"nothing is offloaded: the CPU alone is estimated as cheapest, with {chosen.total:,.0f} instructions; "
+        f"with {name} it would be {total:,.0f} instructions and cycles, {total - chosen.total:,.0f} more"
+    )
+
+
 @dataclass(frozen=True)
 class Plans:
     """``known``: what regions were lowered to on the way."""
@@ -166,7 +182,7 @@ class _Search:
         key = frozenset(taken)
         if key not in self.tried:
             self.tried[key] = self._lowered(name, taken)
-        elif ";" not in name:
+        elif ";" not in name and name not in (self.tried[key].name, *self.tried[key].same):
             self.tried[key].same.append(name)
         return self.tried[key]
 

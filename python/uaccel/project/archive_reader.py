@@ -85,8 +85,8 @@ def read_metadata(archive: Path) -> Metadata:
 
 
 def read_model(archive: Path, metadata: Metadata) -> ModelFile:
-    """The model that the archive was made of."""
-    name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model", "sha256")
+    """The model that the archive was made of: with the shapes and the weights that its own file may have left out."""
+    name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model").get("file_sha256")
     data = _content(archive, name, LONGEST_MODEL) if name is not None else None
     if data is None:
         raise UaccelError(f"archive {archive} does not hold its model; compile the model with this uaccel")

@@ -47,11 +47,23 @@ _LAYER: Final = Fields(
     },
     optional=("commands",),
 )
+_MEANING: Final = Fields(
+    {
+        "layer": WHOLE,
+        "tensors": Rows(Fields({"name": TEXT, "result": WHOLE})),
+        "watched": Rows(WHOLE),
+        "with": Rows(WHOLE),
+        "tolerance": NUMBER,
+        "golden": FLAG,
+    }
+)
 _OWN: Final = Fields(
     {
         "board": TEXT,
         "workspace_io": FLAG,
-        "model": Fields({"name": TEXT, "file": Maybe(TEXT), "sha256": digits(64)}, loose=True),
+        "model": Fields(
+            {"name": TEXT, "file": Maybe(TEXT), "file_sha256": Maybe(digits(64)), "sha256": digits(64)}, loose=True
+        ),
         "build": digits(16),
         "inputs": _TENSORS,
         "outputs": _TENSORS,
@@ -59,6 +71,8 @@ _OWN: Final = Fields(
         "requires": Rows(TEXT),
         "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
         "layers": Rows(_LAYER),
+        "meanings": Rows(_MEANING),
+        "warnings": Rows(TEXT),
         "state": Fields({"bytes": WHOLE, "tensors": _TENSORS}),
     },
     loose=True,  # what reads a key says so where it is missing

@@ -21,12 +21,13 @@ from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
+from uaccel.running.stated import stated
 from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.description import Identity, Kinds
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import require_port
-from uaccel.session.profile import layer_times, require_layers
+from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_layers
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
@@ -35,8 +36,6 @@ from uaccel.session.tensors import TensorType
 Array = NDArray[Any]
 HOST_TIMEOUTS: Final = Timeouts(run=600)
 DEFAULT_BAUD: Final = 115200
-FEW: Final = 2
-"""Layers that are read in a run each; more of them in one run."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,8 @@ class Measured:
     """Of samples that only verification wanted: figures are those of the user's own."""
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
     """What layers gave for each sample, by (layer, output), where it was asked for."""
+    unread: str = ""
+    """Why it is missing though it was asked for, in words."""
 
     @property
     def outputs(self) -> list[list[Array]]:
@@ -75,8 +76,8 @@ def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
 
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
-    """The files of the model's archive."""
-    return archive(compiled.generated)
+    """The files of the model's archive, with what verification must know of its layers."""
+    return archive(compiled.generated, {"meanings": stated(compiled), "warnings": compiled.warnings})
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class _Bench:
             self.progress("read the layers" if looks.read else "profile the layers")
             with self.session(build_project(self.folder, observe=True)) as session:
                 layers, computed = _look(session, every, replace(looks, profile=True))
-        return Measured(every, run, taken, layers, more, computed)
+        unread = NOT_SHOWN if looks.read and not computed else ""
+        return Measured(every, run, taken, layers, more, computed, unread)
 
     def session(self, build: Path, **options: Any) -> Session:
         firmware = firmware_of(build)
@@ -179,14 +181,6 @@ def _look(
     layers = layer_times(session, samples[0]) if looks.profile else []
     looked_at = samples[:1] if looks.sequence else samples
     return layers, [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else []
-
-
-def layers_of(session: Session, sample: list[Array], wanted: Sequence[int]) -> dict[tuple[int, int], Array]:
-    """What these layers give for a sample, by (layer, output)."""
-    inputs = dict(zip([tensor.name for tensor in session.model.inputs], sample, strict=True))
-    if len(wanted) > FEW:
-        return {key: value for key, value in session.layers(inputs).items() if key[0] in set(wanted)}
-    return {(layer, i): value for layer in wanted for i, value in enumerate(session.layer(layer, inputs))}
 
 
 def connect(

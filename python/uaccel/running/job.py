@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uaccel.accelerator import Accelerator, load_accelerators, planning_for
+from uaccel.accelerator.description import OBJECTIVES
 from uaccel.board import Board, load_board
 from uaccel.cpu_kernels.selection import Selection, selection_for
 from uaccel.emit.options import EmitOptions
@@ -61,7 +62,7 @@ class Job:
             planning_for(objective, load_accelerators([str(name) for name in accelerators])),
             wishes or Wishes(),
             cpu_fallback,
-            tuple(word for name in accelerators for word in ("--accelerator", str(name))),
+            _words(accelerators, objective, wishes or Wishes(), cpu_fallback),
             None if records is None else Path(records),
             input_shapes or {},
         )
@@ -96,3 +97,16 @@ class Job:
     @property
     def _record_words(self) -> tuple[str, ...]:
         return () if self.records is None else ("--records", self.records.name)
+
+
+def _words(accelerators: Sequence[str | Path], objective: str, wishes: Wishes, cpu_fallback: bool) -> tuple[str, ...]:
+    """What to type for the same, as far as options can say it: subgraphs need a file."""
+    given = {
+        "--accelerator": [str(name) for name in accelerators],
+        "--choose": [wishes.choose] if wishes.choose != Wishes().choose else [],
+        "--pin": ["=".join(pin) for pin in wishes.pins],
+        "--forbid": ["=".join(entry) for entry in wishes.forbidden],
+        "--fallback": ["cpu"] if cpu_fallback else [],
+        "--objective": [objective] if objective != OBJECTIVES[0] else [],
+    }
+    return tuple(word for option, values in given.items() for value in values for word in (option, value))

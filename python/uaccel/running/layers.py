@@ -44,9 +44,12 @@ class WrongLayer:
     sample: int = 0
     part_of: str = ""
     covers: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+    """Layers before it that were judged as one with it."""
 
     def __str__(self) -> str:
         whole = f", found by cutting region {self.part_of}," if self.part_of else ","
+        whole = f", judged together with {', '.join(self.together)}," if self.together else whole
         return f'layer {self.index} "{self.name}" ({self.op} on {self.engine}){whole} element {self.mismatch}'
 
 
@@ -67,7 +70,7 @@ def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
         "differing": mismatch.differing,
         "size": mismatch.size,
         "part_of": wrong.part_of or None,
-    }
+    } | ({"together_with": list(wrong.together)} if wrong.together else {})
     return {"layers_compared": compared, "first_wrong_layer": told}
 
 
@@ -94,12 +97,12 @@ class LayerMeanings:
     def __init__(self, compiled: Compiled, readable: Iterable[Key]) -> None:
         self._program = compiled.program
         self._initial = [entry.initial for entry in compiled.model.state]
-        self._engines = _engine_calls(compiled)
+        self._engines = layers_of_engines(compiled)
         module, variables = compiled.model.module, layers_of_bindings(compiled.model.module)
         counts = {index: len(getattr(var.ty, "fields", [var])) for index, var in enumerate(variables)}
         shown = {index for index, count in counts.items() if {(index, i) for i in range(count)} <= set(readable)}
         self._keys = [(index, i) for index in sorted(shown) for i in range(counts[index])]
-        self._golden = [index for index in sorted(shown) if _golden(self._engines.get(index)) is not None]
+        self._golden = [index for index in sorted(shown) if golden_of(self._engines.get(index)) is not None]
         given = [variables[index] for index in sorted(shown)]
         self._executor = Executor(each_by_itself(module, given, [variables[index] for index in self._golden]))
 
@@ -124,7 +127,7 @@ class LayerMeanings:
         return found
 
 
-def _engine_calls(compiled: Compiled) -> dict[int, EngineCall]:
+def layers_of_engines(compiled: Compiled) -> dict[int, EngineCall]:
     """By the number of the layer."""
     expressions = [expr for _, expr in main_bindings(compiled.model.module)[1] if is_call(expr)]
     calls = compiled.partitioned.calls
@@ -139,13 +142,13 @@ def tolerance_of(call: EngineCall | None) -> float:
     return call.accelerator.tolerance if own is None else own
 
 
-def _golden(call: EngineCall | None) -> Golden | None:
+def golden_of(call: EngineCall | None) -> Golden | None:
     return call.operation.golden if call is not None and call.operation is not None else None
 
 
 def _by_golden(call: EngineCall, inputs: list[Array]) -> list[Array]:
     """What the vendor says that their arithmetic makes of it."""
-    golden = _golden(call)
+    golden = golden_of(call)
     assert golden is not None
     assert call.operation is not None
     what = f"golden of operation '{call.operation.name}', given {call.layer},"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from uaccel.session.description import Identity, Kinds, ModelInfo
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import BITS_PER_BYTE
-from uaccel.session.profile import layer_times, require_layers
+from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_layers
 from uaccel.session.project import ProjectTransport
 from uaccel.session.qemu import counted_per_second, counting_options
 from uaccel.session.records import LayerTime
@@ -54,6 +54,12 @@ class ProjectRun:
     footprint: Footprint | None
     extra: BatchRun | None = None
     """Of samples that only verification wanted; they stand last in ``samples``."""
+    computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
+    """What layers gave for each sample, by (layer, output), where it was asked for."""
+    real: bool = False
+    """On a board at a line, as far as that is known."""
+    unread: str = ""
+    """Why it is missing though it was asked for, in words."""
 
     @property
     def outputs(self) -> Samples:
@@ -81,13 +87,14 @@ def run_project(
     board: str | None = None,
     port: str = "",
     more: Callable[[tuple[TensorType, ...]], Samples] = lambda _inputs: [],
+    read: Callable[[Metadata], Sequence[int]] = lambda _metadata: (),
     profile: bool = False,
     sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> ProjectRun:
-    """``load`` gives the samples for the model's inputs, and ``more`` those that only verification wants; ``board``,
-    where given, must be the project's.
+    """``load`` gives the samples for the model's inputs, and ``more`` those that only verification wants; ``read`` the
+    layers whose outputs it wants to see; ``board``, where given, must be the project's.
 
     A project of uaccel's own template is built before it runs; with ``port`` it is on a board there already.
     """
@@ -97,7 +104,9 @@ def run_project(
             server.require("port", port_from_here(port))
         project = _Project(server, folder, port, progress)
         project.require_board(board)
+        wanted = read(project.metadata)
         layers: list[LayerTime] = []
+        computed: list[dict[tuple[int, int], Array]] = []
         with hold_if_known(project.line()), project.session(observe=False, on_log=on_log) as session:
             if profile and project.is_there:
                 require_layers(session)
@@ -108,15 +117,32 @@ def run_project(
             told.begin()
             run = run_batch(session, samples, sequence=sequence, count=told.done)
             extra = run_batch(session, further, count=partial(told.done, before=len(samples))) if further else None
+            every = [*samples, *further]
+            shown = every[:1] if sequence else every
             if profile and project.is_there:
                 layers = layer_times(session, samples[0])
+            if wanted and project.is_there and session.model.observable:
+                computed = [layers_of(session, sample, wanted) for sample in shown]
             model = session.model
-        if not project.is_there and (profile or run.instructions is not None):
-            progress("profile the layers")
+        if not project.is_there and (profile or wanted or run.instructions is not None):
+            progress("read the layers" if wanted else "profile the layers")
             with project.session(observe=True) as session:
                 layers = layer_times(session, samples[0])
-        every, taken = [*samples, *further], project.footprint()
-        return ProjectRun(project.board, project.archive, project.metadata, model, every, run, layers, taken, extra)
+                computed = [layers_of(session, sample, wanted) for sample in shown] if wanted else []
+        return ProjectRun(
+            project.board,
+            project.archive,
+            project.metadata,
+            model,
+            every,
+            run,
+            layers,
+            project.footprint(),
+            extra,
+            computed,
+            bool(port) or project.at_line,
+            NOT_SHOWN if wanted and not computed else "",
+        )
 
 
 class _Project:
@@ -134,6 +160,7 @@ class _Project:
         self._can_build = server.is_ours and not port
         self.is_there = self._run is None or self._run["kind"] == "serial"
         """Whether the firmware that runs is one that only its user can exchange for another."""
+        self.at_line = self._run is not None and self._run["kind"] == "serial"
         self.archive = _archive(server)
         self.metadata = read_metadata(self.archive)
 

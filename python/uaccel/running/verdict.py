@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
-from uaccel.model import ImportedModel
 from uaccel.pipeline import Compiled
 from uaccel.running.compare import Comparison
 from uaccel.running.execute import Measured
@@ -15,6 +14,7 @@ from uaccel.running.verify import (
     Computed,
     Reference,
     Samples,
+    Watched,
     before_what_hides,
     changed_meaning,
     find_inside,
@@ -26,6 +26,56 @@ from uaccel.running.verify import (
 FAILED: Final = "verification failed"
 Again = Callable[[tuple[str, ...]], "WrongLayer | None"]
 """Compiles with regions that end after the named layers, runs that, and gives the first wrong layer."""
+
+
+class Subject(Protocol):
+    """What verification must know of firmware: of one that was compiled here, or of which the archive alone is known.
+
+    ``tolerance``: what any of the engines that compute something may differ by. ``first_wrong``: by what each layer
+    really got. ``changed``: in words, where a pass makes another model of it. ``unjudged``: in words, what cannot be
+    compared whatever the device shows.
+    """
+
+    @property
+    def reference(self) -> Reference: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def watched(self) -> Watched: ...
+    def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None: ...
+    def changed(self, samples: Samples) -> str: ...
+    def unjudged(self) -> str: ...
+
+
+class CompiledSubject:
+    """Firmware that was compiled here."""
+
+    def __init__(self, compiled: Compiled, reference: Reference | None = None) -> None:
+        self.compiled = compiled
+        self.reference = reference or Reference.of(compiled)
+
+    @property
+    def exact(self) -> bool:
+        return is_exact(self.compiled)
+
+    @property
+    def tolerance(self) -> float:
+        return largest_tolerance(self.compiled)
+
+    @property
+    def watched(self) -> Watched:
+        return before_what_hides(self.compiled)
+
+    def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None:
+        return first_wrong_layer(self.compiled, samples, computed)
+
+    def changed(self, samples: Samples) -> str:
+        return changed_meaning(self.compiled, self.reference, samples, self.tolerance)
+
+    def unjudged(self) -> str:
+        return ""
 
 
 @dataclass(frozen=True)
@@ -49,20 +99,19 @@ def layers_to_read(compiled: Compiled, *, every_layer: bool) -> Sequence[int]:
 def judge(compiled: Compiled, measured: Measured, *, every_layer: bool = False, again: Again | None = None) -> Verdict:
     """``again`` finds the layer in a wrong region; without it the region is named."""
     return judge_values(
-        compiled,
-        Reference.of(compiled),
+        CompiledSubject(compiled),
         measured.samples,
         measured.outputs,
         measured.computed,
         sequence=measured.run.sequence,
         every_layer=every_layer,
         again=again,
+        unread=measured.unread,
     )
 
 
 def judge_values(
-    compiled: Compiled,
-    reference: Reference,
+    subject: Subject,
     samples: Samples,
     outputs: Samples,
     computed: Computed,
@@ -70,37 +119,36 @@ def judge_values(
     sequence: bool = False,
     every_layer: bool = False,
     again: Again | None = None,
+    unread: str = "",
 ) -> Verdict:
-    """The same of values, wherever they come from."""
-    exact, tolerance = is_exact(compiled), largest_tolerance(compiled)
-    watched = before_what_hides(compiled) if exact else None
+    """The same of values, wherever they come from. ``unread``: why the device showed no layers that were wanted."""
+    exact, watched = subject.exact, subject.watched if subject.exact else None
     found = verify(
-        reference, samples, outputs, tolerance=tolerance, sequence=sequence, watched=watched, computed=computed
+        subject.reference,
+        samples,
+        outputs,
+        tolerance=subject.tolerance,
+        sequence=sequence,
+        watched=watched,
+        computed=computed,
     )
     verdict = _told(found, samples)
-    report, complaint = verdict.report, verdict.complaint
+    report, complaint = verdict.report | {"not_compared": unread or subject.unjudged() or None}, verdict.complaint
     if computed and (every_layer or not exact):
-        wrong = first_wrong_layer(compiled, samples, computed)
+        wrong = subject.first_wrong(samples, computed)
         wrong = find_inside(wrong, again) if wrong is not None and again is not None else wrong
         report |= layers_verdict(len(computed[0]), wrong)
         if not exact:
             report["within_tolerance"], complaint = wrong is None, ""
         if wrong is not None:
             return Verdict(report, f"{FAILED}: the first wrong layer is {wrong}", wrong.sample)
-    changed = "" if sequence else changed_meaning(compiled, reference, samples, tolerance)
-    return Verdict(report, f"{FAILED}: {changed}", 0) if changed else replace(verdict, complaint=complaint)
+    changed = "" if sequence else subject.changed(samples)
+    return Verdict(report, f"{FAILED}: {changed}", 0) if changed else Verdict(report, complaint, verdict.sample)
 
 
 def largest_tolerance(compiled: Compiled) -> float:
     """What any of the engines that compute something may differ by."""
     return max(map(tolerance_of, compiled.partitioned.calls.values()), default=0.0)
-
-
-def judge_outputs(
-    model: ImportedModel, samples: Samples, outputs: Samples, tolerance: float, *, sequence: bool
-) -> Verdict:
-    """The same for firmware of which only the model is known."""
-    return _told(verify(Reference(model), samples, outputs, tolerance=tolerance, sequence=sequence), samples)
 
 
 def _told(found: Comparison, samples: Samples) -> Verdict:

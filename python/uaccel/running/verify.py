@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
+from uaccel.accelerator import Accelerator
 from uaccel.model import ImportedModel
 from uaccel.ops.base import operator_of
 from uaccel.pipeline import Compiled
@@ -100,7 +102,7 @@ def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
     kept, turned = _kept(compiled), compiled.partitioned.turned
     found = {}
     for index, var in enumerate(layers_of_bindings(compiled.model.module)):
-        for i, type_ in enumerate(_types(var)):
+        for i, type_ in enumerate(types_of(var)):
             origin = compiled.partitioned.stands_for.get((var.name, i))
             if origin in kept and var.name not in turned and _alike(kept[origin], type_):
                 found[index, i] = origin
@@ -113,10 +115,10 @@ def _kept(compiled: Compiled) -> dict[tuple[str, int], Any]:
     if any(accelerator.before_partition for accelerator in compiled.accelerators):
         return {}
     bindings = main_bindings(compiled.stages["import"])[1]
-    return {(str(var.name), i): type_ for var, _ in bindings for i, type_ in enumerate(_types(var))}
+    return {(str(var.name), i): type_ for var, _ in bindings for i, type_ in enumerate(types_of(var))}
 
 
-def _types(var: Any) -> list[Any]:
+def types_of(var: Any) -> list[Any]:
     return list(getattr(var.ty, "fields", [var.ty]))
 
 
@@ -169,7 +171,7 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
     if not passes and not any(call.operation and call.operation.expand for call in compiled.partitioned.calls.values()):
         return ""
     module = compiled.stages.get("partition", compiled.model.module)
-    kept, types = _kept(compiled), {str(var.name): _types(var) for var, _ in main_bindings(module)[1]}
+    kept, types = _kept(compiled), {str(var.name): types_of(var) for var, _ in main_bindings(module)[1]}
     same = {key: origin for key, origin in compiled.partitioned.stands_for.items() if origin in kept}
     same = {key: origin for key, origin in same.items() if _alike(kept[origin], types[key[0]][key[1]])}
     partitioned = Reference(compiled.model, module)
@@ -183,7 +185,9 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
         for spec, got, expected in zip(compiled.model.signature.outputs, outputs, wanted, strict=True):
             mismatch = compare(got, expected, tolerance)
             if mismatch is not None:
-                names = ", ".join(str(accelerator.folder) for accelerator in passes or compiled.accelerators)
+                names = ", ".join(
+                    _home((*a.before_partition, *a.on_region), a) for a in passes or compiled.accelerators
+                )
                 where = f'sample {number}, output "{spec.name}"'
                 return f"a pass of {names} changes what the model means: {where}, {mismatch}"
     return ""
@@ -193,11 +197,19 @@ def _whose(compiled: Compiled, origin: str) -> str:
     """Whose doing the value is that stands for a binding of the model."""
     for call in compiled.partitioned.calls.values():
         if origin in {name for covered in call.covers for name in covered.results}:
-            what = "an on_region pass"
+            functions: Sequence[Any]
+            what, functions = "an on_region pass", call.accelerator.on_region
             if call.operation is not None and call.operation.expand:
-                what = f"expand of operation '{call.operation.name}'"
-            return f"{call.accelerator.folder}: {what} changes what the model means"
+                what, functions = f"expand of operation '{call.operation.name}'", [call.operation.expand]
+            return f"{_home(functions, call.accelerator)}: {what} changes what the model means"
     return "the compiler changes what the model means; please report it with the model"
+
+
+def _home(functions: Sequence[Any], accelerator: Accelerator) -> str:
+    """The file of a vendor's functions; where they are somebody else's, the file that names them."""
+    files = [Path(function.__code__.co_filename) for function in functions if hasattr(function, "__code__")]
+    own = [file for file in files if file.is_relative_to(accelerator.folder)]
+    return str(next(iter(own), accelerator.folder / "accelerator.py"))
 
 
 def find_inside(wrong: WrongLayer, run: Callable[[tuple[str, ...]], WrongLayer | None]) -> WrongLayer:

@@ -40,7 +40,7 @@ def explain(compiled: Compiled) -> dict[str, Any]:
             {"layer": off.layer, "estimate": round(off.estimate), "measured": off.measured}
             for off in far_off(compiled.program, compiled.selection)
         ],
-        "warnings": list(compiled.model.warnings),
+        "warnings": compiled.warnings,
     }
 
 

@@ -34,7 +34,7 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "flash": flash_report(compiled.generated.weight_bytes, None),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
-        "warnings": list(compiled.model.warnings),
+        "warnings": compiled.warnings,
     }
 
 

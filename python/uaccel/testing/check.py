@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.running.compare import compare
-from uaccel.running.execute import layers_of, tensor_types
+from uaccel.running.execute import tensor_types
+from uaccel.running.layers import WrongLayer
 from uaccel.running.samples import SAMPLES, default_samples
-from uaccel.running.verdict import FAILED, judge_values, largest_tolerance, layers_to_read
-from uaccel.running.verify import Computed, first_wrong_layer
+from uaccel.running.verdict import FAILED, CompiledSubject, judge_values, largest_tolerance, layers_to_read
+from uaccel.running.verify import Computed, find_inside, first_wrong_layer
 from uaccel.session.batch import run_batch
 from uaccel.session.inputs import load_inputs, read_arrays, samples_of
+from uaccel.session.profile import layers_of
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
 from uaccel.telling.report import batched
@@ -26,8 +28,10 @@ from uaccel.testing.workshop import Product
 
 Array = NDArray[Any]
 Sample = list[Array]
-Open = Callable[[bool], AbstractContextManager[Session]]
-"""Opens a session with a board that runs the model; with True one whose layers can be read."""
+Open = Callable[[Product, bool], AbstractContextManager[Session]]
+"""Opens a session with a board that runs the product; with True one whose layers can be read."""
+Cut = Callable[[Product, tuple[str, ...]], Product]
+"""The same model with regions that end after the named layers."""
 
 LATER_FRAME = "in which layer cannot be told: frames before it made the state; only a first frame is looked into"
 
@@ -39,6 +43,7 @@ def check_product(
     inputs: Values | None,
     expected: Values | None,
     open_session: Open,
+    cut: Cut,
     *,
     sequence: bool = False,
     samples: int = SAMPLES,
@@ -56,31 +61,33 @@ def check_product(
         inputs, tensor_types(signature.inputs), 1 if sequence or expected is not None else samples, seed
     )
     wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(own))
-    with open_session(False) as session:
+    with open_session(product, False) as session:
         run = run_batch(session, own, sequence=sequence)
         further = run_batch(session, more).outputs if more else []
     every, outputs = [*own, *more], [*run.outputs, *further]
     read = layers_to_read(compiled, every_layer=False) if look_inside and wanted is None and not sequence else ()
-    computed = _computed(every, read, open_session)
+    computed = _computed(product, every, read, open_session)
     fault = _fault(product, every, outputs, wanted, computed, sequence)
     if fault is not None:
         number, words = fault
         means = "the exact meaning" if wanted is None else "what was expected"
-        told = (
-            LATER_FRAME if sequence and number else _tell(product, every[: number + 1], outputs[number], open_session)
-        )
-        raise VerificationError(f"{model} on board {board} is not {means}: {words}\n{told}")
+        told = LATER_FRAME
+        if not (sequence and number):
+            told = _tell(product, every[: number + 1], outputs[number], open_session, cut)
+        raise VerificationError(f"{model} on board {board} is not {means}: {words}; {told}")
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
     calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}
     return Outcome(outcome, run.seconds, run.instructions, run.stack, calls)
 
 
-def _computed(samples: Sequence[Sample], read: Sequence[int], open_session: Open) -> list[dict[tuple[int, int], Array]]:
+def _computed(
+    product: Product, samples: Sequence[Sample], read: Sequence[int], open_session: Open
+) -> list[dict[tuple[int, int], Array]]:
     """What layers gave, of firmware that shows them."""
     if not read:
         return []
-    with open_session(True) as session:
+    with open_session(product, True) as session:
         return [layers_of(session, sample, read) for sample in samples]
 
 
@@ -101,7 +108,8 @@ def _fault(
                 if mismatch is not None:
                     return number, f'sample {number}, output "{spec.name}", element {mismatch}'
         return None
-    verdict = judge_values(compiled, product.reference, samples, outputs, computed, sequence=sequence)
+    subject = CompiledSubject(compiled, product.reference)
+    verdict = judge_values(subject, samples, outputs, computed, sequence=sequence)
     return (verdict.sample, verdict.complaint.removeprefix(f"{FAILED}: ")) if verdict.complaint else None
 
 
@@ -140,18 +148,23 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
     return {tensors[0].name: np.asarray(values)}
 
 
-def _tell(product: Product, samples: Sequence[Sample], outputs: Sample, open_session: Open) -> str:
+def _tell(product: Product, samples: Sequence[Sample], outputs: Sample, open_session: Open, cut: Cut) -> str:
     """Where it went wrong: firmware that shows its layers runs the same samples again."""
     compiled = product.compiled
     meaning = product.reference.run(samples[-1])[0]
     tolerance = largest_tolerance(compiled)
     if all(compare(got, right, tolerance) is None for got, right in zip(outputs, meaning, strict=True)):
         return "every output is the exact meaning of the model: what was expected is not"
+
+    def first_wrong(product: Product) -> WrongLayer | None:
+        every = range(len(product.compiled.program.layers))
+        return first_wrong_layer(product.compiled, samples, _computed(product, samples, every, open_session))
+
     try:
-        computed = _computed(samples, range(len(compiled.program.layers)), open_session)
+        wrong = first_wrong(product)
+        wrong = wrong and find_inside(wrong, lambda cuts: first_wrong(cut(product, cuts)))
     except (DeviceError, ToolError) as error:
         return f"the first wrong layer cannot be told: {error}"
-    wrong = first_wrong_layer(compiled, samples, computed)
     if wrong is None:
         return "watched layer by layer, every layer is right: does something else write to its memory?"
     return f"first wrong: {wrong}"

@@ -101,8 +101,8 @@ class BoardUnderTest:
     ) -> Outcome:
         from uaccel.testing.check import check_product  # what it imports takes seconds
 
-        def session(observe: bool) -> AbstractContextManager[Session]:
-            return self._session(product, observe=observe)
+        def session(made: Product, observe: bool) -> AbstractContextManager[Session]:
+            return self._session(made, observe=observe)
 
         outcome = check_product(
             product,
@@ -111,6 +111,7 @@ class BoardUnderTest:
             inputs,
             expected,
             session,
+            self._workshop.cut,
             sequence=sequence,
             samples=samples,
             seed=seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from uaccel.errors import AcceleratorError, ModelError
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
     from uaccel.pipeline import Compiled
+    from uaccel.running.job import Job
     from uaccel.running.verify import Reference
 
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class Product:
     """A model for a board, what it means on any, and the project that builds its firmware."""
 
+    job: Job
     compiled: Compiled
     reference: Reference
     project: Path
@@ -42,6 +44,7 @@ class Workshop:
         self._folder = folder
         self._products: dict[tuple[object, ...], Product] = {}
         self._references: dict[bytes, Reference] = {}
+        self._made = 0
 
     def product(
         self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
@@ -58,19 +61,29 @@ class Workshop:
         return self._products[key]
 
     def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> Product:
-        from uaccel.project.create import create_project
-        from uaccel.running.execute import archive_of
         from uaccel.running.job import Job
+        from uaccel.running.verify import Reference
 
         job = Job.of(model, board, names, objective=objective)
         compiled = job.compiled()
         _require_offload(compiled, job.accelerators)
-        project = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
-        create_project(archive_of(compiled), board, project)
-        from uaccel.running.verify import Reference
-
         reference = self._references.setdefault(digest, Reference.of(compiled))
-        return Product(compiled, reference, project)
+        return Product(job, compiled, reference, self._project(compiled, board))
+
+    def cut(self, product: Product, cuts: tuple[str, ...]) -> Product:
+        """The same model with regions that end after these layers."""
+        job = replace(product.job, wishes=replace(product.job.wishes, cuts=cuts))
+        compiled = job.compiled()
+        return Product(job, compiled, product.reference, self._project(compiled, job.board))
+
+    def _project(self, compiled: Compiled, board: Board) -> Path:
+        from uaccel.project.create import create_project
+        from uaccel.running.execute import archive_of
+
+        self._made += 1
+        folder = self._folder / f"{self._made}_{compiled.program.name}_{board.name}"
+        create_project(archive_of(compiled), board, folder)
+        return folder
 
 
 def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:
