@@ -43,6 +43,8 @@ class Kind:
     """One of a pair must be of such a kind, where the core has ``narrow_pairs``."""
     blocks: bool = False
     """Nothing is issued until its cycles are over."""
+    early: int = 0
+    """So many cycles earlier than others it needs its sources."""
     late: int = 0
     """So many cycles later than others it needs what it stores, or adds to."""
 

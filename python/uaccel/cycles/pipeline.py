@@ -73,7 +73,8 @@ class _Pipeline:
     def _sources(self, instruction: Instruction, kind: Kind) -> int:
         """When they are there. What is stored or added to may come late."""
         late = instruction.reads if instruction.is_store else instruction.reads & instruction.writes
-        times = [self._ready.get(name, 0) - (kind.late if name in late else 0) for name in instruction.reads]
+        shift = {name: kind.early - (kind.late if name in late else 0) for name in instruction.reads}
+        times = [self._ready[name] + shift[name] for name in instruction.reads if name in self._ready]
         early = self._core.address_early
         return max([0, *times, *(self._ready.get(name, -early) + early for name in instruction.address_registers)])
 
