@@ -2,8 +2,10 @@
 
     python scripts/fit_costs.py [--seeds N] [BOARD ...]
 
-Of each kernel function a line is fitted through its instructions: so much for a
-multiply-accumulate, for an output, and for a call. Boards that are not named keep their figures.
+Of each kernel function a line is fitted through its instructions: so much for a multiply-accumulate, for an output, and
+for a call. Where the core's timings are known, the same line times the cycles that its instructions take on average
+stands beside it: small layers, which a line of cycles of its own fits badly, keep their order. Boards that are not
+named keep their figures.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
 from uaccel.board import load_board
 from uaccel.cpu_kernels import Turn
+from uaccel.cpu_kernels.costs import SINGLE
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.running.execute import Looks, run_on_board
 from uaccel.testing.regions import example
@@ -31,8 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
 BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 MOST_TURNS = 4
-Points = dict[str, list[tuple[int, int, int]]]
-"""By function: (multiply-accumulates, outputs, instructions) of each layer."""
+Points = dict[str, list[tuple[int, int, int, int | None]]]
+"""By function: (multiply-accumulates, outputs, instructions, estimated cycles) of each layer."""
 
 
 def measure(name: str, seeds: int) -> Points:
@@ -50,12 +53,12 @@ def measure(name: str, seeds: int) -> Points:
                 run = run_on_board(
                     compiled, board, sample, Path(folder) / "p", lambda _: None, looks=Looks(profile=True)
                 )
-            taken = {time.layer: time.instructions or 0 for time in run.layers}
+            taken = {time.layer: (time.instructions or 0, time.cycles_estimated) for time in run.layers}
             for layer in compiled.program.layers:
                 functions = {call.function for call in layer.kernel.calls}
                 if layer.choice and len(functions) == 1 and turn < len(layer.choice.options):
                     outputs = layer.outputs[0].info.elements
-                    points[functions.pop()].append((layer.macs, outputs, taken[layer.index]))
+                    points[functions.pop()].append((layer.macs, outputs, *taken[layer.index]))
         print(f"{name}: {seed - 999} of {seeds}", file=sys.stderr)
     return points
 
@@ -75,16 +78,30 @@ def fit(points: list[tuple[int, int, int]]) -> dict[str, float]:
     return {name: round(values[number], 3) for number, name in enumerate(("mac", "output", "call"))}
 
 
+def cycles_each(rows: list[tuple[int, int, int, int | None]]) -> float:
+    """That an instruction takes on average, of all layers together."""
+    return sum(row[3] or 0 for row in rows) / max(1, sum(row[2] for row in rows))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10, help="so many networks of a dozen layers")
     parser.add_argument("boards", nargs="*", default=BOARDS, metavar="BOARD")
     given = parser.parse_args()
-    cpus = json.loads(COSTS.read_text())["cpus"] if COSTS.is_file() else {}
+    costs = json.loads(COSTS.read_text()) if COSTS.is_file() else {}
     for name in given.boards:
         points = measure(name, given.seeds)
-        cpus[load_board(name).cpu.name] = {function: fit(points[function]) for function in sorted(points)}
-        COSTS.write_text(json.dumps({"cpus": cpus}, indent=1, sort_keys=True) + "\n")
+        for function in [function for function in points if function.endswith(SINGLE)]:
+            del points[function]  # nobody asks for these
+        cpu = load_board(name).cpu.name
+        lines = {function: fit([row[:3] for row in points[function]]) for function in sorted(points)}
+        costs.setdefault("cpus", {})[cpu] = lines
+        if all(row[3] is not None for rows in points.values() for row in rows):
+            costs.setdefault("cycles", {})[cpu] = {
+                function: {name: round(value * cycles_each(points[function]), 3) for name, value in line.items()}
+                for function, line in lines.items()
+            }
+        COSTS.write_text(json.dumps(costs, indent=1, sort_keys=True) + "\n")
     return 0
 
 

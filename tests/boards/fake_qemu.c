@@ -39,6 +39,7 @@ typedef struct {
 } u64;
 
 static struct insn program[INSTRUCTIONS];
+static struct insn block; /* what is to be done before all of them */
 static uint8_t memory[0x200];
 static simple_cb begin;
 static trans_cb translate;
@@ -50,6 +51,7 @@ struct insn *qemu_plugin_tb_get_insn(const void *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct insn *insn);
 void *qemu_plugin_insn_haddr(const struct insn *insn);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, exec_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(void *tb, exec_cb cb, int flags, void *data);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct insn *insn, int op, void *counter, uint64_t add);
 struct scoreboard *qemu_plugin_scoreboard_new(size_t size);
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct insn *insn, int op, u64 entry, uint64_t add);
@@ -95,6 +97,12 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, exec_cb cb, int f
     insn->action[insn->actions].callback = cb;
     insn->action[insn->actions].data = data;
     insn->actions++;
+}
+
+void qemu_plugin_register_vcpu_tb_exec_cb(void *tb, exec_cb cb, int flags, void *data)
+{
+    (void)tb;
+    qemu_plugin_register_vcpu_insn_exec_cb(&block, cb, flags, data);
 }
 
 static void add_inline(struct insn *insn, uint64_t *counter, uint64_t add)
@@ -171,6 +179,7 @@ int main(int argc, char **argv)
     }
     translate(7, NULL);
     for (int run = 0; run < 3; ++run) {
+        execute(&block);
         for (int i = 0; i < INSTRUCTIONS; ++i) {
             uint64_t value;
             execute(&program[i]);

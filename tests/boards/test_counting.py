@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.boards import WARNINGS, board_with_tools
+from uaccel.cycles import Block, Executed, Mark, read_marks
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
 from uaccel.session.counting import plugin_for, plugin_options
@@ -56,11 +57,32 @@ def test_a_window_that_is_not_the_linkers_is_left_alone(
     assert done.stdout.split()[1:] == ["1234"] * 3
 
 
-@pytest.mark.parametrize("option", ["function", "window=", "skip=0x10x", "other=1"])
+@each_interface
+def test_blocks_are_told_at_the_first_readings(
+    interface: int, fake_qemu: Path, plugins: dict[int, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "blocks"
+    done = run(fake_qemu, plugins[interface], ALL_ONES, *OPTIONS, f"blocks={file}", "marks=2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[1:] == ["2", "f", "1c"], "what is counted does not change"
+    assert file.read_text().splitlines() == ["mark 2", "1 1000 13 1", "mark 15", "1 1000 13 1 1 1"]
+    first, second = read_marks(file)
+    block = Block(0x1000, 13)
+    assert first == Mark(2, (Executed(block, 1),))
+    assert second == Mark(15, (Executed(block, 1, {block: 1}),))
+    assert second.count - first.count == second.instructions == 13
+
+
+def test_a_file_that_is_cut_short_tells_nothing(tmp_path: Path) -> None:
+    (tmp_path / "blocks").write_text("mark 2\n1 1000\n")
+    assert read_marks(tmp_path / "blocks") == read_marks(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("option", ["function", "window=", "skip=0x10x", "other=1", "blocks=/nowhere/blocks"])
 def test_a_bad_option_is_refused(option: str, fake_qemu: Path, plugins: dict[int, Path]) -> None:
     done = run(fake_qemu, plugins[1], ALL_ONES, *OPTIONS, option)
     assert done.returncode == 2
-    wanted = "wanted function, window, skip and until"
+    wanted = "wanted function, window, skip, until, marks and a file for blocks"
     assert done.stderr == f"count: unknown or bad option {option}; {wanted}\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -31,15 +32,19 @@ def records(tuned: Done) -> Path:
 @pytest.mark.slow
 def test_the_kernels_are_measured(tuned: Done, records: Path) -> None:
     done, report = tuned, tuned.report
-    assert (done.status, report["board"], report["unit"]) == (0, BOARD, "instructions")
+    assert (done.status, report["board"], report["unit"]) == (0, BOARD, "estimated cycles")
     assert 0 < report["after"] <= report["before"]
     for layer in report["layers"]:
         costs = {candidate["kernel"]: candidate["cost"] for candidate in layer["candidates"]}
         assert len(costs) >= 2
         assert costs[layer["picked"]] == min(costs.values())
         assert layer["after"] == pytest.approx(costs[layer["picked"]], rel=0.02, abs=64)
+        assert all(0 < candidate["instructions"] < candidate["cost"] for candidate in layer["candidates"])
     stored = json.loads(records.read_text())
-    assert (stored["format"], stored["cpu"], stored["unit"]) == (1, "cortex-m4", "instructions")
+    assert (stored["format"], stored["cpu"], stored["unit"]) == (1, "cortex-m4", "estimated cycles")
+    assert {site: set(costs) for site, costs in stored["instructions"].items()} == {
+        site: set(costs) for site, costs in stored["sites"].items()
+    }
     assert {layer["site"] for layer in report["layers"]} < set(stored["sites"])
     assert any(site.startswith("softmax(") for site in stored["sites"]), "without a choice, but measured"
 
@@ -62,6 +67,17 @@ def test_the_same_figures_each_time(records: Path, call: Call) -> None:
 
 
 @pytest.mark.slow
+def test_records_of_instructions_stay_such(records: Path, call: Call, tmp_path: Path) -> None:
+    stored = json.loads(records.read_text())
+    instructions = stored.pop("instructions")
+    old = stored | {"unit": "instructions", "sites": dict(list(instructions.items())[:-1])}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    done = call("tune", GESTURE, "--board", BOARD, "-o", tmp_path / "old.json", "--json")
+    assert (done.status, done.report["unit"]) == (0, "instructions")
+    assert json.loads((tmp_path / "old.json").read_text()) == old | {"sites": instructions}
+
+
+@pytest.mark.slow
 def test_kernels_are_chosen_by_records(records: Path, call: Call, tmp_path: Path) -> None:
     stored = json.loads(records.read_text())
     for costs in stored["sites"].values():
@@ -77,7 +93,8 @@ def test_kernels_are_chosen_by_records(records: Path, call: Call, tmp_path: Path
         assert stream is not None
         assert b"--name gesture --records odd.json\n" in stream.read()
     reasons = [layer["reason"] for layer in done.report["layers"]]
-    assert any("(portable); the cheapest measured" in reason for reason in reasons)
+    told = r"\(portable\); the cheapest measured, \d+ estimated cycles"
+    assert any(re.search(told, reason) for reason in reasons)
     done = call("run", GESTURE, "--board", BOARD, "--records", path, "--verify", "--json")
     assert done.report["verify"]["bit_exact"]
 
@@ -95,7 +112,8 @@ def test_records_of_another_cpu_are_refused(records: Path, call: Call) -> None:
 def test_for_a_person(records: Path, call: Call) -> None:
     done = call("tune", GESTURE, "--board", BOARD, "-o", records)
     assert done.status == 0
-    for word in ("picked", "conv2d_dsp_s8", "instructions, as estimated", f"{records.name}; use them with --records"):
+    how = f"{records.name}; use them with --records"
+    for word in ("picked", "conv2d_dsp_s8", "estimated cycles, as estimated", how):
         assert word in done.out
 
 

@@ -20,7 +20,7 @@ from uaccel.cpu_kernels import (
     read_records,
     write_records,
 )
-from uaccel.cpu_kernels.costs import shipped_costs
+from uaccel.cpu_kernels.costs import CYCLES, INSTRUCTIONS, shipped_costs
 from uaccel.errors import UaccelError
 
 WORK = Work(macs=1000, outputs=10)
@@ -42,6 +42,8 @@ def test_the_cheapest_by_estimate(options: list[Option], work: Work, picked: int
     choice = pick(Estimated(COSTS), "site", options, work)
     assert (choice.picked, choice.why) == (picked, why)
     assert choice.options == tuple(option.label for option in options)
+    told = pick(Estimated(COSTS, CYCLES), "site", options, work).why
+    assert told == why.replace("instructions", "estimated cycles")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,20 @@ def test_the_cheapest_by_measurement(known: dict[str, int], picked: int, why: st
     assert (choice.picked, choice.why) == (picked, why)
 
 
+def test_the_unit_of_what_was_measured_is_told() -> None:
+    selector = Measured(Records("cortex-m4", {"site": {"fast": 1800, "slow": 1900}}, CYCLES))
+    assert pick(selector, "site", [FAST, SLOW], WORK).why == "the cheapest measured, 1,800 estimated cycles"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "unit"),
+    [("cortex-m4", CYCLES), ("cortex-m33", CYCLES), ("rv32imac", INSTRUCTIONS), ("", INSTRUCTIONS)],
+)
+def test_cores_that_are_known_are_chosen_for_by_cycles(cpu: str, unit: str) -> None:
+    assert Estimated.on(Target.of(cpu, ["dsp"])).unit == unit
+    assert Estimated.on(Target.of(cpu, ["dsp"]), INSTRUCTIONS).unit == INSTRUCTIONS
+
+
 def test_each_option_has_its_turn() -> None:
     picked = [pick(Turn(number), "site", [FAST, SLOW], WORK).picked for number in range(4)]
     assert picked == [0, 1, 1, 1]
@@ -70,6 +86,17 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_records(tmp_path / "second.json", Records("cortex-m4", {}, "").merged(records))
     assert read_records(tmp_path / "first.json", "cortex-m4") == records
     assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
+
+
+def test_instructions_are_kept_beside_cycles(tmp_path: Path) -> None:
+    records = Records("cortex-m4", unit=CYCLES).with_site("a", {"x": 15}, {"x": 10}).with_site("b", {"y": 3}, {"y": 2})
+    write_records(tmp_path / "records.json", records)
+    assert read_records(tmp_path / "records.json", "cortex-m4") == records
+    assert records.counted() == Records("cortex-m4", {"a": {"x": 10}, "b": {"y": 2}}, INSTRUCTIONS)
+    again = records.merged(Records("cortex-m4", {"a": {"x": 14}}, CYCLES, {"a": {"x": 9}}))
+    assert (again.sites["a"], again.instructions["a"]) == ({"x": 14}, {"x": 9})
+    old = Records("cortex-m4", {"a": {"x": 10}}, INSTRUCTIONS)
+    assert old.counted() == old, "records of before cycles were estimated"
 
 
 def test_newer_records_replace_older_ones() -> None:
@@ -92,6 +119,7 @@ GOOD: dict[str, Any] = {"format": 1, "cpu": "cortex-m4", "unit": "instructions",
         (json.dumps(GOOD | {"sites": {"a": {"x": -1}}}), "no records of measurements"),
         (json.dumps(GOOD | {"sites": {"a": {"x": True}}}), "no records of measurements"),
         (json.dumps(GOOD | {"sites": {"a": 5}}), "no records of measurements"),
+        (json.dumps(GOOD | {"instructions": {"a": {"x": -1}}}), "no records of measurements"),
         (json.dumps(GOOD | {"cpu": None}), "no records of measurements"),
         (json.dumps(GOOD | {"cpu": "cortex-m55"}), "measured on cortex-m55, and this is for cortex-m4; measure with"),
     ],
@@ -116,14 +144,18 @@ def test_every_measured_cpu_prefers_its_own_kernels() -> None:
         Target.of("rv32imac", ["rv32"]): ["conv2d_blocked", "conv2d"],
     }
     for target, names in ranks.items():
-        estimate = Estimated.on(target)
-        costs = [estimate.of(Option(name, (f"uaccel_{name}_s8",)), work) for name in names]
-        assert None not in costs, target
-        assert costs == sorted(costs, key=lambda cost: cost or 0), target
+        for unit in ("", INSTRUCTIONS):
+            estimate = Estimated.on(target, unit)
+            costs = [estimate.of(Option(name, (f"uaccel_{name}_s8",)), work) for name in names]
+            assert None not in costs, target
+            assert costs == sorted(costs, key=lambda cost: cost or 0), target
 
 
 def test_the_shipped_costs_are_complete() -> None:
-    for cpu, functions in shipped_costs().items():
+    shipped = shipped_costs()
+    for cpu, functions in shipped[CYCLES].items():
+        assert functions.keys() == shipped[INSTRUCTIONS][cpu].keys(), cpu
+    for cpu, functions in [row for costs in shipped.values() for row in costs.items()]:
         for function, cost in functions.items():
             assert function.startswith("uaccel_"), cpu
             assert set(cost) == {"mac", "output", "call"}

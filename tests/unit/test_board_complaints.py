@@ -27,7 +27,8 @@ WRONG_EMULATED = [
     (
         'name = "psram"',
         'name = "psram"\ncolour = "red"',
-        "bench.toml:25: unknown key 'colour' in [[memory]] number 3 (known: name, kind, origin, length, accelerator)",
+        "bench.toml:25: unknown key 'colour' in [[memory]] number 3 "
+        "(known: name, kind, origin, length, accelerator, wait_states)",
     ),
     (
         'machine = "mps2-an386"',
@@ -223,6 +224,11 @@ WRONG_EMULATED = [
         'kind = "ram"',
         'kind = "flash"',
         "bench.toml:1: no [[memory]] is of kind 'ram'; wanted at least one flash and one ram",
+    ),
+    (
+        'length = "16M"\naccelerator',
+        'length = "16M"\nwait_states = 64\naccelerator',
+        "bench.toml:28: 'wait_states' in [[memory]] number 3 is 64; wanted 0 to 63",
     ),
     (
         "accelerator = true",

@@ -15,6 +15,7 @@ from uaccel.telling.trace import UNCOUNTED, trace_of
 @dataclass(frozen=True)
 class Taken:
     instructions: int | None
+    cycles_estimated: int | None = None
     seconds: float | None = None
 
 

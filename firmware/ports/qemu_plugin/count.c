@@ -1,13 +1,19 @@
 /* A plugin for QEMU that counts the instructions of firmware, exactly, and lets the firmware read the count.
  *
- *   -plugin count.so,function=ADDRESS,window=ADDRESS,skip=ADDRESS,until=ADDRESS
+ *   -plugin count.so,function=ADDRESS,window=ADDRESS,skip=ADDRESS,until=ADDRESS[,blocks=FILE,marks=NUMBER]
  *
  * Each time that the instruction at `function` is about to be executed, the number of instructions executed so far is
  * written into the eight bytes at `window` of the guest. Instructions from `skip` up to, not including, `until` do not
  * count: interrupt handlers, and the functions that measure.
  *
  * QEMU tells where in its own memory an instruction lies; the window is in the same emulated memory, so its place
- * follows. That also works where the guest sees ROM, and needs no shared memory file. */
+ * follows. That also works where the guest sees ROM, and needs no shared memory file.
+ *
+ * With `blocks` it also tells what was executed, for an estimate of cycles: each of the first `marks` times that
+ * `function` is reached, FILE gets the line "mark COUNT", and a line for each block of instructions that was executed
+ * since the time before: "NUMBER ADDRESS INSTRUCTIONS TIMES", ADDRESS in hexadecimal, and behind that the NUMBER of a
+ * block that was executed directly before and how often it was that one, for each of the first few such blocks. */
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -92,10 +98,89 @@ static void write_window(uint64_t value)
     }
 }
 
+enum { MOST_BEFORE = 4 };
+
+/* Instructions in a row that QEMU translates together: all of them are executed, or none. What is counted is counted
+ * since the last mark. */
+struct block {
+    struct block *next;
+    uint64_t number;
+    uint64_t address;
+    uint64_t instructions;
+    uint64_t times;
+    struct {
+        const struct block *block;
+        uint64_t times;
+    } before[MOST_BEFORE];
+};
+
+static uint64_t marks; /* how many are left to write */
+static FILE *blocks_file;
+static struct block *blocks;
+static const struct block *previous; /* the last one executed */
+
+static void begin_block(unsigned int cpu, void *data)
+{
+    struct block *const block = data;
+    (void)cpu;
+    block->times++;
+    for (size_t i = 0; i < MOST_BEFORE; ++i) {
+        if (block->before[i].block == NULL) {
+            block->before[i].block = previous;
+        }
+        if (block->before[i].block == previous) {
+            block->before[i].times++;
+            break;
+        }
+    }
+    previous = block;
+}
+
+static void follow(struct qemu_plugin_tb *tb, uint64_t address, uint64_t instructions)
+{
+    struct block *const block = calloc(1, sizeof *block);
+    if (block == NULL) {
+        return; /* the blocks do not sum up to the count then, which whoever reads them sees */
+    }
+    block->next = blocks;
+    block->number = blocks == NULL ? 1 : blocks->number + 1;
+    block->address = address;
+    block->instructions = instructions;
+    blocks = block;
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, begin_block, QEMU_PLUGIN_CB_NO_REGS, block);
+}
+
+static void write_block(const struct block *block)
+{
+    fprintf(blocks_file, "%" PRIu64 " %" PRIx64 " %" PRIu64 " %" PRIu64, block->number, block->address,
+            block->instructions, block->times);
+    for (size_t i = 0; i < MOST_BEFORE && block->before[i].block != NULL; ++i) {
+        fprintf(blocks_file, " %" PRIu64 " %" PRIu64, block->before[i].block->number, block->before[i].times);
+    }
+    fputc('\n', blocks_file);
+}
+
+static void write_mark(uint64_t count)
+{
+    fprintf(blocks_file, "mark %" PRIu64 "\n", count);
+    for (struct block *block = blocks; block != NULL; block = block->next) {
+        if (block->times != 0) {
+            write_block(block);
+            block->times = 0;
+            memset(block->before, 0, sizeof block->before);
+        }
+    }
+    fflush(blocks_file);
+}
+
 static void tell(unsigned int cpu, void *unused)
 {
     (void)unused;
     write_window(counted(cpu));
+    if (marks != 0) {
+        write_mark(counted(cpu));
+        marks--;
+    }
 }
 
 /* What lies there must be what the linker put there, or the addresses are not this firmware's. */
@@ -114,16 +199,21 @@ static bool find_window(const struct qemu_plugin_insn *insn)
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     const size_t instructions = qemu_plugin_tb_n_insns(tb);
+    uint64_t first = 0, counting = 0;
     (void)id;
     for (size_t i = 0; i < instructions; ++i) {
         struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
         const uint64_t address = qemu_plugin_insn_vaddr(insn);
         if (address < skip || address >= until) {
             count(insn);
+            first = counting++ == 0 ? address : first;
         }
         if (address == function && find_window(insn)) {
             qemu_plugin_register_vcpu_insn_exec_cb(insn, tell, QEMU_PLUGIN_CB_NO_REGS, NULL);
         }
+    }
+    if (counting != 0 && marks != 0) {
+        follow(tb, first, counting);
     }
 }
 
@@ -132,7 +222,12 @@ static bool take_option(const char *option)
     static const struct {
         const char *name;
         uint64_t *value;
-    } options[] = {{"function=", &function}, {"window=", &window}, {"skip=", &skip}, {"until=", &until}};
+    } options[] = {
+        {"function=", &function}, {"window=", &window}, {"skip=", &skip}, {"until=", &until}, {"marks=", &marks}};
+    if (strncmp(option, "blocks=", 7) == 0) {
+        blocks_file = fopen(option + 7, "w");
+        return blocks_file != NULL;
+    }
     for (size_t i = 0; i < sizeof options / sizeof options[0]; ++i) {
         const size_t length = strlen(options[i].name);
         if (strncmp(option, options[i].name, length) == 0) {
@@ -151,10 +246,12 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int
     (void)info;
     for (int i = 0; i < argc; ++i) {
         if (!take_option(argv[i])) {
-            fprintf(stderr, "count: unknown or bad option %s; wanted function, window, skip and until\n", argv[i]);
+            fprintf(stderr, "count: unknown or bad option %s; wanted function, window, skip, until, marks and a file for "
+                            "blocks\n", argv[i]);
             return 1;
         }
     }
+    marks = blocks_file == NULL ? 0 : marks;
     if (!make_counter()) {
         fprintf(stderr, "count: QEMU gives no counter\n");
         return 1;

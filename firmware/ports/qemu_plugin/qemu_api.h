@@ -31,6 +31,9 @@ void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t cb,
                                             enum qemu_plugin_cb_flags flags, void *userdata);
 
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_vcpu_udata_cb_t cb,
+                                          enum qemu_plugin_cb_flags flags, void *userdata);
+
 /* What a plugin itself provides. */
 #define QEMU_PLUGIN_EXPORT __attribute__((visibility("default")))
 QEMU_PLUGIN_EXPORT extern int qemu_plugin_version;

@@ -52,6 +52,7 @@ _SECTIONS: Final = (
 _SMALLEST_STACK: Final = 1024
 _LINKER_WORDS: Final = ("l", "len", "o", "org")
 _MEMORY_STEP: Final = 16
+_MOST_WAIT_STATES: Final = 63
 _EXCEPTIONS: Final = 16
 """In a Cortex-M's vector table, before the interrupts."""
 _VECTOR_BYTES: Final = 4
@@ -210,6 +211,7 @@ def _memory(table: Table) -> Memory:
         origin=table.address("origin"),
         length=table.size("length"),
         accelerator=table.boolean("accelerator"),
+        wait_states=table.integer("wait_states", 0, _MOST_WAIT_STATES) if "wait_states" in table else 0,
     )
     if memory.name in _LINKER_WORDS:
         raise table.error(f"'name' in {table} is {memory.name!r}, a word of the linker's; wanted another name", "name")

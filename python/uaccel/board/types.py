@@ -46,6 +46,8 @@ class Memory:
     length: int
     accelerator: bool = False
     """An accelerator reaches it: its register window and the buffers of its DMA belong here."""
+    wait_states: int = 0
+    """Cycles that the CPU waits for code that it did not fetch ahead."""
 
     @property
     def end(self) -> int:

@@ -178,6 +178,7 @@ def _write_trace(path: Path, compiled: Compiled, measured: Measured, jobs: list[
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
     from uaccel.telling.report import (
         compile_report,
+        cycles_report,
         facts_of,
         flash_report,
         layer_reports,
@@ -196,6 +197,7 @@ def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, An
         "outputs": tensors_report(_batches(compiled, measured, repeat)),
         "runs": runs,
         "instructions": measured.run.instructions,
+        **cycles_report(measured.cycles),
         "accelerator_cycles": measured.run.cycles,
         "layers": with_code(rows, taken),
         "ram": ram_report(compiled, taken, stack=measured.run.stack),

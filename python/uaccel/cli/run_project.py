@@ -211,6 +211,7 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     from uaccel.telling.report import (
+        cycles_report,
         fallback_report,
         flash_report,
         layer_reports,
@@ -245,6 +246,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "warnings": [*metadata.at("uaccel").get("warnings", []), *stood_in(rows, runs)],
         "runs": runs,
         "instructions": done.run.instructions,
+        **cycles_report(done.cycles),
         "seconds": done.run.seconds if wishes.profile or done.real else None,
         "accelerator_cycles": done.run.cycles,
     }

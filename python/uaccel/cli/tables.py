@@ -52,7 +52,7 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
     where = f" on {engines[0]}" if len(engines) == 1 else ""
     show_lines(console, [("Layers", f"{len(layers)}{where}, {macs:,} multiply-accumulates")])
     if report.get("instructions") is not None:
-        show_lines(console, [("Time", f"{report['instructions']:,} instructions, one inference")])
+        show_lines(console, list(_time(report)))
     elif report.get("seconds") is not None:
         show_lines(console, [("Time", f"{_seconds(report['seconds'])}, the fastest inference")])
     show_warnings(console, report)
@@ -63,18 +63,33 @@ def show_warnings(console: Console, report: dict[str, Any]) -> None:
         show_lines(console, [("Warning", warning)], style="yellow")
 
 
+def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """In instructions, and cycles as far as they can be estimated."""
+    yield "Time", f"{report['instructions']:,} instructions, one inference"
+    by = report.get("cycles_estimated_by") or {"source": None}
+    if report.get("cycles_estimated") is not None:
+        yield "", f"about {report['cycles_estimated']:,} cycles, estimated for {by['core']}"
+    elif by["source"] is not None:
+        yield "", f"cycles are not estimated: {by['missing']}"
+
+
 def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int) -> list[_Column]:
     """On a narrow screen those that matter least are left away."""
     counted = any(layer.get("instructions") is not None for layer in layers)
+    estimated = width >= USUAL_WIDTH and any(layer.get("cycles_estimated") is not None for layer in layers)
     timed = not counted and any(layer.get("seconds") is not None for layer in layers)
     shown = [
         (True, _Column("Layer", lambda layer: str(layer["name"]))),
-        (width >= USUAL_WIDTH or not (counted or timed), _Column("Output", _shapes, fold=True)),
+        (
+            width >= (WIDE if estimated else USUAL_WIDTH) or not (counted or timed),
+            _Column("Output", _shapes, fold=True),
+        ),
         (
             width >= (WIDE if counted or timed else USUAL_WIDTH),
             _Column("MACs", lambda layer: _count(layer["macs"]), right=True),
         ),
         (counted, _Column("Instructions", lambda layer: _count(layer.get("instructions")), right=True)),
+        (estimated, _Column("Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")), right=True)),
         (timed, _Column("Time", lambda layer: _seconds(layer.get("seconds")), right=True)),
         (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
         (True, _Column("How", lambda layer: _how(layer["reason"]), fold=True)),

@@ -98,7 +98,7 @@ def _report(model: Path, board: str, path: Path, tuned: Tuned) -> dict[str, Any]
 def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
     choice = layer.choice
     assert choice is not None  # tune() leaves out the others
-    costs = tuned.records.sites[choice.site]
+    costs, counted = tuned.records.sites[choice.site], tuned.records.counted().sites.get(choice.site, {})
     return {
         "name": layer.name,
         "op": layer.op,
@@ -107,7 +107,9 @@ def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
         "picked": choice.options[choice.picked],
         "before": tuned.before.costs[layer.index],
         "after": tuned.after.costs[layer.index],
-        "candidates": [{"kernel": option, "cost": costs[option]} for option in choice.options],
+        "candidates": [
+            {"kernel": option, "cost": costs[option], "instructions": counted.get(option)} for option in choice.options
+        ],
     }
 
 

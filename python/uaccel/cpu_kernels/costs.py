@@ -1,7 +1,8 @@
 """What a kernel is expected to take, from measurements of others of its shape: the choice without records.
 
 ``costs.json`` beside this module holds, for each CPU that was measured and each kernel function, what one
-multiply-accumulate, one output and one call take in instructions; ``scripts/fit_costs.py`` makes it.
+multiply-accumulate, one output and one call take: in instructions (``cpus``), and where the core's timings are known in
+estimated cycles (``cycles``). ``scripts/fit_costs.py`` makes it.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ Coefficients = Mapping[str, float]
 MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
 """Which CPU speaks for others with a feature; the last resort is one that has none of them."""
 PLAIN: Final = "cortex-m3"
+INSTRUCTIONS: Final = "instructions"
+CYCLES: Final = "estimated cycles"
+TIMED: Final = "cortex-m"
+"""Begins the names of cores that are chosen for by cycles."""
 SINGLE: Final = "_float32"
 """Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time."""
 
 
 @lru_cache(maxsize=1)
-def shipped_costs() -> Mapping[str, Mapping[str, Coefficients]]:
-    """By CPU and function."""
-    path = Path(__file__).with_name("costs.json")
-    costs: Mapping[str, Mapping[str, Coefficients]] = json.loads(path.read_text(encoding="utf-8"))["cpus"]
-    return costs
+def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Coefficients]]]:
+    """By unit, CPU and function."""
+    stored = json.loads(Path(__file__).with_name("costs.json").read_text(encoding="utf-8"))
+    return {INSTRUCTIONS: stored["cpus"], CYCLES: stored["cycles"]}
 
 
 @dataclass(frozen=True)
@@ -38,22 +42,28 @@ class Estimated:
     """The cheapest by estimate, or the first option where there is one without."""
 
     costs: Mapping[str, Coefficients] = field(default_factory=dict)
+    unit: str = INSTRUCTIONS
 
     @classmethod
-    def on(cls, target: Target) -> Estimated:
-        costs = shipped_costs()
+    def on(cls, target: Target, unit: str = "") -> Estimated:
+        """In ``unit``, or in cycles where the core's are known."""
         kin = next((cpu for feature, cpu in MEASURED if feature in target.features), PLAIN)
-        return cls(costs.get(target.cpu) or costs.get(kin, {}))
+        for wanted in (unit,) if unit else (CYCLES, INSTRUCTIONS) if target.cpu.startswith(TIMED) else (INSTRUCTIONS,):
+            costs = shipped_costs()[wanted]
+            found = costs.get(target.cpu) or costs.get(kin)
+            if found:
+                return cls(found, wanted)
+        return cls()
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         estimates = [self.of(option, work) for option in options]
         if any(estimate is None for estimate in estimates):
             return 0, "the first that fits"
         best = min(range(len(options)), key=lambda number: estimates[number] or 0)
-        return best, f"about {estimates[best]:,.0f} instructions"
+        return best, f"about {estimates[best]:,.0f} {self.unit}"
 
     def of(self, option: Option, work: Work) -> float | None:
-        """Instructions; None where a function was never measured."""
+        """In the unit; None where a function was never measured."""
         functions = [function.removesuffix(SINGLE) for function in option.functions]
         if not functions or any(function not in self.costs for function in functions):
             return None

@@ -11,12 +11,12 @@ from typing import IO, Any, Final
 from uaccel.basics.documents import parse_json
 from uaccel.basics.files import write_atomically
 from uaccel.cpu_kernels.choice import Option, Selector, Work
-from uaccel.cpu_kernels.costs import Estimated
+from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated
 from uaccel.errors import UaccelError
 
 FORMAT: Final = 1
 Costs = Mapping[str, int]
-"""Of a site's options, by label: instructions of the CPU, and cycles of an accelerator."""
+"""Of a site's options, by label: of the CPU in the unit of the records, and cycles of an accelerator."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,19 @@ class Records:
     sites: Mapping[str, Costs] = field(default_factory=dict)
     unit: str = ""
     """What the costs count; empty where nothing was measured yet."""
+    instructions: Mapping[str, Costs] = field(default_factory=dict)
+    """Of the same sites where the costs count something else."""
 
-    def with_site(self, site: str, costs: Costs) -> Records:
-        return replace(self, sites={**self.sites, site: {**self.sites.get(site, {}), **costs}})
+    def counted(self) -> Records:
+        """In instructions, as far as they are known."""
+        return self if self.unit in (INSTRUCTIONS, "") else Records(self.cpu, self.instructions, INSTRUCTIONS)
+
+    def with_site(self, site: str, costs: Costs, instructions: Costs | None = None) -> Records:
+        known = replace(self, sites={**self.sites, site: {**self.sites.get(site, {}), **costs}})
+        if not instructions:
+            return known
+        counted = {**self.instructions, site: {**self.instructions.get(site, {}), **instructions}}
+        return replace(known, instructions=counted)
 
     def merged(self, newer: Records) -> Records:
         """Both, and of what both know the newer."""
@@ -37,7 +47,7 @@ class Records:
             raise UaccelError(f"the records count {self.unit}, and this board {newer.unit}: say another file with -o")
         merged = replace(self, unit=newer.unit or self.unit)
         for site, costs in newer.sites.items():
-            merged = merged.with_site(site, costs)
+            merged = merged.with_site(site, costs, newer.instructions.get(site))
         return merged
 
 
@@ -54,12 +64,14 @@ class Measured:
         if any(cost is None for cost in known):
             return self.otherwise(site, options, work)
         best = min(range(len(options)), key=lambda number: known[number] or 0)
-        return best, "the cheapest measured"
+        unit = self.records.unit
+        return best, "the cheapest measured" + (f", {known[best]:,} {unit}" if unit else "")
 
 
 def write_records(path: Path, records: Records) -> None:
     """Sorted, so that two measurements of the same give the same bytes."""
     content = {"format": FORMAT, "cpu": records.cpu, "unit": records.unit, "sites": records.sites}
+    content |= {"instructions": records.instructions} if records.instructions else {}
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
 
     def write(stream: IO[bytes]) -> None:
@@ -76,7 +88,7 @@ def read_records(path: Path, cpu: str) -> Records:
         raise UaccelError(
             f"{path}: measured on {content['cpu']}, and this is for {cpu}; measure with 'uaccel tune' and this board"
         )
-    return Records(cpu, sites, content["unit"])
+    return Records(cpu, sites, content["unit"], content.get("instructions", {}))
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -94,12 +106,13 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _is_records(content: Mapping[str, Any]) -> bool:
-    sites = content.get("sites")
-    return (
-        isinstance(content.get("cpu"), str)
-        and isinstance(content.get("unit"), str)
-        and isinstance(sites, dict)
-        and all(isinstance(costs, dict) and all(_is_cost(c) for c in costs.values()) for costs in sites.values())
+    known = isinstance(content.get("cpu"), str) and isinstance(content.get("unit"), str)
+    return known and all(map(_are_sites, (content.get("sites"), content.get("instructions", {}))))
+
+
+def _are_sites(sites: Any) -> bool:
+    return isinstance(sites, dict) and all(
+        isinstance(costs, dict) and all(_is_cost(cost) for cost in costs.values()) for costs in sites.values()
     )
 
 

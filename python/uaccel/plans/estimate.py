@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from uaccel.cpu_kernels import Measured, Option, Records, Work
-from uaccel.cpu_kernels.costs import Estimated
+from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.lower.program import Layer, Program
 
@@ -83,10 +83,9 @@ class Estimator:
     """For a CPU; what was measured counts for more than any rule."""
 
     def __init__(self, selection: Selection) -> None:
-        self.costs = Estimated.on(selection.target)
+        self.costs = Estimated.on(selection.target, INSTRUCTIONS)
         chosen = selection.selector
-        counted = isinstance(chosen, Measured) and chosen.records.unit == "instructions"
-        self.records = chosen.records if counted and isinstance(chosen, Measured) else Records("")
+        self.records = chosen.records.counted() if isinstance(chosen, Measured) else Records("")
 
     def of(self, layer: Layer) -> Estimate:
         """By measurement where there is one."""

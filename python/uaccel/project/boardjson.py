@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
 from uaccel.board import Board, QemuRun, Run, SerialRun, UartConsole
+from uaccel.cycles.timing import Timing
 from uaccel.errors import UaccelError
 from uaccel.project.flash_steps import ELF, Step, flash_steps
 from uaccel.project.forms import TEXT, WHOLE, Fields, Maybe, Rows, Value, complaint
@@ -32,7 +33,9 @@ _FORM: Final = Fields(
         "firmware": TEXT,
         "runs": Rows(Fields({"kind": _KIND}), least=1),
         "flash": Rows(Fields({"in": TEXT, "command": _COMMAND})),
-    }
+        "timing": Fields({"core": TEXT, "objdump": TEXT, "slow": Rows(Rows(WHOLE, least=3))}),
+    },
+    optional=("timing",),
 )
 
 
@@ -44,6 +47,8 @@ class ProjectBoard:
     firmware: str
     runs: list[dict[str, Any]]
     flash: list[dict[str, Any]]
+    timing: Timing | None = None
+    """None in projects of before it was noted."""
 
 
 def read_board_json(project: Path) -> ProjectBoard:
@@ -57,7 +62,8 @@ def read_board_json(project: Path) -> ProjectBoard:
     wrong = complaint(data, _FORM) or next(filter(None, map(_wrong_run, data["runs"])), "")
     if wrong:
         raise UaccelError(f"{file} is not as it was made ({wrong}); make the project anew")
-    return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"])
+    timing = Timing.from_json(data["timing"]) if "timing" in data else None
+    return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"], timing)
 
 
 def _wrong_run(run: dict[str, Any]) -> str:
@@ -73,6 +79,7 @@ def board_json(board: Board, folder: Path | None) -> str:
         "folder": None if folder is None else str(folder),
         "runs": [_run(board, run) for run in board.runs],
         "flash": [] if board.flash is None else [_step(step) for step in flash_steps(board.flash)],
+        "timing": Timing.of(board).to_json(),
     }
     return json.dumps(data, indent=2) + "\n"
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
+from uaccel.cycles.timing import Timing
 from uaccel.emit.describe import tensor_memory
 from uaccel.lower.program import Value
 from uaccel.model import TensorSpec
@@ -21,9 +22,18 @@ from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
+from uaccel.running.estimated import (
+    FIRST_INFERENCE,
+    CyclesEstimated,
+    inference_cycles,
+    layer_cycles,
+    readings_of_layers,
+    watched,
+)
 from uaccel.running.stated import stated
 from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
+from uaccel.session.counting import Blocks
 from uaccel.session.description import Identity, Kinds
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import require_port
@@ -52,6 +62,8 @@ class Measured:
     """What layers gave for each sample, by (layer, output), where it was asked for."""
     unread: str = ""
     """Why it is missing though it was asked for, in words."""
+    cycles: CyclesEstimated | None = None
+    """Of one inference, where an emulated board counted its instructions."""
 
     @property
     def outputs(self) -> list[list[Array]]:
@@ -146,7 +158,8 @@ class _Bench:
         self, samples: list[list[Array]], looks: Looks, told: Told, on_log: Callable[[LogLine], None] | None
     ) -> Measured:
         taken = _measure(self.folder, self.built, self.compiled)
-        with self.session(self.built, on_log=on_log) as session:
+        timing, cycles = Timing.of(self.board), None
+        with watched(FIRST_INFERENCE) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
             if looks.profile and not self.exchanges:
                 require_layers(session)
             told.begin()
@@ -154,6 +167,8 @@ class _Bench:
             more = None
             if looks.extra:
                 more = run_batch(session, looks.extra, count=partial(told.done, before=len(samples)))
+            if not self.line and run.instructions is not None:
+                cycles = inference_cycles(timing, firmware_of(self.built), blocks, run.instructions)
             every = [*samples, *looks.extra]
             layers: list[LayerTime] = []
             computed: list[dict[tuple[int, int], Array]] = []
@@ -161,10 +176,14 @@ class _Bench:
                 layers, computed = _look(session, every, looks)
         if self.exchanges and (looks.profile or looks.read or run.instructions is not None):
             self.progress("read the layers" if looks.read else "profile the layers")
-            with self.session(build_project(self.folder, observe=True)) as session:
+            observed = build_project(self.folder, observe=True)
+            outputs = [len(layer.outputs) for layer in self.compiled.program.layers]
+            with watched(readings_of_layers(outputs)) as blocks, self.session(observed, blocks=blocks) as session:
                 layers, computed = _look(session, every, replace(looks, profile=True))
+                if cycles is not None and cycles.total is not None:
+                    layers = layer_cycles(timing, firmware_of(observed), blocks, layers, outputs)
         unread = NOT_SHOWN if looks.read and not computed else ""
-        return Measured(every, run, taken, layers, more, computed, unread)
+        return Measured(every, run, taken, layers, more, computed, unread, cycles)
 
     def session(self, build: Path, **options: Any) -> Session:
         firmware = firmware_of(build)
@@ -184,9 +203,17 @@ def _look(
 
 
 def connect(
-    board: Board, firmware: Path, expect: Identity, port: str, timeouts: Timeouts | None = None, **options: Any
+    board: Board,
+    firmware: Path,
+    expect: Identity,
+    port: str,
+    timeouts: Timeouts | None = None,
+    blocks: Blocks | None = None,
+    **options: Any,
 ) -> Session:
     """A session with the firmware: a process, an emulated board, or what is at the other end of ``port``.
+
+    ``blocks``: where an emulated board tells which instructions it executed.
 
     ``options`` as :class:`Session` takes them.
     """
@@ -198,7 +225,7 @@ def connect(
         return Session.open(line, baud=baud, expect=expect, timeouts=timeouts, **options)
     if kind == "host":
         return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
-    emulated = QemuTransport(board, firmware, devices=project_devices(firmware.parent.parent))
+    emulated = QemuTransport(board, firmware, devices=project_devices(firmware.parent.parent), blocks=blocks)
     return Session(emulated, expect=expect, timeouts=timeouts, **options)
 
 

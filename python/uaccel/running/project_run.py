@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.bench import hold_if_known, port_of_project
+from uaccel.cycles.timing import Timing
 from uaccel.errors import UaccelError
 from uaccel.model import Array, ImportedModel
 from uaccel.project.api_client import ProjectServer
@@ -21,8 +22,17 @@ from uaccel.project.boardjson import read_board_json
 from uaccel.project.build import firmware_of, require_tools
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint, footprint
+from uaccel.running.estimated import (
+    FIRST_INFERENCE,
+    CyclesEstimated,
+    inference_cycles,
+    layer_cycles,
+    readings_of_layers,
+    watched,
+)
 from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
+from uaccel.session.counting import Blocks
 from uaccel.session.description import Identity, Kinds, ModelInfo
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
@@ -60,6 +70,7 @@ class ProjectRun:
     """On a board at a line, as far as that is known."""
     unread: str = ""
     """Why it is missing though it was asked for, in words."""
+    cycles: CyclesEstimated | None = None
 
     @property
     def outputs(self) -> Samples:
@@ -107,7 +118,12 @@ def run_project(
         wanted = read(project.metadata)
         layers: list[LayerTime] = []
         computed: list[dict[tuple[int, int], Array]] = []
-        with hold_if_known(project.line()), project.session(observe=False, on_log=on_log) as session:
+        cycles, timing = None, project.timing
+        with (
+            hold_if_known(project.line()),
+            watched(FIRST_INFERENCE) as blocks,
+            project.session(observe=False, on_log=on_log, blocks=blocks) as session,
+        ):
             if profile and project.is_there:
                 require_layers(session)
             if sequence and not session.model.has_state:
@@ -121,14 +137,22 @@ def run_project(
             shown = every[:1] if sequence else every
             if profile and project.is_there:
                 layers = layer_times(session, samples[0])
+            elif timing is not None and run.instructions is not None:
+                cycles = inference_cycles(timing, project.firmware(observe=False), blocks, run.instructions)
             if wanted and project.is_there and session.model.observable:
                 computed = [layers_of(session, sample, wanted) for sample in shown]
             model = session.model
         if not project.is_there and (profile or wanted or run.instructions is not None):
             progress("read the layers" if wanted else "profile the layers")
-            with project.session(observe=True) as session:
+            outputs = [len(layer.outputs) for layer in model.layers]
+            with (
+                watched(readings_of_layers(outputs)) as blocks,
+                project.session(observe=True, blocks=blocks) as session,
+            ):
                 layers = layer_times(session, samples[0])
                 computed = [layers_of(session, sample, wanted) for sample in shown] if wanted else []
+                if timing is not None and cycles is not None and cycles.total is not None:
+                    layers = layer_cycles(timing, project.firmware(observe=True), blocks, layers, outputs)
         return ProjectRun(
             project.board,
             project.archive,
@@ -142,6 +166,7 @@ def run_project(
             computed,
             bool(port) or project.at_line,
             NOT_SHOWN if wanted and not computed else "",
+            cycles,
         )
 
 
@@ -154,6 +179,7 @@ class _Project:
         self._progress = progress
         own = read_board_json(folder) if server.is_ours else None
         self.board = own.name if own else None
+        self._timing = own.timing if own else None
         self._run = _chosen_run(server, own.runs) if own else None
         self._arguments = server.given("run_arguments")
         self._port = port
@@ -168,7 +194,13 @@ class _Project:
         if board is not None and self.board not in (None, board):
             raise UaccelError(f"{self._folder} is for board {self.board}, not {board}; leave --board away")
 
-    def session(self, *, observe: bool, on_log: Callable[[LogLine], None] | None = None) -> Session:
+    @property
+    def timing(self) -> Timing | None:
+        """Of an emulated board that counts as we say."""
+        emulated = self._run is not None and self._run["kind"] == "qemu" and self._arguments is None
+        return self._timing if emulated else None
+
+    def session(self, *, observe: bool, blocks: Blocks, on_log: Callable[[LogLine], None] | None = None) -> Session:
         rate, counted, devices = None, None, DeviceOptions()
         if self._run is not None:
             self._server.require("observe", observe)
@@ -177,7 +209,7 @@ class _Project:
             if self._run["kind"] == "qemu":
                 qemu = self._run["command"][0]
                 devices = self._devices(qemu, self._run.get("ram"), observe)
-                words = [*self._qemu_words(qemu, observe), *devices.words]
+                words = [*self._qemu_words(qemu, observe, blocks), *devices.words]
                 self._server.require("run_arguments", shlex.join(words))
                 counted = counted_per_second(words)
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
@@ -210,11 +242,12 @@ class _Project:
     def _build_folder(self, *, observe: bool) -> Path:
         return self._folder / ("build-observe" if observe else "build")
 
-    def _qemu_words(self, qemu: str, observe: bool) -> list[str]:
+    def _qemu_words(self, qemu: str, observe: bool, blocks: Blocks) -> list[str]:
         """The user's; else those that make QEMU count instructions."""
         if self._arguments is not None:
             return shlex.split(str(self._arguments))
-        return counting_options("auto", find_command(qemu, "running emulated boards"), self._firmware(observe))
+        found = find_command(qemu, "running emulated boards")
+        return counting_options("auto", found, self.firmware(observe=observe), blocks)
 
     def _devices(self, qemu: str, ram: dict[str, int] | None, observe: bool) -> DeviceOptions:
         """Models of the accelerators' devices, behind the emulated board."""
@@ -222,9 +255,9 @@ class _Project:
         if not models or ram is None:
             return DeviceOptions()
         found = find_command(qemu, "running emulated boards")
-        return device_options(models, found, Ram(**ram), self._firmware(observe))
+        return device_options(models, found, Ram(**ram), self.firmware(observe=observe))
 
-    def _firmware(self, observe: bool) -> Path:
+    def firmware(self, *, observe: bool) -> Path:
         return firmware_of(self._build_folder(observe=observe)).resolve()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
 from uaccel.cpu_kernels import Choice, Measured, Records, Turn
+from uaccel.cpu_kernels.costs import CYCLES, INSTRUCTIONS
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.errors import DeviceError, VerificationError
 from uaccel.lower.program import Layer
@@ -25,7 +27,6 @@ from uaccel.session.inputs import ramp
 from uaccel.session.profile import layer_times
 from uaccel.session.records import LayerTime
 
-INSTRUCTIONS: Final = "instructions"
 NANOSECONDS: Final = "nanoseconds"
 
 Compile = Callable[[Selection], Compiled]
@@ -40,6 +41,14 @@ class Round:
     total: int
     unit: str
     outputs: list[NDArray[Any]]
+    instructions: Mapping[int, int] = field(default_factory=dict)
+    """Beside the costs, where those count cycles."""
+
+    def record(self, records: Records, choice: Choice, number: int, layer: int) -> Records:
+        """With what the option of this number took in this layer."""
+        label = choice.options[number]
+        counted = {label: self.instructions[layer]} if layer in self.instructions else None
+        return records.with_site(choice.site, {label: self.costs[layer]}, counted)
 
 
 @dataclass(frozen=True)
@@ -53,20 +62,21 @@ class Tuned:
 
 
 def tune(compile_with: Compile, board: Board, known: Records, progress: Progress, port: str = "") -> Tuned:
-    """Measure what ``known`` does not tell yet."""
+    """Measure what ``known`` does not tell yet, in its unit: by time at a line, else by cycles where they are known."""
     target = target_of(board)
+    measure = partial(_measured, by_instructions=known.unit == INSTRUCTIONS)
     first = compile_with(Selection.on(target))
-    before = _measure(first, board, port, _named(progress, "as estimated"))
+    before = measure(first, board, port, _named(progress, "as estimated"))
     records = _with_the_others(known, first, before)
     missing = [choice for choice in _choices(first) if not _is_known(choice, records)]
     turns = max((len(choice.options) for choice in missing), default=0)
     for number in range(turns):
         compiled = compile_with(Selection(target, Turn(number)))
-        took = _measure(compiled, board, port, _named(progress, f"{number + 1} of {turns}"))
+        took = measure(compiled, board, port, _named(progress, f"{number + 1} of {turns}"))
         _require_alike(before, took, f"candidates number {number + 1}")
         records = _with_round(records, compiled, took)
     tuned = compile_with(Selection(target, Measured(records)))
-    after = _measure(tuned, board, port, _named(progress, "as measured"))
+    after = measure(tuned, board, port, _named(progress, "as measured"))
     _require_alike(before, after, "the fastest kernels")
     layers = tuple(layer for layer in tuned.program.layers if layer.choice and len(layer.choice.options) > 1)
     return Tuned(records, layers, before, after)
@@ -90,7 +100,7 @@ def _with_the_others(records: Records, compiled: Compiled, took: Round) -> Recor
     for layer in compiled.program.layers:
         choice = layer.choice
         if choice is not None and len(choice.options) == 1 and not _is_known(choice, records):
-            records = records.with_site(choice.site, {choice.options[0]: took.costs[layer.index]})
+            records = took.record(records, choice, 0, layer.index)
     return replace(records, unit=took.unit)
 
 
@@ -98,7 +108,7 @@ def _with_round(records: Records, compiled: Compiled, took: Round) -> Records:
     for layer in compiled.program.layers:
         choice = layer.choice
         if choice is not None and len(choice.options) > 1:
-            records = records.with_site(choice.site, {choice.options[choice.picked]: took.costs[layer.index]})
+            records = took.record(records, choice, choice.picked, layer.index)
     return replace(records, unit=took.unit)
 
 
@@ -111,7 +121,7 @@ def _require_alike(one: Round, other: Round, what: str) -> None:
         )
 
 
-def _measure(compiled: Compiled, board: Board, port: str, progress: Progress) -> Round:
+def _measured(compiled: Compiled, board: Board, port: str, progress: Progress, *, by_instructions: bool) -> Round:
     with tempfile.TemporaryDirectory(prefix="uaccel-tune-") as temporary:
         folder = Path(temporary) / "project"
         if port or board.runs[0].kind == "serial":
@@ -121,7 +131,7 @@ def _measure(compiled: Compiled, board: Board, port: str, progress: Progress) ->
         sample = [ramp(tensor) for tensor in tensor_types(compiled.model.signature.inputs)]
         measured = run_on_board(compiled, board, [sample], folder, progress, looks=Looks(profile=True))
         cycles = {index: account.cycles for index, account in measured.run.accounts.items()}
-        return _round(compiled, measured.layers, cycles, list(measured.run.outputs[0]))
+        return _round(compiled, measured.layers, cycles, list(measured.run.outputs[0]), by_instructions)
 
 
 def _on_a_real_board(compiled: Compiled, board: Board, port: str, folder: Path, progress: Progress) -> Round:
@@ -137,16 +147,30 @@ def _on_a_real_board(compiled: Compiled, board: Board, port: str, folder: Path, 
     with connect(board, firmware, identity(compiled), port) as session:
         times = layer_times(session, sample)
         outputs = session.run({tensor.name: value for tensor, value in zip(types, sample, strict=True)})
-    return _round(compiled, times, {}, list(outputs.values()))
+    return _round(compiled, times, {}, list(outputs.values()), by_instructions=True)
 
 
 def _round(
-    compiled: Compiled, times: Sequence[LayerTime], cycles: Mapping[int, int], outputs: list[NDArray[Any]]
+    compiled: Compiled,
+    times: Sequence[LayerTime],
+    cycles: Mapping[int, int],
+    outputs: list[NDArray[Any]],
+    by_instructions: bool,
 ) -> Round:
-    """Instructions where the board counts them, else time; and what accelerators took."""
+    """In estimated cycles, or instructions where the board counts those alone, else in time; and what accelerators
+    took."""
     counted = all(time.instructions is not None for time in times)
-    costs = {time.layer: (time.instructions or 0) if counted else _nanoseconds(time) for time in times}
-    costs = {layer.index: costs.get(layer.index, 0) + cycles.get(layer.index, 0) for layer in compiled.program.layers}
+    estimated = not by_instructions and all(time.cycles_estimated is not None for time in times)
+
+    def together(of: Callable[[LayerTime], int]) -> dict[int, int]:
+        took = {time.layer: of(time) for time in times}
+        return {n: took.get(n, 0) + cycles.get(n, 0) for n in (layer.index for layer in compiled.program.layers)}
+
+    instructions = together(lambda time: time.instructions or 0) if counted else {}
+    if estimated:
+        costs = together(lambda time: time.cycles_estimated or 0)
+        return Round(costs, sum(costs.values()), CYCLES, outputs, instructions)
+    costs = instructions or together(_nanoseconds)
     return Round(costs, sum(costs.values()), INSTRUCTIONS if counted else NANOSECONDS, outputs)
 
 

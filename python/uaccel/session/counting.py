@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from uaccel.project.elf import symbols
 from uaccel.session.plugins import PluginSource, build_plugin, code_address, plugin_words, ports_folder
 from uaccel.toolchain import FoundProgram
+
+
+class Blocks(NamedTuple):
+    """Where the plugin tells which instructions were executed: to ``file``, at the first ``marks`` readings."""
+
+    file: Path
+    marks: int
 
 
 def plugin_for(qemu: FoundProgram) -> Path:
@@ -15,7 +23,7 @@ def plugin_for(qemu: FoundProgram) -> Path:
     return build_plugin(PluginSource("count", "the counting plugin", [folder / "count.c"], [folder]), qemu)
 
 
-def plugin_options(plugin: Path, firmware: Path) -> list[str]:
+def plugin_options(plugin: Path, firmware: Path, blocks: Blocks | None = None) -> list[str]:
     """For QEMU's command line; none where the firmware has not what the plugin looks for."""
     at = symbols(firmware)
     wanted = {
@@ -27,4 +35,5 @@ def plugin_options(plugin: Path, firmware: Path) -> list[str]:
     if not all(symbol in at for symbol in wanted.values()):
         return []
     values = {option: at[symbol] for option, symbol in wanted.items()}
-    return plugin_words(plugin, values | {"function": code_address(values["function"])})
+    more: dict[str, int | str] = {} if blocks is None else {"blocks": str(blocks.file), "marks": blocks.marks}
+    return plugin_words(plugin, values | {"function": code_address(values["function"])} | more)

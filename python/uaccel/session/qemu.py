@@ -18,7 +18,7 @@ from uaccel.board import Board, QemuRun
 from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.project.boardjson import qemu_words
 from uaccel.project.devices import DeviceModel
-from uaccel.session.counting import plugin_for, plugin_options
+from uaccel.session.counting import Blocks, plugin_for, plugin_options
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.process import ProcessTransport, first_words
 from uaccel.toolchain import FoundProgram, find_command
@@ -43,12 +43,14 @@ def qemu_run(board: Board) -> QemuRun:
     raise BoardError(f"{board.file}: board {board.name} does not run under QEMU: there is no [run.qemu]")
 
 
-def qemu_command(board: Board, firmware: Path, *, chardev: str, counting: Counting = "auto") -> list[str]:
+def qemu_command(
+    board: Board, firmware: Path, *, chardev: str, counting: Counting = "auto", blocks: Blocks | None = None
+) -> list[str]:
     """QEMU running ``firmware``; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``."""
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
     words = qemu_words(run, chardev, str(firmware))
-    return [*qemu.command, *words, *counting_options(counting, qemu, firmware)]
+    return [*qemu.command, *words, *counting_options(counting, qemu, firmware, blocks)]
 
 
 def devices_behind(board: Board, firmware: Path, models: Sequence[DeviceModel]) -> DeviceOptions:
@@ -60,13 +62,13 @@ def devices_behind(board: Board, firmware: Path, models: Sequence[DeviceModel]) 
     return device_options(models, qemu, ram, firmware)
 
 
-def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path) -> list[str]:
+def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path, blocks: Blocks | None = None) -> list[str]:
     """QEMU's options; :func:`counted_per_second` tells how what they count is to be read."""
     if counting == "off":
         return []
     if counting != "time":
         try:
-            return plugin_options(plugin_for(qemu), firmware)
+            return plugin_options(plugin_for(qemu), firmware, blocks)
         except ToolError:
             if counting == "plugin":
                 raise
@@ -82,9 +84,15 @@ class QemuTransport(ProcessTransport):
     """An emulated board for one session: QEMU starts and ends with it, its console is a pipe."""
 
     def __init__(
-        self, board: Board, firmware: Path, *, counting: Counting = "auto", devices: Sequence[DeviceModel] = ()
+        self,
+        board: Board,
+        firmware: Path,
+        *,
+        counting: Counting = "auto",
+        devices: Sequence[DeviceModel] = (),
+        blocks: Blocks | None = None,
     ) -> None:
-        command = qemu_command(board, firmware, chardev="stdio,signal=off", counting=counting)
+        command = qemu_command(board, firmware, chardev="stdio,signal=off", counting=counting, blocks=blocks)
         self._devices = devices_behind(board, firmware, devices)
         super().__init__([*command, *self._devices.words], f"board {board.name} under QEMU")
         self.instructions_per_second = counted_per_second(command)

@@ -28,6 +28,7 @@ class LayerTime:
     name: str
     seconds: float | None
     instructions: int | None
+    cycles_estimated: int | None = None
 
 
 @dataclass(frozen=True)

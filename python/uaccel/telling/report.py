@@ -56,6 +56,8 @@ class Taken(Protocol):
     def seconds(self) -> float | None: ...
     @property
     def instructions(self) -> int | None: ...
+    @property
+    def cycles_estimated(self) -> int | None: ...
 
 
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
@@ -97,7 +99,7 @@ def _layer_rows(layer: Facts, runs: int | None, taken: Taken | None, account: Ac
         own = {key: covered[key] for key in ("name", "op", "operator", "tensor", "macs")}
         own |= {"region": layer["name"], "outputs": [covered["shape"]]}
         own |= {"calls": 0 if each is not None and covered["op"] in VIEWS else each}
-        shared = {} if position == 0 else {"instructions": None, "cycles": None, "seconds": None}
+        shared = {} if position == 0 else dict.fromkeys(("instructions", "cycles_estimated", "cycles", "seconds"))
         rows.append(row | own | shared)
     return rows
 
@@ -115,6 +117,7 @@ def _layer_row(layer: Facts, runs: int | None, taken: Taken | None, account: Acc
         "outputs": [output["shape"] for output in layer["outputs"]],
         "calls": None if runs is None else runs * _calls(layer, account),
         "instructions": taken.instructions if taken else None,
+        "cycles_estimated": taken.cycles_estimated if taken else None,
         "cycles": None if runs is None else account.cycles if account else 0,
         "fallbacks": None if runs is None else account.fallbacks if account else 0,
         "seconds": taken.seconds if taken else None,
@@ -126,6 +129,17 @@ def _calls(layer: Facts, account: Accounted | None) -> int:
     if account is not None:
         return account.calls
     return int(layer["engine"] == CPU and layer["variant"] != VIEW_FAMILY)
+
+
+class Estimated(Protocol):
+    """Cycles of one inference, and whose timings they are by."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def cycles_report(estimated: Estimated | None) -> dict[str, Any]:
+    """Beside instructions; null where none were counted by an emulated board."""
+    return {"cycles_estimated": None, "cycles_estimated_by": None} if estimated is None else estimated.to_json()
 
 
 def offloaded_report(layers: Sequence[Facts]) -> list[dict[str, str]]:

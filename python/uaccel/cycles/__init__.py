@@ -1,0 +1,20 @@
+"""Estimated cycles of what an emulated board executed, by timings as they are published for its core."""
+
+from uaccel.cycles.blocks import Block, Executed, Mark, read_marks
+from uaccel.cycles.code import Instruction, disassemble
+from uaccel.cycles.cores import Core, core_of
+from uaccel.cycles.estimate import Estimator, Region, estimator_for
+
+__all__ = [
+    "Block",
+    "Core",
+    "Estimator",
+    "Executed",
+    "Instruction",
+    "Mark",
+    "Region",
+    "core_of",
+    "disassemble",
+    "estimator_for",
+    "read_marks",
+]

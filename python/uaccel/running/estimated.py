@@ -1,0 +1,83 @@
+"""Estimated cycles beside the instructions that an emulated board counted."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from uaccel.cycles import Estimator, Mark, core_of, estimator_for, read_marks
+from uaccel.cycles.timing import Timing
+from uaccel.session.counting import Blocks
+from uaccel.session.records import LayerTime
+
+
+@dataclass(frozen=True)
+class CyclesEstimated:
+    """Of one inference; ``missing`` says in words why there is no estimate, ``source`` whose timings it is by."""
+
+    total: int | None
+    core: str
+    source: str | None = None
+    missing: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the report."""
+        by = {"core": self.core, "source": self.source, "missing": self.missing}
+        return {"cycles_estimated": self.total, "cycles_estimated_by": by}
+
+
+@contextmanager
+def watched(marks: int) -> Iterator[Blocks]:
+    """A file for what the counting plugin tells of so many readings of its counter."""
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
+        yield Blocks(Path(folder) / "blocks.txt", marks)
+
+
+FIRST_INFERENCE = 2
+"""Readings of the counter: before and after it."""
+
+
+def readings_of_layers(outputs: Sequence[int]) -> int:
+    """Of firmware that shows its layers, with so many outputs each: before a layer, and at each of its outputs."""
+    return sum(1 + count for count in outputs)
+
+
+def inference_cycles(timing: Timing, elf: Path, blocks: Blocks, instructions: int) -> CyclesEstimated:
+    """Of the first inference of a session."""
+    core = core_of(timing.core)
+    estimator, missing = estimator_for(timing.core, elf, timing.objdump, timing.slow)
+    if estimator is None:
+        return CyclesEstimated(None, timing.core, core.source if core else None, missing)
+    marks = read_marks(blocks.file)
+    total = _between(estimator, marks, 1, instructions)
+    why = None if total is not None else "QEMU did not tell which instructions it executed"
+    return CyclesEstimated(total, timing.core, estimator.core.source, why)
+
+
+def layer_cycles(
+    timing: Timing, elf: Path, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int]
+) -> list[LayerTime]:
+    """With what each layer of the first run of a session is estimated to take, as far as that is known."""
+    estimator, _ = estimator_for(timing.core, elf, timing.objdump, timing.slow)
+    if estimator is None:
+        return list(times)
+    marks, position, found = read_marks(blocks.file), 1, []
+    for time in times:
+        cycles = _between(estimator, marks, position, time.instructions)
+        found.append(replace(time, cycles_estimated=cycles))
+        position += 1 + outputs[time.layer]
+    return found
+
+
+def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instructions: int | None) -> int | None:
+    """From the reading before ``position``; None where so many instructions are not what was executed there."""
+    if position >= len(marks):
+        return None
+    counted = marks[position].count - marks[position - 1].count
+    if not counted == marks[position].instructions == instructions:
+        return None
+    return estimator.of(marks[position : position + 1])
