@@ -289,7 +289,9 @@ def pool(draw: Draw, name: str) -> None:
     x = draw.input(1, side, side, channels)
     extent = 1 if size == side else -(-side // stride)
     scale, zero_point = x.scales[0], 0 if draw.dtype == "int16" else x.zero_points[0]
-    y = draw.model.tensor(f"y{draw.number}", (1, extent, extent, channels), draw.dtype, scale=scale, zero_point=zero_point)
+    y = draw.model.tensor(
+        f"y{draw.number}", (1, extent, extent, channels), draw.dtype, scale=scale, zero_point=zero_point
+    )
     options: Options = {"padding": "VALID" if size == side else "SAME", "stride_w": stride, "stride_h": stride}
     draw.add(name, [x], y, options | {"filter_width": size, "filter_height": size})
 
