@@ -17,6 +17,8 @@ from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
 ADDRESS: Final = 4
+QUAD: Final = 4
+"""Channels at a time."""
 SMALL: Final = 1024
 """Bytes of scratch that hardly ever matter."""
 
@@ -28,12 +30,12 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     channels, stride = weights.shape[2], attrs.strides[0]
     stage = output_stage_of(site, weights.reshape(-1, channels).T)
     regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
-    if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels % 4:
+    if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels < QUAD:
         return None
     out_height, out_width = site.output.shape[1:3]
     pitch = (out_width + 1) // 2 * stride + 1
     whole = ((out_height - 1) * stride + 3) * pitch
-    inplace = data.shape == site.output.shape and 16 * whole <= site.output.size
+    inplace = channels % QUAD == 0 and data.shape == site.output.shape and 16 * whole <= site.output.size
     band = out_height if inplace else _band(out_height, stride, pitch, max(SMALL, data.size // 16))
     plane = ((band - 1) * stride + 3) * pitch
     parameters: dict[str, ParameterValue] = {
@@ -81,14 +83,21 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     height, width, channels = weights.shape[-3:]
     rows = weights.reshape(height * width, channels).T
     stage = output_stage_of(site, rows)
-    if stage is None or channels != data.shape[3] or channels % 4:
+    if stage is None or channels < QUAD:
         return None
-    taps = padded_to(rows.astype(np.int64), 1, 3)
-    stream = joined(stage.bias.reshape(-1, 4), _tap_words(taps), finish_words(stage, 4))
+    multiplier = channels // data.shape[3]
+    below = (height - 1) * attrs.dilation[0] + 1
+    ring = min(below, data.shape[1]) if multiplier > 1 else data.shape[1]
+    order = _quads(channels)
+    stage = stage.taken(order)
+    taps = padded_to(rows.astype(np.int64), 1, 3)[order]
+    stream = joined(stage.bias.reshape(-1, QUAD), _tap_words(taps), finish_words(stage, QUAD))
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),
         "channels": channels,
+        "multiplier": multiplier,
+        "ring": ring,
         **sides("out", site.output.shape[1:3]),
         **sides("kernel", (height, width)),
         **sides("stride", attrs.strides),
@@ -100,8 +109,14 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         "quad_words": stream.shape[1],
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    scratch = taps.shape[1] * ADDRESS + channels
+    scratch = taps.shape[1] * ADDRESS + channels + (ring * data.shape[2] * channels if multiplier > 1 else 0)
     return dsp_kernel("depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+
+
+def _quads(channels: int) -> NDArray[np.int64]:
+    """Channels by fours; the last four are the last ones, also where they overlap those before."""
+    starts = np.minimum(np.arange(0, channels, QUAD), channels - QUAD)
+    return (starts[:, np.newaxis] + np.arange(QUAD)).reshape(-1)
 
 
 def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
