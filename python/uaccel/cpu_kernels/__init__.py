@@ -4,7 +4,7 @@ The import order is that in which they are tried: a CPU with Helium has the DSP 
 """
 
 from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_pool  # isort: skip
-from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise  # isort: skip
+from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked  # isort: skip
 from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
@@ -29,6 +29,7 @@ __all__ = [
     "dsp",
     "dsp_add",
     "dsp_depthwise",
+    "dsp_dots",
     "helium",
     "helium_add",
     "helium_depthwise",

@@ -1,0 +1,24 @@
+/* What kernels share that begin with the products of a vector and rows of weights, by eight of them at a time. */
+#ifndef UACCEL_DOTS_H
+#define UACCEL_DOTS_H
+
+#include "uaccel_fixedpoint.h"
+
+/* A vector of `depth` bytes, in memory of `filled` bytes: the weights of what follows it are zero. */
+UACCEL_KERNEL const int8_t *uaccel_dots_vector(const int8_t *vector, uaccel_index depth, uaccel_index filled,
+                                               int8_t *scratch)
+{
+    if (filled == depth) {
+        return vector;
+    }
+    memcpy(scratch, vector, (size_t)depth);
+    return scratch;
+}
+
+/* Words of the weights of eight rows. */
+UACCEL_KERNEL uaccel_index uaccel_dots_words(uaccel_index filled)
+{
+    return filled * 2;
+}
+
+#endif
