@@ -23,16 +23,18 @@ struct uaccel_depthwise_conv2d_dsp {
     struct uaccel_dsp_finish finish;
 };
 
-/* The addresses of the pixels under a window; `outside` for those that there are not. */
-UACCEL_KERNEL void uaccel_depthwise_dsp_list(const struct uaccel_depthwise_conv2d_dsp *p, const int8_t *input,
-                                             uaccel_index top, uaccel_index left, const int8_t *outside,
-                                             const int8_t **taps)
+/* The addresses of the pixels under a window; `outside` for those that there are not. `origin`: the input's row that
+ * lies first in the ring. */
+UACCEL_KERNEL void uaccel_depthwise_dsp_list(const struct uaccel_depthwise_conv2d_dsp *p, const int8_t *rows,
+                                             uaccel_index origin, uaccel_index top, uaccel_index left,
+                                             const int8_t *outside, const int8_t **taps)
 {
     const uaccel_index row = p->in_width * p->channels, step = p->dilation_width * p->channels;
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         const uaccel_index y = top + ky * p->dilation_height;
         const bool inside = y >= 0 && y < p->in_height;
-        const int8_t *pixel = input + (p->multiplier > 1 ? y % p->ring : y) * row + left * p->channels;
+        const uaccel_index place = y - origin;
+        const int8_t *pixel = rows + (place < p->ring ? place : place - p->ring) * row + left * p->channels;
         uaccel_index x = left;
         for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
             *taps++ = inside && (uint32_t)x < (uint32_t)p->in_width ? pixel : outside;

@@ -15,10 +15,4 @@ UACCEL_KERNEL const int8_t *uaccel_dots_vector(const int8_t *vector, uaccel_inde
     return scratch;
 }
 
-/* Words of the weights of eight rows. */
-UACCEL_KERNEL uaccel_index uaccel_dots_words(uaccel_index filled)
-{
-    return filled * 2;
-}
-
 #endif

@@ -29,16 +29,17 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_svdf)(const struct uaccel_svdf_dots *p, cons
     const uaccel_index filters = layer->units * layer->rank, reach = layer->rank * layer->memory;
     for (uaccel_index b = 0; b < layer->batch; ++b) {
         const int8_t *const frame = uaccel_dots_vector(input, layer->depth, p->filled, scratch);
+        const int32_t *weights = feature_weights;
         for (uaccel_index filter = 0; filter < filters; filter += 8) {
             const uaccel_index count = filters - filter < 8 ? filters - filter : 8;
-            const int32_t *const weights = feature_weights + filter / 8 * uaccel_dots_words(p->filled);
             int32_t sums[8];
-            UACCEL_DOTS(uaccel_dots8)(frame, frame + p->filled, weights, sums);
+            UACCEL_DOTS(uaccel_rows)(frame, p->filled, weights, count, sums);
+            weights += UACCEL_DOTS(uaccel_words)(p->filled, count);
             UACCEL_FN(uaccel_svdf_remember)(layer, sums, feature_bias + filter, count, state + filter * layer->memory,
                                             after + filter * layer->memory);
         }
         for (uaccel_index u = 0; u < layer->units; ++u) {
-            int32_t acc = UACCEL_FN(uaccel_dot)(after + u * reach, time_weights + u * reach, reach, bias[u]);
+            int32_t acc = UACCEL_FN(uaccel_row)(after + u * reach, time_weights + u * reach, reach, bias[u]);
             acc = uaccel_requantise(acc, layer->output_multiplier, layer->output_shift);
             acc = uaccel_clamp(uaccel_add_wrapping(acc, layer->output_zero_point), INT8_MIN, INT8_MAX);
             *output++ = (int8_t)acc;

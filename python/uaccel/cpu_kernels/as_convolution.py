@@ -9,6 +9,7 @@ import numpy as np
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site
 from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.fully_connected import FullyConnectedAttrs
 
 
 def as_convolution(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs] | None:
@@ -22,6 +23,19 @@ def as_convolution(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs] | None:
         site,
         attrs=replace(site.attrs, groups=1),
         operands=(site.operands[0], operand, *site.operands[2:]),
+    )
+
+
+def rows_as_pixels(site: Site[FullyConnectedAttrs]) -> Site[Conv2dAttrs]:
+    """A fully connected layer as a pointwise convolution of an image of one row."""
+    (rows, depth), weights, attrs = site.operands[0].info.shape, site.operands[1], site.attrs
+    kernels = weights.value[:, np.newaxis, np.newaxis]
+    data = replace(site.operands[0].info, shape=(1, 1, rows, depth))
+    clamps = (attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.rounding)
+    return Site(
+        Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), 1, *clamps),
+        (Operand(data), Operand(replace(weights.info, shape=kernels.shape), kernels), *site.operands[2:]),
+        (replace(site.output, shape=(1, 1, *site.output.shape)),),
     )
 
 

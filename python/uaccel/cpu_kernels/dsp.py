@@ -5,20 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from uaccel.cpu_kernels.as_convolution import as_convolution, of_group
+from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
 from uaccel.cpu_kernels.dsp_pack import paired_stream
-from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
-from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, sides
+from uaccel.ops.kernel import (
+    UNUSED,
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    sides,
+)
 
 REQUIRES: Final = ("dsp",)
 FPU: Final = ("fpu",)
 """What layers need besides that round in single precision."""
+WORD: Final = 4
+"""Bytes that are read at once."""
+FEW: Final = 2
+"""Units that are better computed pair by pair."""
 MOST_GROUPS: Final = 64
 """Each is a call with constants of its own."""
 
@@ -115,48 +129,20 @@ def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, REQUIRES, FPU)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """A few rows, eight units at a time; many rows are the pixels of a pointwise convolution."""
+    """One row, eight units at a time; several are the pixels of a pointwise convolution."""
     rows, depth = site.operands[0].info.shape
-    weights = site.operands[1].value
+    if site.output.shape[1] <= (2 * FEW if rows == 1 else FEW):
+        return None
+    if rows > 1:
+        return conv2d(rows_as_pixels(site))
+    weights = padded_to(site.operands[1].value, 1, WORD)
     stage = output_stage_of(site, weights)
-    if stage is None or depth % 4:
+    stream = None if stage is None else paired_stream(weights, stage, 8)
+    if stage is None or stream is None:
         return None
-    return _few_rows(site, weights, stage) if rows < 2 else _many_rows(site, weights, stage)
-
-
-def _few_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
-    rows, depth = site.operands[0].info.shape
-    stream = paired_stream(weights, stage, 8)
-    if stream is None:
-        return None
-    parameters = {"rows": rows, "depth": depth, "units": len(weights), "block_words": stream.shape[1]}
-    arguments = (Input(0), Constant("stream", stream), Output(0))
-    return dsp_kernel("fully_connected", parameters | stage.parameters(), arguments, single=stage.single)
-
-
-def _many_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
-    rows, depth = site.operands[0].info.shape
-    stream = paired_stream(weights, stage, 4)
-    if stream is None:
-        return None
-    ones = ("batch", "in_height", "out_height", "kernel_height", "kernel_width")
-    strides = ("stride_height", "stride_width", "dilation_height", "dilation_width")
-    parameters: dict[str, ParameterValue] = dict.fromkeys((*ones, *strides), 1) | {
-        "in_width": rows,
-        "in_channels": depth,
-        "out_width": rows,
-        "out_channels": len(weights),
-        "pad_top": 0,
-        "pad_left": 0,
-        "input_zero_point": site.attrs.input_zero_point,
-        "row": rows * depth,
-        "pixel": depth,
-        "out_pixel": len(weights),
-        "tops": 1,
-        "lefts": rows,
-        "reach": depth,
-        "direct": rows * depth,
-        "quad_words": stream.shape[1],
-    }
-    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    return dsp_kernel("conv2d", parameters | stage.parameters(), arguments, depth * 4, single=stage.single)
+    filled = weights.shape[1]
+    parameters = {"depth": depth, "filled": filled, "units": len(weights), "block_words": stream.shape[1]}
+    given = Scratch() if filled > depth else UNUSED
+    arguments = (Input(0), Constant("stream", stream), Output(0), given)
+    scratch = filled if filled > depth else 0
+    return dsp_kernel("fully_connected", parameters | stage.parameters(), arguments, scratch, single=stage.single)

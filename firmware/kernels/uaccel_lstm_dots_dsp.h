@@ -1,0 +1,11 @@
+/* LSTM for Arm's DSP extension. */
+#ifndef UACCEL_LSTM_DOTS_DSP_H
+#define UACCEL_LSTM_DOTS_DSP_H
+
+#include "uaccel_dots_dsp.h"
+
+#define UACCEL_DOTS(name) name##_dots_dsp
+#include "uaccel_lstm_dots.h"
+#undef UACCEL_DOTS
+
+#endif
