@@ -109,4 +109,3 @@ def offer_dots(dots: Dots) -> None:
         (portable,) = FullyConnected().kernels(site)
         depth = weights.shape[1]
         return dots.kernel(portable, {"weights": weights}, {"filled": dots.filled(depth)}, dots.scratch(depth))
-
