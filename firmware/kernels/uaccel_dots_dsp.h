@@ -134,4 +134,13 @@ UACCEL_SHARED void uaccel_rows_dots_dsp(const int8_t *input, uaccel_index filled
     }
 }
 
+/* Sums with their biases on another scale. */
+UACCEL_KERNEL void uaccel_scaled_dots_dsp(int32_t *sums, const int32_t *bias, uaccel_index rows,
+                                          struct uaccel_dots_scale scale)
+{
+    for (uaccel_index i = 0; i < rows; ++i) {
+        sums[i] = uaccel_requantise(uaccel_add_wrapping(sums[i], bias[i]), scale.multiplier, scale.shift);
+    }
+}
+
 #endif

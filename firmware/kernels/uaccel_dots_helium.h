@@ -82,4 +82,27 @@ UACCEL_KERNEL void uaccel_rows_dots_helium(const int8_t *input, uaccel_index fil
     uaccel_eight_dots_helium(input, input + filled, weights, sums);
 }
 
+/* uaccel_requantise of four sums. */
+UACCEL_KERNEL int32x4_t uaccel_requantise_helium(int32x4_t x, int32_t multiplier, int32_t shift)
+{
+    if (shift > 0) {
+        x = vshlq_r_s32(x, shift);
+    }
+    x = vqrdmulhq_n_s32(x, multiplier);
+    /* halves away from zero: one less where negative, and then upwards */
+    return shift < 0 ? vrshlq_n_s32(vqaddq_s32(x, vshrq_n_s32(x, 31)), shift) : x;
+}
+
+/* Up to eight sums with their biases on another scale; there is room for eight. */
+UACCEL_KERNEL void uaccel_scaled_dots_helium(int32_t *sums, const int32_t *bias, uaccel_index rows,
+                                             struct uaccel_dots_scale scale)
+{
+    for (; rows > 0; rows -= 4) {
+        const int32x4_t acc = vaddq_s32(vldrwq_s32(sums), vldrwq_z_s32(bias, vctp32q((uint32_t)rows)));
+        vstrwq_s32(sums, uaccel_requantise_helium(acc, scale.multiplier, scale.shift));
+        sums += 4;
+        bias += 4;
+    }
+}
+
 #endif

@@ -18,15 +18,16 @@ UACCEL_KERNEL void UACCEL_DOTS(uaccel_lstm_gates_s8)(uaccel_index units, const i
                                                      const int32_t *scales, bool add, int16_t *gates)
 {
     for (uaccel_index gate = 0; gate < 4; ++gate) {
-        const int32_t multiplier = scales[4 * gate], shift = scales[4 * gate + 1];
+        const struct uaccel_dots_scale scale = {scales[4 * gate], scales[4 * gate + 1]};
         for (uaccel_index unit = 0; unit < units; unit += 8) {
             const uaccel_index count = units - unit < 8 ? units - unit : 8;
             int32_t sums[8];
             UACCEL_DOTS(uaccel_rows)(vector, filled, weights, count, sums);
             weights += UACCEL_DOTS(uaccel_words)(filled, count);
+            UACCEL_DOTS(uaccel_scaled)(sums, bias, count, scale);
+            bias += count;
             for (uaccel_index i = 0; i < count; ++i) {
-                const int32_t acc = uaccel_add_wrapping(sums[i], *bias++);
-                const int32_t value = uaccel_clamp16(uaccel_requantise(acc, multiplier, shift));
+                const int32_t value = uaccel_clamp16(sums[i]);
                 *gates = (int16_t)(add ? uaccel_clamp16(*gates + value) : value);
                 ++gates;
             }
@@ -58,8 +59,8 @@ UACCEL_KERNEL void UACCEL_DOTS(uaccel_lstm_s8)(const struct uaccel_lstm_dots *p,
             x = uaccel_dots_vector(hidden_after + b * units, units, p->hidden_filled, vector);
             UACCEL_DOTS(uaccel_lstm_gates_s8)(units, x, p->hidden_filled, recurrent_weights, recurrent_bias,
                                               scales + 2, true, gates);
-            uaccel_lstm_show_s8(layer, points, output + at * units, hidden_after + b * units, cell_after + b * units,
-                                gates);
+            UACCEL_DOTS(uaccel_lstm_show)(layer, points, output + at * units, hidden_after + b * units,
+                                          cell_after + b * units, gates);
         }
     }
 }

@@ -1,19 +1,15 @@
 /* The kernel for one type of state; included by uaccel_svdf_dots.h, once a type. */
 
 /* Filters' memories move on by one frame, and the newest features of up to eight of them come last. */
-UACCEL_KERNEL void UACCEL_FN(uaccel_svdf_remember)(const struct uaccel_svdf *p, const int32_t *sums,
-                                                   const int32_t *bias, uaccel_index count,
-                                                   const UACCEL_ELEMENT *state, UACCEL_ELEMENT *after)
+UACCEL_KERNEL void UACCEL_FN(uaccel_svdf_remember)(const struct uaccel_svdf *p, const int32_t *features,
+                                                   uaccel_index count, const UACCEL_ELEMENT *state,
+                                                   UACCEL_ELEMENT *after)
 {
     for (uaccel_index filter = 0; filter < count; ++filter) {
-        const int32_t acc = uaccel_add_wrapping(sums[filter], bias[filter]);
-        const int32_t scaled = uaccel_requantise(acc, p->feature_multiplier, p->feature_shift);
-        for (uaccel_index i = 0; i + 1 < p->memory; ++i) {
-            after[i] = state[i + 1];
-        }
+        uaccel_dots_move(state + 1, after, (p->memory - 1) * (uaccel_index)sizeof *after);
         /* Wraps, as the reference's does: it clamps before it adds the zero point. */
         after[p->memory - 1] =
-            (UACCEL_ELEMENT)(uaccel_clamp(scaled, p->state_min, p->state_max) + p->state_zero_point);
+            (UACCEL_ELEMENT)(uaccel_clamp(features[filter], p->state_min, p->state_max) + p->state_zero_point);
         after += p->memory;
         state += p->memory;
     }
@@ -27,6 +23,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_svdf)(const struct uaccel_svdf_dots *p, cons
 {
     const struct uaccel_svdf *const layer = &p->layer;
     const uaccel_index filters = layer->units * layer->rank, reach = layer->rank * layer->memory;
+    const struct uaccel_dots_scale scale = {layer->feature_multiplier, layer->feature_shift};
     for (uaccel_index b = 0; b < layer->batch; ++b) {
         const int8_t *const frame = uaccel_dots_vector(input, layer->depth, p->filled, scratch);
         const int32_t *weights = feature_weights;
@@ -35,7 +32,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_svdf)(const struct uaccel_svdf_dots *p, cons
             int32_t sums[8];
             UACCEL_DOTS(uaccel_rows)(frame, p->filled, weights, count, sums);
             weights += UACCEL_DOTS(uaccel_words)(p->filled, count);
-            UACCEL_FN(uaccel_svdf_remember)(layer, sums, feature_bias + filter, count, state + filter * layer->memory,
+            UACCEL_DOTS(uaccel_scaled)(sums, feature_bias + filter, count, scale);
+            UACCEL_FN(uaccel_svdf_remember)(layer, sums, count, state + filter * layer->memory,
                                             after + filter * layer->memory);
         }
         for (uaccel_index u = 0; u < layer->units; ++u) {
