@@ -1,7 +1,8 @@
-/* Convolution for Arm's DSP extension: NHWC, int8, one group, no dilation along rows.
+/* Convolution for Arm's DSP extension: NHWC, int8; of several groups, one a call.
  *
  * Two windows at a time are widened to halves of words, and then all output channels run over them by fours. Of each
- * window the pixels of a row are a run of bytes, filled up to a multiple of four; their weights there are zero. */
+ * window the pixels of a row are a run of bytes, filled up to a multiple of four; their weights there are zero. Where
+ * pixels lie apart, by dilation or with other groups' channels between them, a window is copied first. */
 #ifndef UACCEL_CONV2D_DSP_H
 #define UACCEL_CONV2D_DSP_H
 
@@ -11,10 +12,14 @@ struct uaccel_conv2d_dsp {
     uaccel_index batch, in_height, in_width, in_channels;
     uaccel_index out_height, out_width, out_channels;
     uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height;
+    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
     int32_t input_zero_point;
-    uaccel_index quad_words; /* words of the stream for four output channels */
+    uaccel_index row, pixel, out_pixel; /* bytes from one to the next */
+    uaccel_index tops, lefts;           /* of windows that are read where they are: below these */
+    uaccel_index reach;                 /* bytes from the beginning of such a window to its end */
+    uaccel_index direct;                /* where they end at last; 0: their pixels lie apart */
+    uaccel_index quad_words;            /* words of the stream for four output channels */
     struct uaccel_dsp_finish finish;
 };
 
@@ -30,8 +35,26 @@ UACCEL_SHARED void uaccel_conv2d_dsp_stage(const struct uaccel_conv2d_dsp *p, co
         const uaccel_index y = top + ky * p->dilation_height;
         memset(target, p->input_zero_point, (size_t)run);
         if (y >= 0 && y < p->in_height && inside > 0) {
-            memcpy(target + skip * p->in_channels, input + (y * p->in_width + left + skip) * p->in_channels,
+            memcpy(target + skip * p->in_channels, input + y * p->row + (left + skip) * p->pixel,
                    (size_t)(inside * p->in_channels));
+        }
+        target += run;
+    }
+}
+
+/* The same where its pixels lie apart. */
+UACCEL_SHARED void uaccel_conv2d_dsp_gather(const struct uaccel_conv2d_dsp *p, const int8_t *input, uaccel_index top,
+                                            uaccel_index left, int8_t *target)
+{
+    const uaccel_index run = (p->kernel_width * p->in_channels + 3) & ~3;
+    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->dilation_height;
+        memset(target, p->input_zero_point, (size_t)run);
+        for (uaccel_index kx = 0; y >= 0 && y < p->in_height && kx < p->kernel_width; ++kx) {
+            const uaccel_index x = left + kx * p->dilation_width;
+            if (x >= 0 && x < p->in_width) {
+                memcpy(target + kx * p->in_channels, input + y * p->row + x * p->pixel, (size_t)p->in_channels);
+            }
         }
         target += run;
     }
@@ -52,19 +75,15 @@ UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, str
     }
 }
 
-/* Where a window's pixels lie; NULL where some lie outside, or its words reach beyond the input. */
+/* Where a window's pixels lie; NULL where some lie outside, or its words reach beyond the input, or they lie apart. */
 UACCEL_KERNEL const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_dsp *p, const int8_t *input,
                                                     const struct uaccel_conv2d_dsp_window *w)
 {
-    const uaccel_index row = p->in_width * p->in_channels;
-    const uaccel_index bottom = w->top + (p->kernel_height - 1) * p->dilation_height;
-    const uaccel_index run = (p->kernel_width * p->in_channels + 3) & ~3;
-    const bool inside =
-        w->top >= 0 && w->left >= 0 && bottom < p->in_height && w->left + p->kernel_width <= p->in_width;
-    if (!inside || bottom * row + w->left * p->in_channels + run > p->in_height * row) {
+    if ((uint32_t)w->top >= (uint32_t)p->tops || (uint32_t)w->left >= (uint32_t)p->lefts) {
         return NULL;
     }
-    return input + w->top * row + w->left * p->in_channels;
+    const uaccel_index start = w->top * p->row + w->left * p->pixel;
+    return start + p->reach > p->direct ? NULL : input + start;
 }
 
 /* Both windows, widened; where they end. */
@@ -76,7 +95,7 @@ UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp 
     const int8_t *a = uaccel_conv2d_dsp_place(p, input, first);
     const int8_t *b = uaccel_conv2d_dsp_place(p, input, second);
     if (a != NULL && b != NULL) {
-        const uaccel_index step = p->dilation_height * p->in_width * p->in_channels;
+        const uaccel_index step = p->dilation_height * p->row;
         for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
             patches = uaccel_dsp_widen(patches, a + ky * step, b + ky * step, words);
         }
@@ -84,8 +103,13 @@ UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp 
     }
     const uaccel_index bytes = words * 4 * p->kernel_height;
     int8_t *stage = (int8_t *)(patches + bytes * 2);
-    uaccel_conv2d_dsp_stage(p, input, first->top, first->left, stage);
-    uaccel_conv2d_dsp_stage(p, input, second->top, second->left, stage + bytes);
+    if (p->direct > 0) {
+        uaccel_conv2d_dsp_stage(p, input, first->top, first->left, stage);
+        uaccel_conv2d_dsp_stage(p, input, second->top, second->left, stage + bytes);
+    } else {
+        uaccel_conv2d_dsp_gather(p, input, first->top, first->left, stage);
+        uaccel_conv2d_dsp_gather(p, input, second->top, second->left, stage + bytes);
+    }
     return uaccel_dsp_widen(patches, stage, stage + bytes, bytes >> 2);
 }
 

@@ -37,13 +37,13 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
             }
             const int16_t *end = uaccel_conv2d_dsp_patches(p, input, &first, &second, scratch);
             struct uaccel_dsp_job job = {
-                scratch, end, &p->finish, output, both ? output + p->out_channels : output, 0,
+                scratch, end, &p->finish, output, both ? output + p->out_pixel : output, 0,
             };
             UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, &job);
-            output += (both ? 2 : 1) * p->out_channels;
+            output += (both ? 2 : 1) * p->out_pixel;
             uaccel_conv2d_dsp_next(p, &second);
             first = second;
         }
-        input += p->in_height * p->in_width * p->in_channels;
+        input += p->in_height * p->row;
     }
 }

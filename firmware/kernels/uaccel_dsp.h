@@ -112,6 +112,36 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     ".purgem uaccel_pack\n"                                                                                          \
     ".purgem uaccel_clamp4\n"
 
+/* Four inputs at r0 with the weights of eight channels at r1, into r4 to r11: S and B of each pair. */
+#define UACCEL_DSP_EIGHT \
+    ".macro uaccel_step x\n" \
+    "ldmia r1!, {r12, lr}\n" \
+    "smlad r4, \\x, r12, r4\n" \
+    "sxtb16 r12, r12\n" \
+    "smlad r5, \\x, r12, r5\n" \
+    "smlad r6, \\x, lr, r6\n" \
+    "sxtb16 lr, lr\n" \
+    "smlad r7, \\x, lr, r7\n" \
+    "ldmia r1!, {r12, lr}\n" \
+    "smlad r8, \\x, r12, r8\n" \
+    "sxtb16 r12, r12\n" \
+    "smlad r9, \\x, r12, r9\n" \
+    "smlad r10, \\x, lr, r10\n" \
+    "sxtb16 lr, lr\n" \
+    "smlad r11, \\x, lr, r11\n" \
+    ".endm\n" \
+    ".macro uaccel_steps\n" \
+    "ldr r2, [r0], #4\n" \
+    "sxtb16 r3, r2, ror #8\n" \
+    "sxtb16 r2, r2\n" \
+    "uaccel_step r2\n" \
+    "uaccel_step r3\n" \
+    ".endm\n"
+
+#define UACCEL_DSP_END_EIGHT \
+    ".purgem uaccel_step\n"  \
+    ".purgem uaccel_steps\n"
+
 /* The bodies below find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"

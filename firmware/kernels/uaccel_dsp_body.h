@@ -90,30 +90,7 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
 UACCEL_ASSEMBLY uint64_t UACCEL_ROUNDED(uaccel_dsp_1x8)(
     const int8_t *input, const int8_t *end, const int32_t *stream, const struct uaccel_dsp_finish *finish)
 {
-    __asm__(UACCEL_DSP_MACROS
-            ".macro uaccel_step x\n"
-            "ldmia r1!, {r12, lr}\n"
-            "smlad r4, \\x, r12, r4\n"
-            "sxtb16 r12, r12\n"
-            "smlad r5, \\x, r12, r5\n"
-            "smlad r6, \\x, lr, r6\n"
-            "sxtb16 lr, lr\n"
-            "smlad r7, \\x, lr, r7\n"
-            "ldmia r1!, {r12, lr}\n"
-            "smlad r8, \\x, r12, r8\n"
-            "sxtb16 r12, r12\n"
-            "smlad r9, \\x, r12, r9\n"
-            "smlad r10, \\x, lr, r10\n"
-            "sxtb16 lr, lr\n"
-            "smlad r11, \\x, lr, r11\n"
-            ".endm\n"
-            ".macro uaccel_steps\n"
-            "ldr r2, [r0], #4\n"
-            "sxtb16 r3, r2, ror #8\n"
-            "sxtb16 r2, r2\n"
-            "uaccel_step r2\n"
-            "uaccel_step r3\n"
-            ".endm\n"
+    __asm__(UACCEL_DSP_MACROS UACCEL_DSP_EIGHT
             "push {r1, r3, r4-r11, lr}\n"
             "sub r12, r1, r0\n"
             "and r12, r12, #15\n"
@@ -159,8 +136,7 @@ UACCEL_ASSEMBLY uint64_t UACCEL_ROUNDED(uaccel_dsp_1x8)(
             "mov r1, r8\n"
             "add sp, #12\n"
             "pop {r4-r11, pc}\n"
-            ".purgem uaccel_step\n"
-            ".purgem uaccel_steps\n" UACCEL_DSP_END_MACROS);
+            UACCEL_DSP_END_EIGHT UACCEL_DSP_END_MACROS);
 }
 
 /* Four channels of one pixel of a depthwise convolution. taps: a multiple of three addresses of pixels, up to `end`;

@@ -1,11 +1,13 @@
-/* Fully connected for Arm's DSP extension: int8, rows whose length is a multiple of four, eight units at a time. */
+/* Fully connected for Arm's DSP extension: int8, one row, eight units at a time. */
 #ifndef UACCEL_FULLY_CONNECTED_DSP_H
 #define UACCEL_FULLY_CONNECTED_DSP_H
 
+#include "uaccel_dots.h"
 #include "uaccel_dsp.h"
 
 struct uaccel_fully_connected_dsp {
-    uaccel_index rows, depth, units;
+    uaccel_index depth, filled; /* bytes of the row, and in whole words */
+    uaccel_index units;
     uaccel_index block_words; /* words of the stream for eight units */
     struct uaccel_dsp_finish finish;
 };

@@ -11,6 +11,25 @@ UACCEL_KERNEL int32_t UACCEL_FN(uaccel_lstm_sum)(const int8_t *row, const UACCEL
     return uaccel_clamp16(UACCEL_REQUANTISE(acc, scale[0], scale[1]));
 }
 
+/* From the gates' sums to the cell and what is shown of it. */
+UACCEL_KERNEL void UACCEL_FN(uaccel_lstm_show)(const struct uaccel_lstm *p, const uint16_t *points,
+                                               UACCEL_ELEMENT *output, UACCEL_ELEMENT *hidden, int16_t *cell,
+                                               int16_t *gates)
+{
+    uaccel_lstm_logistic(2 * p->units, points, gates);
+    uaccel_lstm_tanh(p->units, 3, 0, points, gates + 2 * p->units, gates + 2 * p->units);
+    uaccel_lstm_logistic(p->units, points, gates + 3 * p->units);
+    uaccel_lstm_update_cell(p, gates, cell);
+    uaccel_lstm_tanh(p->units, p->tanh_multiplier, p->tanh_right_shift, points, cell, gates);
+    for (uaccel_index u = 0; u < p->units; ++u) {
+        const int32_t product = gates[u] * gates[3 * p->units + u];
+        const int32_t given = uaccel_requantise(product, p->give_multiplier, p->give_shift);
+        const int32_t value = uaccel_add_wrapping(given, p->hidden_zero_point);
+        hidden[u] = (UACCEL_ELEMENT)uaccel_clamp(value, p->hidden_min, p->hidden_max);
+        output[u] = hidden[u];
+    }
+}
+
 /* One step of one sequence. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_lstm_step)(const struct uaccel_lstm *p, const UACCEL_ELEMENT *input,
                                                const int8_t *weights, const int8_t *recurrent_weights,
@@ -28,18 +47,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_lstm_step)(const struct uaccel_lstm *p, cons
         weights += p->depth;
         recurrent_weights += p->units;
     }
-    uaccel_lstm_logistic(2 * p->units, points, gates);
-    uaccel_lstm_tanh(p->units, 3, 0, points, gates + 2 * p->units, gates + 2 * p->units);
-    uaccel_lstm_logistic(p->units, points, gates + 3 * p->units);
-    uaccel_lstm_update_cell(p, gates, cell);
-    uaccel_lstm_tanh(p->units, p->tanh_multiplier, p->tanh_right_shift, points, cell, gates);
-    for (uaccel_index u = 0; u < p->units; ++u) {
-        const int32_t product = gates[u] * gates[3 * p->units + u];
-        const int32_t given = uaccel_requantise(product, p->give_multiplier, p->give_shift);
-        const int32_t value = uaccel_add_wrapping(given, p->hidden_zero_point);
-        hidden[u] = (UACCEL_ELEMENT)uaccel_clamp(value, p->hidden_min, p->hidden_max);
-        output[u] = hidden[u];
-    }
+    UACCEL_FN(uaccel_lstm_show)(p, points, output, hidden, cell, gates);
 }
 
 /* scratch: four gates of each unit, int16. */

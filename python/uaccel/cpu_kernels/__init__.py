@@ -3,8 +3,8 @@
 The import order is that in which they are tried: a CPU with Helium has the DSP extension, too.
 """
 
-from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_pool  # isort: skip
-from uaccel.cpu_kernels import dsp, dsp_add  # isort: skip
+from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_pool  # isort: skip
+from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked  # isort: skip
 from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
@@ -28,9 +28,12 @@ __all__ = [
     "candidates",
     "dsp",
     "dsp_add",
+    "dsp_depthwise",
+    "dsp_dots",
     "helium",
     "helium_add",
     "helium_depthwise",
+    "helium_dots",
     "helium_pool",
     "kernel_options",
     "offers",

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from uaccel.cpu_kernels.dsp_pack import finish_words, joined, paired_stream
-from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
+from uaccel.cpu_kernels.dsp_pack import paired_stream
+from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
-from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, sides
+from uaccel.ops.kernel import (
+    UNUSED,
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    sides,
+)
 
 REQUIRES: Final = ("dsp",)
 FPU: Final = ("fpu",)
 """What layers need besides that round in single precision."""
-ADDRESS: Final = 4
-SMALL: Final = 1024
-"""Bytes of scratch that hardly ever matter."""
+WORD: Final = 4
+"""Bytes that are read at once."""
+FEW: Final = 2
+"""Units that are better computed pair by pair."""
+MOST_GROUPS: Final = 64
+"""Each is a call with constants of its own."""
 
 
-def _kernel(
+def dsp_kernel(
     name: str,
     parameters: dict[str, ParameterValue],
     arguments: tuple[Argument, ...],
@@ -40,11 +52,25 @@ def _kernel(
 
 @offers(Conv2d, REQUIRES, FPU)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Windows of two pixels at a time, widened; four channels over them."""
+    """Windows of two pixels at a time, widened; four channels over them. A call for each group."""
+    groups = site.attrs.groups
+    if groups > MOST_GROUPS:
+        return None
+    kernels = [_conv2d_group(site, group) for group in range(groups)]
+    whole = [kernel for kernel in kernels if kernel is not None]
+    if len(whole) < groups:
+        return None
+    calls = tuple(call for kernel in whole for call in kernel.calls)
+    return replace(whole[0], calls=calls, scratch=max(kernel.scratch for kernel in whole))
+
+
+def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
+    pixel, out_pixel = site.operands[0].info.shape[3], site.output.shape[3]
+    site = of_group(site, group) if site.attrs.groups > 1 else site
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     out_channels, height, width, depth = weights.shape
     stage = output_stage_of(site, weights.reshape(out_channels, -1))
-    if stage is None or attrs.groups > 1 or attrs.dilation[1] > 1:
+    if stage is None:
         return None
     window = padded_to(weights.reshape(out_channels, height, width * depth), 2, 4).reshape(out_channels, -1)
     stream = paired_stream(window, stage, 4)
@@ -53,150 +79,70 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),
-        "in_channels": data.shape[3],
+        "in_channels": depth,
         **sides("out", site.output.shape[1:3]),
         "out_channels": out_channels,
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        "dilation_height": attrs.dilation[0],
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-        "input_zero_point": attrs.input_zero_point,
-        "quad_words": stream.shape[1],
-    }
-    staged = any(attrs.padding) or (width * depth) % 4 > 0
-    scratch = window.shape[1] * (6 if staged else 4)
-    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    return _kernel("conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
-
-
-@offers(FullyConnected, REQUIRES, FPU)
-def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """A few rows, eight units at a time; many rows are the pixels of a pointwise convolution."""
-    rows, depth = site.operands[0].info.shape
-    weights = site.operands[1].value
-    stage = output_stage_of(site, weights)
-    if stage is None or depth % 4:
-        return None
-    return _few_rows(site, weights, stage) if rows < 2 else _many_rows(site, weights, stage)
-
-
-def _few_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
-    rows, depth = site.operands[0].info.shape
-    stream = paired_stream(weights, stage, 8)
-    if stream is None:
-        return None
-    parameters = {"rows": rows, "depth": depth, "units": len(weights), "block_words": stream.shape[1]}
-    arguments = (Input(0), Constant("stream", stream), Output(0))
-    return _kernel("fully_connected", parameters | stage.parameters(), arguments, single=stage.single)
-
-
-def _many_rows(site: Site[FullyConnectedAttrs], weights: Array, stage: OutputStage) -> Kernel | None:
-    rows, depth = site.operands[0].info.shape
-    stream = paired_stream(weights, stage, 4)
-    if stream is None:
-        return None
-    ones = ("batch", "in_height", "out_height", "kernel_height", "kernel_width")
-    strides = ("stride_height", "stride_width", "dilation_height")
-    parameters: dict[str, ParameterValue] = dict.fromkeys((*ones, *strides), 1) | {
-        "in_width": rows,
-        "in_channels": depth,
-        "out_width": rows,
-        "out_channels": len(weights),
-        "pad_top": 0,
-        "pad_left": 0,
-        "input_zero_point": site.attrs.input_zero_point,
-        "quad_words": stream.shape[1],
-    }
-    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    return _kernel("conv2d", parameters | stage.parameters(), arguments, depth * 4, single=stage.single)
-
-
-@offers(DepthwiseConv2d, REQUIRES)
-def depthwise_rows(site: Site[Any]) -> Kernel | None:
-    """3x3 windows: four channels at a time as planes of rows."""
-    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    channels, stride = weights.shape[2], attrs.strides[0]
-    stage = output_stage_of(site, weights.reshape(-1, channels).T)
-    regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
-    if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels % 4:
-        return None
-    out_height, out_width = site.output.shape[1:3]
-    pitch = (out_width + 1) // 2 * stride + 1
-    whole = ((out_height - 1) * stride + 3) * pitch
-    inplace = data.shape == site.output.shape and 16 * whole <= site.output.size
-    band = out_height if inplace else _band(out_height, stride, pitch, max(SMALL, data.size // 16))
-    plane = ((band - 1) * stride + 3) * pitch
-    parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "channels": channels,
-        **sides("out", (out_height, out_width)),
-        "stride": stride,
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-        "input_zero_point": attrs.input_zero_point,
-        "band": band,
-        "pitch": pitch,
-        "plane": plane,
-        "sign": int(stage.sign),
-    }
-    arguments = (Input(0), Constant("stream", _row_stream(weights, stage)), Output(0), Scratch())
-    return _kernel("depthwise_rows", parameters, arguments, 16 * plane, (0,) if inplace else ())
-
-
-def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
-    """Output rows of which four planes' input takes ``limit`` bytes or a little less, one at least."""
-    band = (limit // (16 * pitch) - 3) // stride + 1
-    return min(rows, max(1, band))
-
-
-def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
-    """Of each channel: its sum at the start, twice; the output stage; of each row the weights (0, 1) and (1, 2)."""
-    rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
-    pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)
-    bias = 2 * stage.bias
-    start = np.stack([bias, bias, stage.multiplier, stage.offset, stage.shift], axis=1)
-    return joined(start, pairs.reshape(len(bias), -1))
-
-
-def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Words of two halves."""
-    return (low & 0xFFFF) | (high << 16)
-
-
-@offers(DepthwiseConv2d, REQUIRES, FPU)
-def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
-    """Pixel by pixel, four channels at a time."""
-    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    height, width, channels = weights.shape[-3:]
-    rows = weights.reshape(height * width, channels).T
-    stage = output_stage_of(site, rows)
-    if stage is None or channels != data.shape[3] or channels % 4:
-        return None
-    taps = padded_to(rows.astype(np.int64), 1, 3)
-    stream = joined(stage.bias.reshape(-1, 4), _tap_words(taps), finish_words(stage, 4))
-    parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "channels": channels,
-        **sides("out", site.output.shape[1:3]),
         **sides("kernel", (height, width)),
         **sides("stride", attrs.strides),
         **sides("dilation", attrs.dilation),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,
-        "taps": taps.shape[1],
+        **_places(attrs, data.shape, weights.shape, pixel),
+        "out_pixel": out_pixel,
         "quad_words": stream.shape[1],
     }
-    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    scratch = taps.shape[1] * ADDRESS + channels
-    return _kernel("depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+    staged = parameters["direct"] == 0 or any(attrs.padding) or (width * depth) % 4 > 0
+    scratch = window.shape[1] * (6 if staged else 4)
+    arguments = (
+        Input(0, group * depth),
+        Constant("stream", stream),
+        Output(0, group * out_channels),
+        Scratch(),
+    )
+    return dsp_kernel("conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
 
 
-def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each four channels and each tap the weights of channels 0 and 2, and those of 1 and 3."""
-    quads = taps.reshape(-1, 4, taps.shape[1])
-    even, odd = _halves(quads[:, 0], quads[:, 2]), _halves(quads[:, 1], quads[:, 3])
-    return np.stack([even, odd], axis=2).reshape(len(quads), -1)
+def _places(
+    attrs: Conv2dAttrs, image: tuple[int, ...], weights: tuple[int, ...], pixel: int
+) -> dict[str, ParameterValue]:
+    """Which windows are read where they are: inside the image, and with whole words also inside the tensor, whichever
+    group's channels they begin at."""
+    (_, in_height, in_width, _), (_, height, width, depth) = image, weights
+    below, run = (height - 1) * attrs.dilation[0], -(-width * depth // 4) * 4
+    apart = width > 1 and (attrs.dilation[1] > 1 or pixel > depth)
+    return {
+        "row": in_width * pixel,
+        "pixel": pixel,
+        "tops": max(0, in_height - below),
+        "lefts": max(0, in_width - width + 1),
+        "reach": below * in_width * pixel + run,
+        "direct": 0 if apart else in_height * in_width * pixel - (pixel - depth),
+    }
+
+
+@offers(DepthwiseConv2d, REQUIRES, FPU)
+def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    converted = as_convolution(site)
+    return None if converted is None else conv2d(converted)
+
+
+@offers(FullyConnected, REQUIRES, FPU)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """One row, eight units at a time; several are the pixels of a pointwise convolution."""
+    rows, depth = site.operands[0].info.shape
+    if site.output.shape[1] <= (2 * FEW if rows == 1 else FEW):
+        return None
+    if rows > 1:
+        return conv2d(rows_as_pixels(site))
+    weights = padded_to(site.operands[1].value, 1, WORD)
+    stage = output_stage_of(site, weights)
+    stream = None if stage is None else paired_stream(weights, stage, 8)
+    if stage is None or stream is None:
+        return None
+    filled = weights.shape[1]
+    parameters = {"depth": depth, "filled": filled, "units": len(weights), "block_words": stream.shape[1]}
+    given = Scratch() if filled > depth else UNUSED
+    arguments = (Input(0), Constant("stream", stream), Output(0), given)
+    scratch = filled if filled > depth else 0
+    return dsp_kernel("fully_connected", parameters | stage.parameters(), arguments, scratch, single=stage.single)

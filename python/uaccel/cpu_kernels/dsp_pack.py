@@ -24,18 +24,26 @@ def paired_stream(weights: NDArray[np.int8], stage: OutputStage, block: int) -> 
     ``weights`` has one row a channel, of which the length is a multiple of four; None where two channels do not fit
     into one word.
     """
-    rows = padded_to(weights.astype(np.int64), 0, block)
+    rows = padded_to(weights, 0, block)
     stage = stage.filled(len(rows))
-    first, second = rows[0::2], rows[1::2]
+    words = paired_words(rows, stage.bias, block)
+    if words is None:
+        return None
+    start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
+    return joined(start.reshape(len(words), -1), words, finish_words(stage, block))
+
+
+def paired_words(rows: NDArray[np.int8], bias: NDArray[np.int64], block: int) -> NDArray[np.int64] | None:
+    """Of each ``block`` channels the words of each two inputs; ``bias``: where the sums begin."""
+    first, second = rows[0::2].astype(np.int64), rows[1::2].astype(np.int64)
     halves = 256 * first + second
-    reach = 128 * np.abs(first).sum(axis=1) + np.abs(stage.bias[0::2])
+    reach = 128 * np.abs(first).sum(axis=1) + np.abs(bias[0::2])
     if halves.min(initial=0) < -(1 << 15) or reach.max(initial=0) >= PAIR_LIMIT:
         return None
-    pairs, blocks = block // 2, len(rows) // block
-    start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
-    in_order = halves.reshape(len(halves), -1, 4)[:, :, IN_HALVES].reshape(blocks, pairs, -1, 2)
+    blocks = len(rows) // block
+    in_order = halves.reshape(len(halves), -1, 4)[:, :, IN_HALVES].reshape(blocks, block // 2, -1, 2)
     words = (in_order[..., 0] & 0xFFFF) | (in_order[..., 1] << 16)
-    return joined(start.reshape(blocks, -1), words.transpose(0, 2, 1).reshape(blocks, -1), finish_words(stage, block))
+    return words.transpose(0, 2, 1).reshape(blocks, -1)
 
 
 def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:

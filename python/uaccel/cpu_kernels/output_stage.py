@@ -71,6 +71,16 @@ class OutputStage:
         """The fields of ``struct uaccel_blocked_finish`` and its like."""
         return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
 
+    def taken(self, order: Ints) -> OutputStage:
+        """Of channels in this order."""
+        return replace(
+            self,
+            bias=self.bias[order],
+            multiplier=self.multiplier[order],
+            offset=self.offset[order],
+            shift=self.shift[order],
+        )
+
     def filled(self, channels: int) -> OutputStage:
         """With channels of zeros behind the last one, ``channels`` in all."""
         more = (0, channels - len(self.bias))

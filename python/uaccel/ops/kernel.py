@@ -52,6 +52,9 @@ class Scratch:
 
 Argument = Input | Output | Constant | Scratch
 
+UNUSED = Output(0)
+"""Stands where a kernel takes scratch memory that it does not need for one layer."""
+
 
 @dataclass(frozen=True)
 class KernelCall:

@@ -1,0 +1,40 @@
+/* What kernels share that begin with the products of a vector and rows of weights, by eight of them at a time. */
+#ifndef UACCEL_DOTS_H
+#define UACCEL_DOTS_H
+
+#include "uaccel_fixedpoint.h"
+
+/* A vector of `depth` bytes, in memory of `filled` bytes: the weights of what follows it are zero. */
+UACCEL_KERNEL const int8_t *uaccel_dots_vector(const int8_t *vector, uaccel_index depth, uaccel_index filled,
+                                               int8_t *scratch)
+{
+    if (filled == depth) {
+        return vector;
+    }
+    memcpy(scratch, vector, (size_t)depth);
+    return scratch;
+}
+
+/* How sums leave: with a bias each, on another scale. */
+struct uaccel_dots_scale {
+    int32_t multiplier, shift;
+};
+
+/* Bytes towards lower addresses, or elsewhere, by words. */
+UACCEL_KERNEL void uaccel_dots_move(const void *from, void *to, uaccel_index bytes)
+{
+    const uint8_t *source = from;
+    uint8_t *target = to;
+    for (; bytes >= 4; bytes -= 4) {
+        uint32_t word;
+        memcpy(&word, source, 4);
+        memcpy(target, &word, 4);
+        source += 4;
+        target += 4;
+    }
+    for (; bytes > 0; --bytes) {
+        *target++ = *source++;
+    }
+}
+
+#endif

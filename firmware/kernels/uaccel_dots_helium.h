@@ -1,0 +1,108 @@
+/* Sums of products for Arm Helium, eight rows of weights at a time: what SVDF, LSTM and others begin with. */
+#ifndef UACCEL_DOTS_HELIUM_H
+#define UACCEL_DOTS_HELIUM_H
+
+#include "uaccel_dots.h"
+#include "uaccel_helium.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* input..end: whole vectors of 16 bytes. weights: for each of them a vector of every row. */
+UACCEL_ASSEMBLY void uaccel_eight_dots_helium(const int8_t *input, const int8_t *end, const int32_t *weights,
+                                              int32_t *sums)
+{
+    __asm__(".syntax unified\n"
+            "push {r3-r11, lr}\n"
+            "mov r11, r1\n"
+            "mov r1, r2\n"
+            "mov r3, r0\n"
+            ".irp sum, r0, r2, r4, r6, r8, r10, r12, lr\n"
+            "mov \\sum, #0\n"
+            ".endr\n"
+            "1: vldrb.u8 q0, [r3], #16\n"
+            "vldrw.u32 q1, [r1], #16\n"
+            "vldrw.u32 q2, [r1], #16\n"
+            "vmladava.s8 r0, q0, q1\n"
+            "vldrw.u32 q1, [r1], #16\n"
+            "vmladava.s8 r2, q0, q2\n"
+            "vldrw.u32 q2, [r1], #16\n"
+            "vmladava.s8 r4, q0, q1\n"
+            "vldrw.u32 q1, [r1], #16\n"
+            "vmladava.s8 r6, q0, q2\n"
+            "vldrw.u32 q2, [r1], #16\n"
+            "vmladava.s8 r8, q0, q1\n"
+            "vldrw.u32 q1, [r1], #16\n"
+            "vmladava.s8 r10, q0, q2\n"
+            "vldrw.u32 q2, [r1], #16\n"
+            "vmladava.s8 r12, q0, q1\n"
+            "vmladava.s8 lr, q0, q2\n"
+            "cmp r3, r11\n"
+            "bne 1b\n"
+            "ldr r3, [sp]\n"
+            "stmia r3, {r0, r2, r4, r6, r8, r10, r12, lr}\n"
+            "pop {r3-r11, pc}\n");
+}
+
+#pragma GCC diagnostic pop
+
+UACCEL_KERNEL int32_t uaccel_row_s8_dots_helium(const int8_t *a, const int8_t *b, uaccel_index count, int32_t sum)
+{
+    for (; count > 0; count -= 16) {
+        const mve_pred16_t some = vctp8q((uint32_t)count);
+        sum = vmladavaq_p_s8(sum, vldrbq_z_s8(a, some), vldrbq_z_s8(b, some), some);
+        a += 16;
+        b += 16;
+    }
+    return sum;
+}
+
+UACCEL_KERNEL int32_t uaccel_row_s16_dots_helium(const int16_t *a, const int16_t *b, uaccel_index count, int32_t sum)
+{
+    for (; count > 0; count -= 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)count);
+        sum = vmladavaq_p_s16(sum, vldrhq_z_s16(a, some), vldrhq_z_s16(b, some), some);
+        a += 8;
+        b += 8;
+    }
+    return sum;
+}
+
+/* Words of the weights of up to eight rows: those that there are not are zeros. */
+UACCEL_KERNEL uaccel_index uaccel_words_dots_helium(uaccel_index filled, uaccel_index rows)
+{
+    (void)rows;
+    return filled * 2;
+}
+
+UACCEL_KERNEL void uaccel_rows_dots_helium(const int8_t *input, uaccel_index filled, const int32_t *weights,
+                                           uaccel_index rows, int32_t *sums)
+{
+    (void)rows;
+    uaccel_eight_dots_helium(input, input + filled, weights, sums);
+}
+
+/* uaccel_requantise of four sums. */
+UACCEL_KERNEL int32x4_t uaccel_requantise_helium(int32x4_t x, int32_t multiplier, int32_t shift)
+{
+    if (shift > 0) {
+        x = vshlq_r_s32(x, shift);
+    }
+    x = vqrdmulhq_n_s32(x, multiplier);
+    /* halves away from zero: one less where negative, and then upwards */
+    return shift < 0 ? vrshlq_n_s32(vqaddq_s32(x, vshrq_n_s32(x, 31)), shift) : x;
+}
+
+/* Up to eight sums with their biases on another scale; there is room for eight. */
+UACCEL_KERNEL void uaccel_scaled_dots_helium(int32_t *sums, const int32_t *bias, uaccel_index rows,
+                                             struct uaccel_dots_scale scale)
+{
+    for (; rows > 0; rows -= 4) {
+        const int32x4_t acc = vaddq_s32(vldrwq_s32(sums), vldrwq_z_s32(bias, vctp32q((uint32_t)rows)));
+        vstrwq_s32(sums, uaccel_requantise_helium(acc, scale.multiplier, scale.shift));
+        sums += 4;
+        bias += 4;
+    }
+}
+
+#endif

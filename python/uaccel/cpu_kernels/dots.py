@@ -1,0 +1,111 @@
+"""Layers that begin with the products of a vector and rows of weights: by a family's dot products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.output_stage import padded_to
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.base import Site
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.kernel import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch
+from uaccel.ops.lstm import Lstm, LstmAttrs
+from uaccel.ops.rounding import TFLITE
+from uaccel.ops.svdf import Svdf, SvdfAttrs
+
+ROWS: Final = 8
+Packer = Callable[[NDArray[np.int8]], "NDArray[np.int32] | None"]
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A family's way.
+
+    ``pack`` lays out up to eight rows of weights, filled up to ``unit`` bytes, where it can add them up exactly.
+    """
+
+    family: str
+    suffix: str
+    requires: tuple[str, ...]
+    unit: int
+    pack: Packer
+
+    def filled(self, depth: int) -> int:
+        return -(-depth // self.unit) * self.unit
+
+    def packed(self, weights: NDArray[np.int8]) -> NDArray[np.int32] | None:
+        """Matrices of rows one after the other, by eights of rows."""
+        filled = padded_to(weights, -1, self.unit)
+        matrices = filled.reshape(-1, *filled.shape[-2:])
+        eights = [matrix[first : first + ROWS] for matrix in matrices for first in range(0, len(matrix), ROWS)]
+        packed = [self.pack(rows) for rows in eights]
+        if any(words is None for words in packed):
+            return None
+        return np.concatenate([words for words in packed if words is not None])
+
+    def scratch(self, *depths: int) -> int:
+        """For a vector that is filled up."""
+        return max((self.filled(depth) for depth in depths if depth % self.unit), default=0)
+
+    def kernel(
+        self, portable: Kernel, weights: dict[str, NDArray[Any]], filled: dict[str, int], scratch: int
+    ) -> Kernel | None:
+        """The portable kernel's call with these weights packed."""
+        (call,) = portable.calls
+        packed = {role: self.packed(rows) for role, rows in weights.items()}
+        if any(stream is None for stream in packed.values()):
+            return None
+
+        def given(argument: Any) -> Any:
+            stream = packed.get(argument.role) if isinstance(argument, Constant) else None
+            return argument if stream is None else Constant(argument.role, stream)
+
+        arguments: tuple[Argument, ...] = tuple(given(argument) for argument in call.arguments)
+        parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
+        own = replace(
+            call,
+            function=f"{call.function}_dots_{self.suffix}",
+            header=f"{call.struct}_dots_{self.suffix}.h",
+            struct=f"{call.struct}_dots",
+            parameters=parameters | filled,
+            arguments=arguments if Scratch() in arguments else (*arguments, Scratch() if scratch else UNUSED),
+        )
+        return replace(portable, family=self.family, calls=(own,), scratch=scratch, requires=self.requires)
+
+
+def offer_dots(dots: Dots) -> None:
+    """Of a family, every layer that is made of dot products."""
+
+    @offers(Svdf, dots.requires)
+    def svdf(site: Site[SvdfAttrs]) -> Kernel | None:
+        (portable,) = Svdf().kernels(site)
+        features = site.operands[2].value
+        depth = features.shape[1]
+        weights, filled = {"feature_weights": features}, {"filled": dots.filled(depth)}
+        return dots.kernel(portable, weights, filled, dots.scratch(depth))
+
+    @offers(Lstm, dots.requires)
+    def lstm(site: Site[LstmAttrs]) -> Kernel | None:
+        if site.output.dtype != "int8":
+            return None
+        (portable,) = Lstm().kernels(site)
+        into, back = site.operands[3].value, site.operands[4].value
+        _, units, depth = into.shape
+        filled = {"filled": dots.filled(depth), "hidden_filled": dots.filled(units)}
+        weights = {"weights": into, "recurrent_weights": back}
+        return dots.kernel(portable, weights, filled, portable.scratch + dots.scratch(depth, units))
+
+    @offers(FullyConnected, dots.requires)
+    def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+        """What the family's own kernel does not take."""
+        weights = site.operands[1].value
+        if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
+            return None
+        (portable,) = FullyConnected().kernels(site)
+        depth = weights.shape[1]
+        return dots.kernel(portable, {"weights": weights}, {"filled": dots.filled(depth)}, dots.scratch(depth))

@@ -1,0 +1,23 @@
+"""Dot products with Arm's DSP extension, and the layers that begin with them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.dots import ROWS, Dots, offer_dots
+from uaccel.cpu_kernels.dsp import REQUIRES
+from uaccel.cpu_kernels.dsp_pack import joined, paired_words
+from uaccel.cpu_kernels.output_stage import padded_to
+
+
+def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
+    """Five rows or more as eight, fewer in pairs, and one by itself."""
+    if len(rows) == 1:
+        return np.ascontiguousarray(rows[0]).view(np.int32)
+    block = ROWS if len(rows) > ROWS // 2 else 2
+    words = paired_words(padded_to(rows, 0, block), np.zeros(ROWS, np.int64)[: -(-len(rows) // block) * block], block)
+    return None if words is None else joined(words).reshape(-1)
+
+
+offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack))

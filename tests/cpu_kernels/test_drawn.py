@@ -1,0 +1,53 @@
+"""Layers that nothing was tuned to, drawn at random, on boards with fast kernels: the bytes of TFLite Micro."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.boards import board_with_tools
+from support.drawn_layers import KINDS, drawn
+from support.exactness import assert_same
+from support.oracle import Tflm, random_inputs
+from support.stateful import Lstm, Svdf
+from uaccel.cpu_kernels.selection import selection_for
+from uaccel.pipeline import compile_model
+from uaccel.running.execute import Looks, run_on_board
+
+BOARDS = ("mps2_an386", "mps3_an547")
+FRAMES = 5
+REMEMBERING = {
+    "SVDF, batches": Svdf(batch=3, rank=1, memory=3),
+    "SVDF, a zero point, which wraps": Svdf("int8", zero_point=9, scales=(0.1, 0.01, 0.05, 0.02, 0.2)),
+    "SVDF, no memory": Svdf(memory=1, filters=10),
+    "LSTM, time major": Lstm(time_major=True),
+    "LSTM, clipped": Lstm(clip=0.5, units=9),
+    "LSTM, a fine cell state": Lstm(cell_power=-15, batch=1),
+}
+
+
+def assert_exact_on(board_name: str, data: bytes, folder: Path) -> None:
+    board = board_with_tools(board_name)
+    path = folder / "layers.tflite"
+    path.write_bytes(data)
+    compiled = compile_model(path, board=board_name, selection=selection_for(board))
+    frames, reference = random_inputs(data, 5, FRAMES), Tflm(data)
+    run = run_on_board(compiled, board, frames, folder / "project", lambda step: None, looks=Looks(sequence=True)).run
+    for number, (results, frame) in enumerate(zip(run.outputs, frames, strict=True)):
+        for layer, (got, wanted) in enumerate(zip(results, reference.run(frame), strict=True)):
+            assert_same(got, wanted.reshape(got.shape), f"frame {number}, layer {layer}")
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_layers_are_exact(kind: str, board: str, tmp_path: Path) -> None:
+    assert_exact_on(board, drawn(kind, seed=11, count=4), tmp_path)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_what_lasts_is_exact(name: str, board: str, tmp_path: Path) -> None:
+    assert_exact_on(board, REMEMBERING[name].build(), tmp_path)
