@@ -17,7 +17,7 @@ from uaccel.running.execute import Looks, run_on_board
 
 BOARDS = ("mps2_an386", "mps3_an547")
 FRAMES = 5
-REMEMBERING = {
+REMEMBERING: dict[str, Svdf | Lstm] = {
     "SVDF, batches": Svdf(batch=3, rank=1, memory=3),
     "SVDF, a zero point, which wraps": Svdf("int8", zero_point=9, scales=(0.1, 0.01, 0.05, 0.02, 0.2)),
     "SVDF, no memory": Svdf(memory=1, filters=10),
