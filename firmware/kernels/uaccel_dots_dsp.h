@@ -82,8 +82,10 @@ UACCEL_KERNEL int32_t uaccel_row_s8_dots_dsp(const int8_t *a, const int8_t *b, u
         uint32_t x, y;
         memcpy(&x, a, 4);
         memcpy(&y, b, 4);
-        sum = __smlad(__sxtb16(x), __sxtb16(y), sum);
-        sum = __smlad(__sxtb16(x >> 8 | x << 24), __sxtb16(y >> 8 | y << 24), sum);
+        sum = __smlad(__sxtb16((int8x4_t)x), __sxtb16((int8x4_t)y), sum);
+        x = x >> 8 | x << 24;
+        y = y >> 8 | y << 24;
+        sum = __smlad(__sxtb16((int8x4_t)x), __sxtb16((int8x4_t)y), sum);
         a += 4;
         b += 4;
     }

@@ -5,7 +5,7 @@
 #include "uaccel_dots_helium.h"
 
 #define UACCEL_DOTS(name) name##_dots_helium
-#include "uaccel_fully_connected_dots.h"
+#include "uaccel_fully_connected_dots_body.h"
 #undef UACCEL_DOTS
 
 #endif

@@ -6,7 +6,7 @@
 
 #define uaccel_lstm_show_dots_dsp uaccel_lstm_show_s8
 #define UACCEL_DOTS(name) name##_dots_dsp
-#include "uaccel_lstm_dots.h"
+#include "uaccel_lstm_dots_body.h"
 #undef UACCEL_DOTS
 #undef uaccel_lstm_show_dots_dsp
 

@@ -62,7 +62,7 @@ UACCEL_KERNEL void uaccel_lstm_show_dots_helium(const struct uaccel_lstm *p, con
 }
 
 #define UACCEL_DOTS(name) name##_dots_helium
-#include "uaccel_lstm_dots.h"
+#include "uaccel_lstm_dots_body.h"
 #undef UACCEL_DOTS
 
 #endif

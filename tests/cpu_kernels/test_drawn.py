@@ -33,7 +33,8 @@ def assert_exact_on(board_name: str, data: bytes, folder: Path) -> None:
     path.write_bytes(data)
     compiled = compile_model(path, board=board_name, selection=selection_for(board))
     frames, reference = random_inputs(data, 5, FRAMES), Tflm(data)
-    run = run_on_board(compiled, board, frames, folder / "project", lambda step: None, looks=Looks(sequence=True)).run
+    looks = Looks(sequence=bool(compiled.program.state))
+    run = run_on_board(compiled, board, frames, folder / "project", lambda step: None, looks=looks).run
     for number, (results, frame) in enumerate(zip(run.outputs, frames, strict=True)):
         for layer, (got, wanted) in enumerate(zip(results, reference.run(frame), strict=True)):
             assert_same(got, wanted.reshape(got.shape), f"frame {number}, layer {layer}")

@@ -1,4 +1,5 @@
-/* Fully connected, int8, with biases of any size: for one family, which UACCEL_DOTS names. */
+/* Fully connected, int8, with biases of any size: for one family, which UACCEL_DOTS names; included once a
+ * family. */
 
 #ifndef UACCEL_FULLY_CONNECTED_DOTS_H
 #define UACCEL_FULLY_CONNECTED_DOTS_H

@@ -1,4 +1,5 @@
-/* LSTM on int8 vectors by dot products: for one family, which UACCEL_DOTS names. */
+/* LSTM on int8 vectors by dot products: for one family, which UACCEL_DOTS names; included once a
+ * family. */
 
 #ifndef UACCEL_LSTM_DOTS_H
 #define UACCEL_LSTM_DOTS_H
