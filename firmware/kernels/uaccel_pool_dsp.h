@@ -150,30 +150,55 @@ UACCEL_KERNEL void uaccel_pool_dsp_mean4_s8(const struct uaccel_pool *p, const i
     }
 }
 
+/* By fours alone: sums of eight channels are more than there are registers. */
 UACCEL_KERNEL void uaccel_pool_dsp_mean4_s16(const struct uaccel_pool *p, const int16_t *pixels, uaccel_index height,
-                                             uaccel_index width, struct uaccel_pool_count c, uaccel_index words,
-                                             int16_t *output)
+                                             uaccel_index width, struct uaccel_pool_count c, int16_t *output)
 {
-    int32_t sums[8] = {0};
+    int32_t sums[4] = {0};
     for (; height > 0; --height) {
         const int16_t *pixel = pixels, *end = pixels + width * p->channels;
         do {
-            for (uaccel_index i = 0; i < 2 * words; ++i) {
-                const uint32_t word = uaccel_pool_dsp_load(pixel + 2 * i);
-                sums[2 * i] += (int16_t)word;
-                sums[2 * i + 1] += (int32_t)word >> 16;
-            }
+            const uint32_t first = uaccel_pool_dsp_load(pixel), second = uaccel_pool_dsp_load(pixel + 2);
+            sums[0] += (int16_t)first;
+            sums[1] += (int32_t)first >> 16;
+            sums[2] += (int16_t)second;
+            sums[3] += (int32_t)second >> 16;
             pixel += p->channels;
         } while (pixel != end);
         pixels += p->in_width * p->channels;
     }
-    for (uaccel_index i = 0; i < 4 * words; ++i) {
+    for (uaccel_index i = 0; i < 4; ++i) {
         output[i] = (int16_t)uaccel_pool_dsp_mean(p, sums[i], c, INT16_MIN, INT16_MAX);
     }
 }
 
-/* All channels of a window: by eights and fours, and the last four over again where they are no multiple of four. */
-#define UACCEL_POOL_DSP(type, element, bits)                                                                          \
+/* All channels of a window: the last four over again where they are no multiple of four. */
+UACCEL_KERNEL void uaccel_pool_dsp_mean_s16(const struct uaccel_pool *p, const int16_t *pixels, uaccel_index height,
+                                            uaccel_index width, int16_t *output)
+{
+    const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(16));
+    for (uaccel_index c = 0; c < p->channels; c += 4) {
+        const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;
+        uaccel_pool_dsp_mean4_s16(p, pixels + at, height, width, count, output + at);
+    }
+}
+
+/* The same by eights and fours. */
+UACCEL_KERNEL void uaccel_pool_dsp_mean_s8(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
+                                           uaccel_index width, int8_t *output)
+{
+    const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(8));
+    uaccel_index c = 0;
+    for (; c + 8 <= p->channels; c += 8) {
+        uaccel_pool_dsp_mean4_s8(p, pixels + c, height, width, count, 2, output + c);
+    }
+    for (; c < p->channels; c += 4) {
+        const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;
+        uaccel_pool_dsp_mean4_s8(p, pixels + at, height, width, count, 1, output + at);
+    }
+}
+
+#define UACCEL_POOL_DSP_MAX(type, element)                                                                            \
     UACCEL_KERNEL void uaccel_pool_dsp_max_##type(const struct uaccel_pool *p, const element *pixels,                 \
                                                   uaccel_index height, uaccel_index width, element *output)           \
     {                                                                                                                 \
@@ -185,25 +210,11 @@ UACCEL_KERNEL void uaccel_pool_dsp_mean4_s16(const struct uaccel_pool *p, const 
             const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;                                       \
             uaccel_pool_dsp_max4_##type(p, pixels + at, height, width, 1, output + at);                               \
         }                                                                                                             \
-    }                                                                                                                 \
-                                                                                                                      \
-    UACCEL_KERNEL void uaccel_pool_dsp_mean_##type(const struct uaccel_pool *p, const element *pixels,                \
-                                                   uaccel_index height, uaccel_index width, element *output)          \
-    {                                                                                                                 \
-        const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(bits));             \
-        uaccel_index c = 0;                                                                                           \
-        for (; c + 8 <= p->channels; c += 8) {                                                                        \
-            uaccel_pool_dsp_mean4_##type(p, pixels + c, height, width, count, 2, output + c);                         \
-        }                                                                                                             \
-        for (; c < p->channels; c += 4) {                                                                             \
-            const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;                                       \
-            uaccel_pool_dsp_mean4_##type(p, pixels + at, height, width, count, 1, output + at);                       \
-        }                                                                                                             \
     }
 
-UACCEL_POOL_DSP(s8, int8_t, 8)
-UACCEL_POOL_DSP(s16, int16_t, 16)
-#undef UACCEL_POOL_DSP
+UACCEL_POOL_DSP_MAX(s8, int8_t)
+UACCEL_POOL_DSP_MAX(s16, int16_t)
+#undef UACCEL_POOL_DSP_MAX
 
 #define UACCEL_POOL uaccel_max_pool_dsp_s8
 #define UACCEL_POOL_ELEMENT int8_t

@@ -122,18 +122,21 @@ UACCEL_KERNEL void uaccel_pool_helium_mean1_s16(const struct uaccel_pool *p, con
                                                 uaccel_index height, uaccel_index width, struct uaccel_pool_count c,
                                                 bool whole, mve_pred16_t some, int16_t *output)
 {
-    int32x4_t sums[4] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
+    int32x4_t sum0 = vdupq_n_s32(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     for (; height > 0; --height) {
         const int16_t *pixel = pixels;
         for (uaccel_index x = width; x > 0; --x) {
-            sums[0] = vaddq_s32(sums[0], whole ? vldrhq_s32(pixel) : vldrhq_z_s32(pixel, some));
-            for (uaccel_index i = 1; i < 4 && whole; ++i) {
-                sums[i] = vaddq_s32(sums[i], vldrhq_s32(pixel + 4 * i));
+            sum0 = vaddq_s32(sum0, whole ? vldrhq_s32(pixel) : vldrhq_z_s32(pixel, some));
+            if (whole) {
+                sum1 = vaddq_s32(sum1, vldrhq_s32(pixel + 4));
+                sum2 = vaddq_s32(sum2, vldrhq_s32(pixel + 8));
+                sum3 = vaddq_s32(sum3, vldrhq_s32(pixel + 12));
             }
             pixel += p->channels;
         }
         pixels += p->in_width * p->channels;
     }
+    const int32x4_t sums[4] = {sum0, sum1, sum2, sum3};
     for (uaccel_index i = 0; i < (whole ? 4 : 1); ++i) {
         int32x4_t mean = uaccel_pool_helium_mean4(sums[i], c);
         if (p->clamp_min > INT16_MIN || p->clamp_max < INT16_MAX) {
