@@ -4,7 +4,7 @@ The import order is that in which they are tried: a CPU with Helium has the DSP 
 """
 
 from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_mul  # isort: skip
-from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots, dsp_mul  # isort: skip
+from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots, dsp_int16, dsp_mul  # isort: skip
 from uaccel.cpu_kernels import arm_pool  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked  # isort: skip
@@ -32,6 +32,7 @@ __all__ = [
     "dsp_add",
     "dsp_depthwise",
     "dsp_dots",
+    "dsp_int16",
     "dsp_mul",
     "helium",
     "helium_add",

@@ -1,0 +1,171 @@
+"""Layers with weights of int16 activations, for Arm's DSP extension."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.dsp_pack import joined
+from uaccel.cpu_kernels.int16_stage import WideStage, bounds, clamps, wide_stage_of
+from uaccel.cpu_kernels.output_stage import padded_to
+from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.kernel import (
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    same,
+    sides,
+)
+
+REQUIRES: Final = ("dsp",)
+HEADER: Final = "uaccel_int16_dsp.h"
+
+Ints = NDArray[np.int64]
+
+
+def _kernel(
+    function: str,
+    struct: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+) -> Kernel:
+    call = KernelCall(function, HEADER, struct, parameters, arguments)
+    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES)
+
+
+@offers(Conv2d, REQUIRES)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Two pixels at a time; four channels over them."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    channels, height, width, depth = weights.shape
+    stage = wide_stage_of(site, weights.reshape(channels, -1))
+    if stage is None or attrs.groups > 1:
+        return None
+    rows = padded_to(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
+    if site.output.elements == channels and rows.size == weights.size and data.elements == rows.shape[1]:
+        return _one_row(site, rows, stage)
+    return _convolution(
+        site, rows, stage, data.shape, site.output.shape, (height, width), attrs.strides, attrs.dilation, attrs.padding
+    )
+
+
+@offers(FullyConnected, REQUIRES)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """Four units at a time; several rows are the pixels of a pointwise convolution."""
+    weights, (rows, depth) = site.operands[1].value, site.operands[0].info.shape
+    stage = wide_stage_of(site, weights)
+    if stage is None:
+        return None
+    if rows == 1 and depth % 2 == 0:
+        return _one_row(site, weights, stage)
+    one, shape = (1, 1), (1, 1, rows, depth)
+    return _convolution(site, padded_to(weights, 1, 2), stage, shape, (1, 1, rows, len(weights)), one, one, one)
+
+
+def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
+    parameters = {"depth": weights.shape[1], "units": len(weights), **same(site.attrs, "clamp_min", "clamp_max")}
+    arguments = (Input(0), Constant("stream", quad_stream(weights, stage)), Output(0))
+    return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments)
+
+
+def _convolution(
+    site: Site[Any],
+    weights: Array,
+    stage: WideStage,
+    given: tuple[int, ...],
+    wanted: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilation: tuple[int, ...],
+    padding: tuple[int, ...] = (0, 0),
+) -> Kernel:
+    stream = quad_stream(weights, stage)
+    lowest, highest = ((bound & 0xFFFF) * 0x00010001 for bound in bounds(site))
+    parameters: dict[str, ParameterValue] = {
+        "batch": given[0],
+        **sides("in", given[1:3]),
+        "in_channels": given[3],
+        **sides("out", wanted[1:3]),
+        "out_channels": wanted[3],
+        **sides("kernel", kernel),
+        **sides("stride", strides),
+        **sides("dilation", dilation),
+        "pad_top": padding[0],
+        "pad_left": padding[1],
+        "quad_words": stream.shape[1],
+        "finish.clamp": int(clamps(site)),
+        "finish.lowest": lowest,
+        "finish.highest": highest,
+    }
+    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1])
+
+
+def quad_stream(weights: Array, stage: WideStage) -> NDArray[np.int32]:
+    """Of each four channels: biases, of each two inputs a word of two channels and one of the others, and the output
+    stage. ``weights`` has one row a channel, of even length."""
+    rows = padded_to(weights.astype(np.int64), 0, 4)
+    stage = stage.filled(len(rows))
+    quads = rows.reshape(-1, 2, 2, rows.shape[1] // 2, 2)
+    # by quads and pairs of inputs: a word of each pair of channels, with the bytes (a0, b0, a1, b1)
+    in_order = quads.transpose(0, 3, 1, 4, 2).reshape(len(quads), -1, 4)
+    return joined(stage.bias.reshape(-1, 4), _words(in_order), finish_words(stage))
+
+
+def _words(entries: Ints) -> Ints:
+    """Of four bytes each."""
+    octets = entries & 0xFF
+    return octets[..., 0] | octets[..., 1] << 8 | octets[..., 2] << 16 | octets[..., 3] << 24
+
+
+def finish_words(stage: WideStage) -> Ints:
+    """The output stage's constants, four channels a row."""
+    return np.stack([stage.multiplier, 1 << stage.shift - 1, stage.shift], axis=1).reshape(-1, 12)
+
+
+@offers(DepthwiseConv2d, REQUIRES)
+def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Four channels at a time, the last four over again where they are no multiple of four."""
+    weights = site.operands[1].value
+    channels = weights.shape[2]
+    rows = weights.reshape(-1, channels).T
+    stage = wide_stage_of(site, rows)
+    if stage is None or channels != site.operands[0].info.shape[3] or channels < 4:
+        return None
+    starts = np.minimum(np.arange(0, channels, 4), channels - 4)
+    order = (starts[:, None] + np.arange(4)).ravel()
+    chosen, taps = stage[order], rows[order].astype(np.int64).reshape(len(starts), 4, -1)
+    words = _words(taps.transpose(0, 2, 1)[..., (0, 2, 1, 3)])
+    stream = joined(chosen.bias.reshape(-1, 4), words, finish_words(chosen))
+    arguments = (Input(0), Constant("stream", stream), Output(0))
+    return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", depthwise_parameters(site), arguments)
+
+
+def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
+    """The fields of ``struct uaccel_depthwise16``."""
+    attrs, data = site.attrs, site.operands[0].info
+    return {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "channels": data.shape[3],
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", site.operands[1].info.shape[:2]),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        **same(attrs, "clamp_min", "clamp_max"),
+    }

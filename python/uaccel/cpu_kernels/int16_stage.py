@@ -1,0 +1,64 @@
+"""What kernels of int16 activations share: sums of 32 bits, and the output stage for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Array
+from uaccel.ops.base import Site
+from uaccel.ops.exact import limits
+from uaccel.ops.rounding import TFLITE, rounding_of
+
+SUM_LIMIT: Final = 1 << 31
+LEAST_TOTAL: Final = 17
+"""Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class WideStage:
+    """Of each channel ``((sum * multiplier >> 32) + half) >> shift``, where half is that of ``1 << shift``."""
+
+    bias: Ints
+    multiplier: Ints
+    shift: Ints
+
+    def __getitem__(self, chosen: Any) -> WideStage:
+        return WideStage(self.bias[chosen], self.multiplier[chosen], self.shift[chosen])
+
+    def filled(self, channels: int) -> WideStage:
+        """With channels of zeros behind the last one, ``channels`` in all."""
+        more = (0, channels - len(self.bias))
+        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
+        return replace(self, bias=bias, multiplier=multiplier, shift=np.pad(self.shift, more, constant_values=1))
+
+
+def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
+    """Of an operator with weights, one row a channel, and biases of 64 bits; None where it would not be exact."""
+    attrs, bias = site.attrs, site.operands[2].value
+    zero_points = (attrs.input_zero_point, attrs.output_zero_point)
+    kinds = (site.output.dtype, weights.dtype, bias.dtype) == ("int16", np.int8, np.int64)
+    if not kinds or any(zero_points) or rounding_of(attrs) != TFLITE:
+        return None
+    reach = 32768 * np.abs(weights.astype(np.int64)).sum(axis=1).astype(object) + np.abs(bias.astype(object))
+    multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
+    given = multiplier.astype(np.int64)
+    reduced = np.where(given < 0x7FFF0000, (given + (1 << 15)) >> 16, 0x7FFF)
+    total = np.where(reduced == 0, 33, 15 - shift.astype(np.int64))
+    if max(reach) >= SUM_LIMIT or given.min() < 0 or total.min() < LEAST_TOTAL:
+        return None
+    return WideStage(bias, reduced << np.maximum(33 - total, 0), np.maximum(total - 32, 1))
+
+
+def bounds(site: Site[Any]) -> tuple[int, int]:
+    return site.attrs.clamp_min, site.attrs.clamp_max
+
+
+def clamps(site: Site[Any]) -> bool:
+    """Whether the bounds are narrower than the type."""
+    return bounds(site) != limits(site.output.dtype)
