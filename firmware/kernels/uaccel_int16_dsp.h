@@ -133,6 +133,48 @@ UACCEL_ASSEMBLY void uaccel_int16_dsp_2x4(struct uaccel_int16_dsp_job *job, cons
             ".purgem uaccel_clamp2\n");
 }
 
+/* The sums of four or two units of a row: where the stream goes on behind their weights. */
+#define UACCEL_INT16_DSP_UNITS(biases, weights, pair)                                                                 \
+    __asm__(".syntax unified\n"                                                                                       \
+            ".macro uaccel_pair a, b, w\n"                                                                            \
+            "sxtb16 r11, \\w\n"                                                                                       \
+            "sxtb16 \\w, \\w, ror #8\n"                                                                               \
+            "smlad \\a, r8, r11, \\a\n"                                                                               \
+            "smlad \\b, r8, \\w, \\b\n"                                                                               \
+            ".endm\n"                                                                                                 \
+            "push {r4-r11, lr}\n"                                                                                     \
+            "ldmia r2!, " biases "\n"                                                                                 \
+            "sub lr, r1, r0\n"                                                                                        \
+            "and lr, lr, #31\n"                                                                                       \
+            "sub lr, r1, lr\n" /* where whole rounds of eight pairs of inputs end */                                  \
+            "b 2f\n"                                                                                                  \
+            "1: .rept 8\n"                                                                                            \
+            "ldr r8, [r0], #4\n" weights pair                                                                         \
+            ".endr\n"                                                                                                 \
+            "2: cmp r0, lr\n"                                                                                         \
+            "bne 1b\n"                                                                                                \
+            "b 4f\n"                                                                                                  \
+            "3: ldr r8, [r0], #4\n" weights pair                                                                      \
+            "4: cmp r0, r1\n"                                                                                         \
+            "bne 3b\n"                                                                                                \
+            "stmia r3, " biases "\n"                                                                                  \
+            "mov r0, r2\n"                                                                                            \
+            "pop {r4-r11, pc}\n"                                                                                      \
+            ".purgem uaccel_pair\n")
+
+UACCEL_ASSEMBLY const int32_t *uaccel_int16_dsp_1x4(const int16_t *input, const int16_t *end, const int32_t *stream,
+                                                    int32_t *sums)
+{
+    UACCEL_INT16_DSP_UNITS("{r4-r7}", "ldmia r2!, {r9, r10}\n", "uaccel_pair r4, r5, r9\nuaccel_pair r6, r7, r10\n");
+}
+
+UACCEL_ASSEMBLY const int32_t *uaccel_int16_dsp_1x2(const int16_t *input, const int16_t *end, const int32_t *stream,
+                                                    int32_t *sums)
+{
+    UACCEL_INT16_DSP_UNITS("{r4, r5}", "ldr r9, [r2], #4\n", "uaccel_pair r4, r5, r9\n");
+}
+
+#undef UACCEL_INT16_DSP_UNITS
 #pragma GCC diagnostic pop
 
 UACCEL_KERNEL uint32_t uaccel_int16_dsp_load(const int16_t *place)
@@ -157,12 +199,6 @@ UACCEL_KERNEL uint32_t uaccel_int16_dsp_odd(uint32_t word)
     return halves;
 }
 
-UACCEL_KERNEL int32_t uaccel_int16_dsp_add(uint32_t x, uint32_t weights, int32_t sum)
-{
-    __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(x), "r"(weights));
-    return sum;
-}
-
 /* The result of a sum, by the three constants of its channel. */
 UACCEL_KERNEL int16_t uaccel_int16_dsp_result(int32_t sum, const int32_t *constants, int32_t clamp_min,
                                               int32_t clamp_max)
@@ -178,34 +214,38 @@ UACCEL_KERNEL int16_t uaccel_int16_dsp_result(int32_t sum, const int32_t *consta
     return (int16_t)sum;
 }
 
-/* A fully connected layer of one row whose length is even. The stream is that of uaccel_int16_dsp_2x4. */
+/* A fully connected layer of one row whose length is even. The stream is that of uaccel_int16_dsp_2x4, but of one or two
+ * units at the end: it has one word for each two inputs, and the second of two units may be zeros. */
 struct uaccel_fully_connected_dsp16 {
     uaccel_index depth, units;
     int32_t clamp_min, clamp_max;
 };
 
+/* Twice as many units as `words`, of which `wanted` are stored; where the stream goes on. */
+UACCEL_KERNEL const int32_t *uaccel_int16_dsp_units(const struct uaccel_fully_connected_dsp16 *p, const int16_t *input,
+                                                    const int32_t *stream, uaccel_index words, uaccel_index wanted,
+                                                    int16_t *output)
+{
+    const int16_t *end = input + p->depth;
+    int32_t sums[4];
+    stream = words == 2 ? uaccel_int16_dsp_1x4(input, end, stream, sums)
+                        : uaccel_int16_dsp_1x2(input, end, stream, sums);
+    for (uaccel_index i = 0; i < wanted; ++i) {
+        output[i] = uaccel_int16_dsp_result(sums[i], stream + 3 * i, p->clamp_min, p->clamp_max);
+    }
+    return stream + 6 * words;
+}
+
 UACCEL_SHARED void uaccel_fully_connected_dsp_s16(const struct uaccel_fully_connected_dsp16 *p, const int16_t *input,
                                                   const int32_t *stream, int16_t *output)
 {
-    for (uaccel_index unit = 0; unit < p->units; unit += 4) {
-        const uaccel_index count = p->units - unit < 4 ? p->units - unit : 4;
-        int32_t sums[4] = {stream[0], stream[1], stream[2], stream[3]};
-        const int16_t *x = input, *end = input + p->depth;
-        stream += 4;
-        while (x != end) {
-            const uint32_t pair = uaccel_int16_dsp_load(x);
-            const uint32_t first = (uint32_t)stream[0], second = (uint32_t)stream[1];
-            sums[0] = uaccel_int16_dsp_add(pair, uaccel_int16_dsp_even(first), sums[0]);
-            sums[1] = uaccel_int16_dsp_add(pair, uaccel_int16_dsp_odd(first), sums[1]);
-            sums[2] = uaccel_int16_dsp_add(pair, uaccel_int16_dsp_even(second), sums[2]);
-            sums[3] = uaccel_int16_dsp_add(pair, uaccel_int16_dsp_odd(second), sums[3]);
-            stream += 2;
-            x += 2;
-        }
-        for (uaccel_index i = 0; i < count; ++i) {
-            *output++ = uaccel_int16_dsp_result(sums[i], stream + 3 * i, p->clamp_min, p->clamp_max);
-        }
-        stream += 12;
+    uaccel_index left = p->units;
+    for (; left > 2; left -= 4) {
+        stream = uaccel_int16_dsp_units(p, input, stream, 2, left < 4 ? left : 4, output);
+        output += 4;
+    }
+    if (left > 0) {
+        uaccel_int16_dsp_units(p, input, stream, 1, left, output);
     }
 }
 

@@ -77,7 +77,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
     parameters = {"depth": weights.shape[1], "units": len(weights), **same(site.attrs, "clamp_min", "clamp_max")}
-    arguments = (Input(0), Constant("stream", quad_stream(weights, stage)), Output(0))
+    arguments = (Input(0), Constant("stream", _unit_stream(weights, stage)), Output(0))
     return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments)
 
 
@@ -114,15 +114,25 @@ def _convolution(
     return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1])
 
 
-def quad_stream(weights: Array, stage: WideStage) -> NDArray[np.int32]:
-    """Of each four channels: biases, of each two inputs a word of two channels and one of the others, and the output
-    stage. ``weights`` has one row a channel, of even length."""
-    rows = padded_to(weights.astype(np.int64), 0, 4)
+def _unit_stream(weights: Array, stage: WideStage) -> NDArray[np.int32]:
+    """Units by fours; one or two at the end as a pair."""
+    fours = len(weights) - (len(weights) % 4) * (len(weights) % 4 < 3)
+    parts = [quad_stream(weights[:fours], stage[:fours])] if fours else []
+    parts += [quad_stream(weights[fours:], stage[fours:], block=2)] if fours < len(weights) else []
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def quad_stream(weights: Array, stage: WideStage, block: int = 4) -> NDArray[np.int32]:
+    """Of each ``block`` channels: biases, of each two inputs a word of each two channels, and the output stage.
+
+    ``weights`` has one row a channel, of even length.
+    """
+    rows = padded_to(weights.astype(np.int64), 0, block)
     stage = stage.filled(len(rows))
-    quads = rows.reshape(-1, 2, 2, rows.shape[1] // 2, 2)
-    # by quads and pairs of inputs: a word of each pair of channels, with the bytes (a0, b0, a1, b1)
-    in_order = quads.transpose(0, 3, 1, 4, 2).reshape(len(quads), -1, 4)
-    return joined(stage.bias.reshape(-1, 4), _words(in_order), finish_words(stage))
+    pairs = rows.reshape(-1, block // 2, 2, rows.shape[1] // 2, 2)
+    # by blocks and pairs of inputs: a word of each pair of channels, with the bytes (a0, b0, a1, b1)
+    in_order = pairs.transpose(0, 3, 1, 4, 2).reshape(len(pairs), -1, 4)
+    return joined(stage.bias.reshape(-1, block), _words(in_order), finish_words(stage, block))
 
 
 def _words(entries: Ints) -> Ints:
@@ -131,9 +141,9 @@ def _words(entries: Ints) -> Ints:
     return octets[..., 0] | octets[..., 1] << 8 | octets[..., 2] << 16 | octets[..., 3] << 24
 
 
-def finish_words(stage: WideStage) -> Ints:
-    """The output stage's constants, four channels a row."""
-    return np.stack([stage.multiplier, 1 << stage.shift - 1, stage.shift], axis=1).reshape(-1, 12)
+def finish_words(stage: WideStage, block: int = 4) -> Ints:
+    """The output stage's constants, one row for each ``block`` channels."""
+    return np.stack([stage.multiplier, 1 << stage.shift - 1, stage.shift], axis=1).reshape(-1, 3 * block)
 
 
 @offers(DepthwiseConv2d, REQUIRES)
