@@ -3,7 +3,7 @@
 The import order is that in which they are tried: a CPU with Helium has the DSP extension, too.
 """
 
-from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_mul  # isort: skip
+from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_int16, helium_mul  # isort: skip
 from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots, dsp_int16, dsp_mul  # isort: skip
 from uaccel.cpu_kernels import arm_pool  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
@@ -38,6 +38,7 @@ __all__ = [
     "helium_add",
     "helium_depthwise",
     "helium_dots",
+    "helium_int16",
     "helium_mul",
     "kernel_options",
     "offers",

@@ -8,13 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp_pack import joined
-from uaccel.cpu_kernels.int16_stage import WideStage, bounds, clamps, wide_stage_of
+from uaccel.cpu_kernels.int16_stage import (
+    Pixels,
+    WideStage,
+    convolution_of,
+    depthwise_parameters,
+    is_one_row,
+    rows_of,
+    wide_stage_of,
+)
 from uaccel.cpu_kernels.output_stage import padded_to
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.exact import limits
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import (
     Argument,
@@ -26,7 +35,6 @@ from uaccel.ops.kernel import (
     ParameterValue,
     Scratch,
     same,
-    sides,
 )
 
 REQUIRES: Final = ("dsp",)
@@ -49,17 +57,15 @@ def _kernel(
 @offers(Conv2d, REQUIRES)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them."""
-    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    weights = site.operands[1].value
     channels, height, width, depth = weights.shape
     stage = wide_stage_of(site, weights.reshape(channels, -1))
-    if stage is None or attrs.groups > 1:
+    if stage is None or site.attrs.groups > 1:
         return None
+    if is_one_row(site) and weights[0].size % 2 == 0:
+        return _one_row(site, weights.reshape(channels, -1), stage)
     rows = padded_to(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
-    if site.output.elements == channels and rows.size == weights.size and data.elements == rows.shape[1]:
-        return _one_row(site, rows, stage)
-    return _convolution(
-        site, rows, stage, data.shape, site.output.shape, (height, width), attrs.strides, attrs.dilation, attrs.padding
-    )
+    return _convolution(site, rows, stage, convolution_of(site))
 
 
 @offers(FullyConnected, REQUIRES)
@@ -71,8 +77,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
         return None
     if rows == 1 and depth % 2 == 0:
         return _one_row(site, weights, stage)
-    one, shape = (1, 1), (1, 1, rows, depth)
-    return _convolution(site, padded_to(weights, 1, 2), stage, shape, (1, 1, rows, len(weights)), one, one, one)
+    return _convolution(site, padded_to(weights, 1, 2), stage, rows_of(site))
 
 
 def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
@@ -81,34 +86,14 @@ def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
     return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments)
 
 
-def _convolution(
-    site: Site[Any],
-    weights: Array,
-    stage: WideStage,
-    given: tuple[int, ...],
-    wanted: tuple[int, ...],
-    kernel: tuple[int, ...],
-    strides: tuple[int, ...],
-    dilation: tuple[int, ...],
-    padding: tuple[int, ...] = (0, 0),
-) -> Kernel:
+def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixels) -> Kernel:
     stream = quad_stream(weights, stage)
-    lowest, highest = ((bound & 0xFFFF) * 0x00010001 for bound in bounds(site))
-    parameters: dict[str, ParameterValue] = {
-        "batch": given[0],
-        **sides("in", given[1:3]),
-        "in_channels": given[3],
-        **sides("out", wanted[1:3]),
-        "out_channels": wanted[3],
-        **sides("kernel", kernel),
-        **sides("stride", strides),
-        **sides("dilation", dilation),
-        "pad_top": padding[0],
-        "pad_left": padding[1],
+    low, high = site.attrs.clamp_min, site.attrs.clamp_max
+    parameters = pixels.parameters() | {
         "quad_words": stream.shape[1],
-        "finish.clamp": int(clamps(site)),
-        "finish.lowest": lowest,
-        "finish.highest": highest,
+        "finish.clamp": int((low, high) != limits(site.output.dtype)),
+        "finish.lowest": (low & 0xFFFF) * 0x00010001,
+        "finish.highest": (high & 0xFFFF) * 0x00010001,
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1])
@@ -162,20 +147,3 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     stream = joined(chosen.bias.reshape(-1, 4), words, finish_words(chosen))
     arguments = (Input(0), Constant("stream", stream), Output(0))
     return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", depthwise_parameters(site), arguments)
-
-
-def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
-    """The fields of ``struct uaccel_depthwise16``."""
-    attrs, data = site.attrs, site.operands[0].info
-    return {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "channels": data.shape[3],
-        **sides("out", site.output.shape[1:3]),
-        **sides("kernel", site.operands[1].info.shape[:2]),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-        **same(attrs, "clamp_min", "clamp_max"),
-    }

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from uaccel.model import Array
 from uaccel.ops.base import Site
-from uaccel.ops.exact import limits
+from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.fully_connected import FullyConnectedAttrs
+from uaccel.ops.kernel import ParameterValue, same, sides
 from uaccel.ops.rounding import TFLITE, rounding_of
 
 SUM_LIMIT: Final = 1 << 31
@@ -55,10 +57,62 @@ def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
     return WideStage(bias, reduced << np.maximum(33 - total, 0), np.maximum(total - 32, 1))
 
 
-def bounds(site: Site[Any]) -> tuple[int, int]:
-    return site.attrs.clamp_min, site.attrs.clamp_max
+@dataclass(frozen=True)
+class Pixels:
+    """A convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
+
+    given: tuple[int, ...]
+    wanted: tuple[int, ...]
+    kernel: tuple[int, ...] = (1, 1)
+    strides: tuple[int, ...] = (1, 1)
+    dilation: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0)
+
+    def parameters(self) -> dict[str, ParameterValue]:
+        """The fields with which a convolution's structure begins."""
+        return {
+            "batch": self.given[0],
+            **sides("in", self.given[1:3]),
+            "in_channels": self.given[3],
+            **sides("out", self.wanted[1:3]),
+            "out_channels": self.wanted[3],
+            **sides("kernel", self.kernel),
+            **sides("stride", self.strides),
+            **sides("dilation", self.dilation),
+            "pad_top": self.padding[0],
+            "pad_left": self.padding[1],
+        }
 
 
-def clamps(site: Site[Any]) -> bool:
-    """Whether the bounds are narrower than the type."""
-    return bounds(site) != limits(site.output.dtype)
+def convolution_of(site: Site[Conv2dAttrs]) -> Pixels:
+    attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
+    return Pixels(
+        site.operands[0].info.shape, site.output.shape, kernel, attrs.strides, attrs.dilation, attrs.padding[:2]
+    )
+
+
+def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
+    return Pixels((1, 1, *site.operands[0].info.shape), (1, 1, *site.output.shape))
+
+
+def is_one_row(site: Site[Conv2dAttrs]) -> bool:
+    """Whether the only window is the whole input."""
+    whole = site.operands[1].info.shape[1:] == site.operands[0].info.shape[1:] and site.operands[0].info.shape[0] == 1
+    return whole and not any(site.attrs.padding)
+
+
+def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
+    """The fields of ``struct uaccel_depthwise16``."""
+    attrs, data = site.attrs, site.operands[0].info
+    return {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "channels": data.shape[3],
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", site.operands[1].info.shape[:2]),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        **same(attrs, "clamp_min", "clamp_max"),
+    }
