@@ -214,10 +214,11 @@ UACCEL_KERNEL int16_t uaccel_int16_dsp_result(int32_t sum, const int32_t *consta
     return (int16_t)sum;
 }
 
-/* A fully connected layer of one row whose length is even. The stream is that of uaccel_int16_dsp_2x4, but of one or two
- * units at the end: it has one word for each two inputs, and the second of two units may be zeros. */
+/* A fully connected layer of one row. The stream is that of uaccel_int16_dsp_2x4, but of one or two units at the end: it
+ * has one word for each two inputs, and the second of two units may be zeros. */
 struct uaccel_fully_connected_dsp16 {
     uaccel_index depth, units;
+    uaccel_index length; /* of the row, in whole pairs */
     int32_t clamp_min, clamp_max;
 };
 
@@ -226,7 +227,7 @@ UACCEL_KERNEL const int32_t *uaccel_int16_dsp_units(const struct uaccel_fully_co
                                                     const int32_t *stream, uaccel_index words, uaccel_index wanted,
                                                     int16_t *output)
 {
-    const int16_t *end = input + p->depth;
+    const int16_t *end = input + p->length;
     int32_t sums[4];
     stream = words == 2 ? uaccel_int16_dsp_1x4(input, end, stream, sums)
                         : uaccel_int16_dsp_1x2(input, end, stream, sums);
@@ -236,10 +237,15 @@ UACCEL_KERNEL const int32_t *uaccel_int16_dsp_units(const struct uaccel_fully_co
     return stream + 6 * words;
 }
 
+/* scratch: the row in whole pairs, unless it is. */
 UACCEL_SHARED void uaccel_fully_connected_dsp_s16(const struct uaccel_fully_connected_dsp16 *p, const int16_t *input,
-                                                  const int32_t *stream, int16_t *output)
+                                                  const int32_t *stream, int16_t *output, void *scratch)
 {
     uaccel_index left = p->units;
+    if (p->length > p->depth) { /* what follows the row has weights of zero */
+        memcpy(scratch, input, (size_t)p->depth * sizeof(int16_t));
+        input = scratch;
+    }
     for (; left > 2; left -= 4) {
         stream = uaccel_int16_dsp_units(p, input, stream, 2, left < 4 ? left : 4, output);
         output += 4;

@@ -39,6 +39,8 @@ from uaccel.ops.kernel import (
 
 REQUIRES: Final = ("dsp",)
 HEADER: Final = "uaccel_int16_dsp.h"
+ADDRESS: Final = 4
+"""Bytes of scratch where none are used."""
 
 Ints = NDArray[np.int64]
 
@@ -62,7 +64,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     stage = wide_stage_of(site, weights.reshape(channels, -1))
     if stage is None or site.attrs.groups > 1:
         return None
-    if is_one_row(site) and weights[0].size % 2 == 0:
+    if is_one_row(site):
         return _one_row(site, weights.reshape(channels, -1), stage)
     rows = padded_to(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
     return _convolution(site, rows, stage, convolution_of(site))
@@ -71,19 +73,29 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
 @offers(FullyConnected, REQUIRES)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Four units at a time; several rows are the pixels of a pointwise convolution."""
-    weights, (rows, depth) = site.operands[1].value, site.operands[0].info.shape
+    weights, rows = site.operands[1].value, site.operands[0].info.shape[0]
     stage = wide_stage_of(site, weights)
     if stage is None:
         return None
-    if rows == 1 and depth % 2 == 0:
-        return _one_row(site, weights, stage)
-    return _convolution(site, padded_to(weights, 1, 2), stage, rows_of(site))
+    return (
+        _one_row(site, weights, stage)
+        if rows == 1
+        else _convolution(site, padded_to(weights, 1, 2), stage, rows_of(site))
+    )
 
 
 def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
-    parameters = {"depth": weights.shape[1], "units": len(weights), **same(site.attrs, "clamp_min", "clamp_max")}
-    arguments = (Input(0), Constant("stream", _unit_stream(weights, stage)), Output(0))
-    return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments)
+    """What follows a row of odd length in its copy has weights of zero."""
+    filled, depth = padded_to(weights, 1, 2), weights.shape[1]
+    parameters: dict[str, ParameterValue] = {
+        "depth": depth,
+        "units": len(weights),
+        "length": filled.shape[1],
+        **same(site.attrs, "clamp_min", "clamp_max"),
+    }
+    arguments = (Input(0), Constant("stream", _unit_stream(filled, stage)), Output(0), Scratch())
+    scratch = 2 * filled.shape[1] if filled.shape[1] > depth else ADDRESS
+    return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch)
 
 
 def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixels) -> Kernel:
