@@ -153,6 +153,10 @@ def multiplication(zoo: Zoo) -> Any:
     return shapes[:: 1 if zoo.integer(0, 1) else -1], zoo.mul
 
 
+def info_of(given: Input) -> TensorInfo:
+    return given if isinstance(given, TensorInfo) else TensorInfo(given, "int8")
+
+
 def int16(maker: Maker) -> Maker:
     """The same layer with activations of 16 bits."""
 
@@ -165,7 +169,7 @@ def int16(maker: Maker) -> Maker:
             zoo.dtype = "int8"
             return call
 
-        return tuple(TensorInfo(shape, "int16") for shape in shapes), wide
+        return tuple(TensorInfo(info_of(shape).shape, "int16") for shape in shapes), wide
 
     return made
 
@@ -219,7 +223,7 @@ def zoo_of(seed: int, larger: bool = False) -> tuple[list[TensorInfo], Any]:
     """The inputs, and a module whose results are the layers'."""
     zoo = Zoo(seed, larger)
     made = [maker(zoo) for maker in MAKERS]
-    infos = [own if isinstance(own, TensorInfo) else TensorInfo(own, "int8") for owns, _ in made for own in owns]
+    infos = [info_of(own) for owns, _ in made for own in owns]
     builder = ModuleBuilder()
     variables = [relax.Var(f"x{i}", relax.TensorType(info.shape, info.dtype)) for i, info in enumerate(infos)]
     with builder.function(variables) as block:

@@ -44,7 +44,7 @@ def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
     """Of an operator with weights, one row a channel, and biases of 64 bits; None where it would not be exact."""
     attrs, bias = site.attrs, site.operands[2].value
     zero_points = (attrs.input_zero_point, attrs.output_zero_point)
-    kinds = (site.output.dtype, weights.dtype, bias.dtype) == ("int16", np.int8, np.int64)
+    kinds = site.output.dtype == "int16" and weights.dtype == np.int8 and bias.dtype == np.int64
     if not kinds or any(zero_points) or rounding_of(attrs) != TFLITE:
         return None
     reach = 32768 * np.abs(weights.astype(np.int64)).sum(axis=1).astype(object) + np.abs(bias.astype(object))
