@@ -14,6 +14,7 @@ from uaccel.cpu_kernels.int16_stage import (
     convolution_of,
     depthwise_parameters,
     is_one_row,
+    is_worth_it,
     rows_of,
     wide_stage_of,
 )
@@ -62,7 +63,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     weights = site.operands[1].value
     channels, height, width, depth = weights.shape
     stage = wide_stage_of(site, weights.reshape(channels, -1))
-    if stage is None or site.attrs.groups > 1:
+    if stage is None or site.attrs.groups > 1 or not is_worth_it(weights):
         return None
     if is_one_row(site):
         return _one_row(site, weights.reshape(channels, -1), stage)

@@ -15,6 +15,7 @@ from uaccel.cpu_kernels.int16_stage import (
     convolution_of,
     depthwise_parameters,
     is_one_row,
+    is_worth_it,
     rows_of,
     wide_stage_of,
 )
@@ -53,7 +54,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     weights = site.operands[1].value
     rows = weights.reshape(len(weights), -1)
     stage = wide_stage_of(site, rows)
-    if stage is None or site.attrs.groups > 1:
+    if stage is None or site.attrs.groups > 1 or not is_worth_it(weights):
         return None
     return _one_row(site, rows, stage) if is_one_row(site) else _convolution(site, rows, stage, convolution_of(site))
 

@@ -18,6 +18,7 @@ from uaccel.ops.rounding import TFLITE, rounding_of
 SUM_LIMIT: Final = 1 << 31
 LEAST_TOTAL: Final = 17
 """Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by."""
+LEAST_WORK: Final = 24
 
 Ints = NDArray[np.int64]
 
@@ -99,6 +100,11 @@ def is_one_row(site: Site[Conv2dAttrs]) -> bool:
     """Whether the only window is the whole input."""
     whole = site.operands[1].info.shape[1:] == site.operands[0].info.shape[1:] and site.operands[0].info.shape[0] == 1
     return whole and not any(site.attrs.padding)
+
+
+def is_worth_it(weights: Array) -> bool:
+    """Whether a pixel has so much to do that two of them pay: an output takes about as long as six products."""
+    return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
 
 
 def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
