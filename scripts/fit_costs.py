@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.costs import SINGLE
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.running.execute import Looks, run_on_board
-from uaccel.testing.regions import example
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
@@ -41,12 +39,8 @@ Points = dict[str, list[tuple[int, int, int, int | None]]]
 def measure(name: str, seeds: int) -> Points:
     board, points = load_board(name), defaultdict(list)
     for seed in range(1000, 1000 + seeds):
-        shapes, build = zoo_of(seed, larger=True)
-
-        def bound(block: Any, *variables: Any, build: Any = build) -> list[Any]:
-            return [block.emit(call, f"layer{number}") for number, call in enumerate(build(*variables))]
-
-        module, sample = example(shapes, bound).module, samples_of(seed, shapes, 1)
+        infos, module = zoo_of(seed, larger=True)
+        sample = samples_of(seed, infos, 1)
         for turn in range(MOST_TURNS):
             compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn)))
             with tempfile.TemporaryDirectory() as folder:

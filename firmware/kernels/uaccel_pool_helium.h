@@ -1,62 +1,183 @@
-/* Average over windows of up to 255 pixels for Arm Helium: NHWC, int8, eight channels at a time. */
+/* Average and maximum over windows for Arm Helium: NHWC, int8 and int16, any number of channels. */
 #ifndef UACCEL_POOL_HELIUM_H
 #define UACCEL_POOL_HELIUM_H
 
 #include "uaccel_helium.h"
-#include "uaccel_pool.h"
+#include "uaccel_pool_mean.h"
 
-/* The sums of up to eight channels under one window. Rows of the whole width are one row. */
-UACCEL_KERNEL int16x8_t uaccel_pool_helium_sum(const struct uaccel_pool *p, const int8_t *channel,
-                                               struct uaccel_pool_span rows, struct uaccel_pool_span columns,
-                                               mve_pred16_t some)
+/* The largest ones of a vector's channels; `whole`: it has all of its lanes. */
+#define UACCEL_POOL_HELIUM_MAX(type, element, vector, most, ctp, dup)                                                \
+    UACCEL_KERNEL void uaccel_pool_helium_max1_##type(const struct uaccel_pool *p, const element *pixels,            \
+                                                      uaccel_index height, uaccel_index width, bool whole,           \
+                                                      mve_pred16_t some, element *output)                            \
+    {                                                                                                                \
+        vector largest = dup((element)p->clamp_min);                                                                 \
+        for (; height > 0; --height) {                                                                               \
+            const element *pixel = pixels;                                                                           \
+            for (uaccel_index x = width; x > 0; --x) {                                                               \
+                largest = vmaxq(largest, whole ? vld1q(pixel) : vld1q_z(pixel, some));                               \
+                pixel += p->channels;                                                                                \
+            }                                                                                                        \
+            pixels += p->in_width * p->channels;                                                                     \
+        }                                                                                                            \
+        if (p->clamp_max < (most)) {                                                                                 \
+            largest = vminq(largest, dup((element)p->clamp_max));                                                    \
+        }                                                                                                            \
+        vst1q_p(output, largest, some);                                                                              \
+    }                                                                                                                \
+                                                                                                                     \
+    UACCEL_KERNEL void uaccel_pool_helium_max_##type(const struct uaccel_pool *p, const element *pixels,             \
+                                                     uaccel_index height, uaccel_index width, element *output)       \
+    {                                                                                                                \
+        const uaccel_index lanes = 16 / (uaccel_index)sizeof(element);                                               \
+        uaccel_index c = 0;                                                                                          \
+        for (; c + lanes <= p->channels; c += lanes) {                                                               \
+            uaccel_pool_helium_max1_##type(p, pixels + c, height, width, true, ctp((uint32_t)lanes), output + c);    \
+        }                                                                                                            \
+        if (c < p->channels) {                                                                                       \
+            const mve_pred16_t some = ctp((uint32_t)(p->channels - c));                                              \
+            uaccel_pool_helium_max1_##type(p, pixels + c, height, width, false, some, output + c);                   \
+        }                                                                                                            \
+    }
+
+UACCEL_POOL_HELIUM_MAX(s8, int8_t, int8x16_t, INT8_MAX, vctp8q, vdupq_n_s8)
+UACCEL_POOL_HELIUM_MAX(s16, int16_t, int16x8_t, INT16_MAX, vctp16q, vdupq_n_s16)
+#undef UACCEL_POOL_HELIUM_MAX
+
+/* The means of four channels. */
+UACCEL_KERNEL int32x4_t uaccel_pool_helium_mean4(int32x4_t sum, struct uaccel_pool_count c)
 {
-    const bool whole = columns.last - columns.first == p->in_width;
-    const uaccel_index width = columns.last - columns.first, height = rows.last - rows.first;
-    const uaccel_index runs = whole ? 1 : height, length = whole ? width * height : width;
-    const int8_t *run = channel + (rows.first * p->in_width + columns.first) * p->channels;
-    int16x8_t sum = vdupq_n_s16(0);
-    for (uaccel_index i = 0; i < runs; ++i) {
-        const int8_t *pixel = run;
-        for (uaccel_index left = length; left > 0; --left) {
-            sum = vaddq_s16(sum, vldrbq_z_s16(pixel, some));
+    if (c.multiplier != 0) {
+        return vqrdmulhq_n_s32(sum, c.multiplier);
+    }
+    int32_t means[4];
+    vst1q(means, sum);
+    for (uaccel_index i = 0; i < 4; ++i) {
+        means[i] = uaccel_rounded_mean(means[i], c.count);
+    }
+    return vld1q(means);
+}
+
+/* Those of eight, of which even ones and odd ones were added up apart, as bytes. */
+UACCEL_KERNEL void uaccel_pool_helium_finish_s8(const struct uaccel_pool *p, const int32x4_t *sums,
+                                                struct uaccel_pool_count c, mve_pred16_t some, int8_t *output)
+{
+    int16x8_t mean = vreinterpretq_s16_s32(uaccel_pool_helium_mean4(sums[0], c));
+    mean = vmovntq_s32(mean, uaccel_pool_helium_mean4(sums[1], c));
+    if (p->clamp_min > INT8_MIN || p->clamp_max < INT8_MAX) {
+        mean = vmaxq(mean, vdupq_n_s16((int16_t)p->clamp_min));
+        mean = vminq(mean, vdupq_n_s16((int16_t)p->clamp_max));
+    }
+    vstrbq_p_s16(output, mean, some);
+}
+
+/* Sixteen channels where they are `whole`, else up to eight. Bytes are added up in 16 bits, and before those overflow,
+ * in 32: even channels and odd ones apart. */
+UACCEL_KERNEL void uaccel_pool_helium_mean1_s8(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
+                                               uaccel_index width, struct uaccel_pool_count c, bool whole,
+                                               mve_pred16_t some, int8_t *output)
+{
+    const uaccel_index band = uaccel_pool_band(height, width);
+    int32x4_t sums[4] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
+    for (; height > 0; height -= band) {
+        int16x8_t low = vdupq_n_s16(0), high = vdupq_n_s16(0);
+        for (uaccel_index y = 0; y < band; ++y) {
+            const int8_t *pixel = pixels;
+            for (uaccel_index x = width; x > 0; --x) {
+                low = vaddq_s16(low, whole ? vldrbq_s16(pixel) : vldrbq_z_s16(pixel, some));
+                if (whole) {
+                    high = vaddq_s16(high, vldrbq_s16(pixel + 8));
+                }
+                pixel += p->channels;
+            }
+            pixels += p->in_width * p->channels;
+        }
+        sums[0] = vaddq_s32(sums[0], vmovlbq_s16(low));
+        sums[1] = vaddq_s32(sums[1], vmovltq_s16(low));
+        sums[2] = vaddq_s32(sums[2], vmovlbq_s16(high));
+        sums[3] = vaddq_s32(sums[3], vmovltq_s16(high));
+    }
+    uaccel_pool_helium_finish_s8(p, sums, c, some, output);
+    if (whole) {
+        uaccel_pool_helium_finish_s8(p, sums + 2, c, some, output + 8);
+    }
+}
+
+UACCEL_KERNEL void uaccel_pool_helium_mean_s8(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
+                                              uaccel_index width, int8_t *output)
+{
+    const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(8));
+    uaccel_index c = 0;
+    for (; c + 16 <= p->channels; c += 16) {
+        uaccel_pool_helium_mean1_s8(p, pixels + c, height, width, count, true, vctp16q(8), output + c);
+    }
+    for (; c < p->channels; c += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)(p->channels - c));
+        uaccel_pool_helium_mean1_s8(p, pixels + c, height, width, count, false, some, output + c);
+    }
+}
+
+/* Sixteen channels where they are `whole`, else up to four. */
+UACCEL_KERNEL void uaccel_pool_helium_mean1_s16(const struct uaccel_pool *p, const int16_t *pixels,
+                                                uaccel_index height, uaccel_index width, struct uaccel_pool_count c,
+                                                bool whole, mve_pred16_t some, int16_t *output)
+{
+    int32x4_t sum0 = vdupq_n_s32(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    for (; height > 0; --height) {
+        const int16_t *pixel = pixels;
+        for (uaccel_index x = width; x > 0; --x) {
+            sum0 = vaddq_s32(sum0, whole ? vldrhq_s32(pixel) : vldrhq_z_s32(pixel, some));
+            if (whole) {
+                sum1 = vaddq_s32(sum1, vldrhq_s32(pixel + 4));
+                sum2 = vaddq_s32(sum2, vldrhq_s32(pixel + 8));
+                sum3 = vaddq_s32(sum3, vldrhq_s32(pixel + 12));
+            }
             pixel += p->channels;
         }
-        run += p->in_width * p->channels;
+        pixels += p->in_width * p->channels;
     }
-    return sum;
-}
-
-/* One window of every channel. */
-UACCEL_KERNEL void uaccel_pool_helium_window(const struct uaccel_pool *p, const int8_t *input,
-                                             struct uaccel_pool_span rows, struct uaccel_pool_span columns,
-                                             int8_t *output)
-{
-    const int32_t count = (rows.last - rows.first) * (columns.last - columns.first);
-    for (uaccel_index c = 0; c < p->channels; c += 8) {
-        int16_t sums[8];
-        const uaccel_index left = p->channels - c;
-        vstrhq_s16(sums, uaccel_pool_helium_sum(p, input + c, rows, columns, vctp16q((uint32_t)left)));
-        for (uaccel_index i = 0; i < 8 && i < left; ++i) {
-            *output++ = (int8_t)uaccel_clamp(uaccel_rounded_mean(sums[i], count), p->clamp_min, p->clamp_max);
+    const int32x4_t sums[4] = {sum0, sum1, sum2, sum3};
+    for (uaccel_index i = 0; i < (whole ? 4 : 1); ++i) {
+        int32x4_t mean = uaccel_pool_helium_mean4(sums[i], c);
+        if (p->clamp_min > INT16_MIN || p->clamp_max < INT16_MAX) {
+            mean = vminq(vmaxq(mean, vdupq_n_s32(p->clamp_min)), vdupq_n_s32(p->clamp_max));
         }
+        vstrhq_p_s32(output + 4 * i, mean, some);
     }
 }
 
-UACCEL_KERNEL void uaccel_average_pool_helium_s8(const struct uaccel_pool *p, const int8_t *input, int8_t *output)
+UACCEL_KERNEL void uaccel_pool_helium_mean_s16(const struct uaccel_pool *p, const int16_t *pixels, uaccel_index height,
+                                               uaccel_index width, int16_t *output)
 {
-    for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index y = 0; y < p->out_height; ++y) {
-            const struct uaccel_pool_span rows =
-                uaccel_pool_span(y * p->stride_height - p->pad_top, p->window_height, p->in_height);
-            for (uaccel_index x = 0; x < p->out_width; ++x) {
-                const struct uaccel_pool_span columns =
-                    uaccel_pool_span(x * p->stride_width - p->pad_left, p->window_width, p->in_width);
-                uaccel_pool_helium_window(p, input, rows, columns, output);
-                output += p->channels;
-            }
-        }
-        input += p->in_height * p->in_width * p->channels;
+    const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(16));
+    uaccel_index c = 0;
+    for (; c + 16 <= p->channels; c += 16) {
+        uaccel_pool_helium_mean1_s16(p, pixels + c, height, width, count, true, vctp32q(4), output + c);
+    }
+    for (; c < p->channels; c += 4) {
+        const mve_pred16_t some = vctp32q((uint32_t)(p->channels - c));
+        uaccel_pool_helium_mean1_s16(p, pixels + c, height, width, count, false, some, output + c);
     }
 }
+
+#define UACCEL_POOL uaccel_max_pool_helium_s8
+#define UACCEL_POOL_ELEMENT int8_t
+#define UACCEL_POOL_WINDOW uaccel_pool_helium_max_s8
+#include "uaccel_pool_windows.h"
+
+#define UACCEL_POOL uaccel_max_pool_helium_s16
+#define UACCEL_POOL_ELEMENT int16_t
+#define UACCEL_POOL_WINDOW uaccel_pool_helium_max_s16
+#include "uaccel_pool_windows.h"
+
+#define UACCEL_POOL uaccel_average_pool_helium_s8
+#define UACCEL_POOL_ELEMENT int8_t
+#define UACCEL_POOL_WINDOW uaccel_pool_helium_mean_s8
+#include "uaccel_pool_windows.h"
+
+#define UACCEL_POOL uaccel_average_pool_helium_s16
+#define UACCEL_POOL_ELEMENT int16_t
+#define UACCEL_POOL_WINDOW uaccel_pool_helium_mean_s16
+#include "uaccel_pool_windows.h"
 
 #endif

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from uaccel.cpu_kernels import Target, Turn
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.pipeline import Compiled
 from uaccel.running.execute import run_on_board
-from uaccel.testing.regions import example
 from uaccel.tvm_api.executor import Executor
 
 FAMILIES = {
@@ -41,20 +39,13 @@ def target_of_kernels(board: Board) -> Target:
     return Target.of("native", ["embedded"]) if board.cpu.arch == "native" else target_of(board)
 
 
-def module_of(shapes: list[tuple[int, ...]], build: Any) -> Any:
-    def bound(block: Any, *variables: Any) -> list[Any]:
-        return [block.emit(call, f"layer{number}") for number, call in enumerate(build(*variables))]
-
-    return example(shapes, bound).module
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in SEEDS])
 def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Path) -> None:
     board = board_of(name)
-    shapes, build = zoo_of(seed)
-    module, samples = module_of(shapes, build), samples_of(seed, shapes)
+    infos, module = zoo_of(seed)
+    samples = samples_of(seed, infos)
     expected = [Executor(module).run(sample) for sample in samples]
     for turn in range(most_options(compiled_module(module, selection=Selection(target_of_kernels(board), Turn(0))))):
         compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn)))
@@ -73,7 +64,7 @@ def test_the_random_layers_reach_every_family(name: str) -> None:
     board = board_of(name)
     found = set()
     for seed in SEEDS:
-        module = module_of(*zoo_of(seed))
+        _, module = zoo_of(seed)
         for turn in range(3):
             compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn)))
             found |= {layer.kernel.family for layer in compiled.program.layers}

@@ -9,14 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.model import TensorInfo
+from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import get
 from uaccel.ops.conv2d import Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.exact import limits
+from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.rounding import FLOAT32, TFLITE
 from uaccel.testing.layers import Layers
+from uaccel.tvm_api import ModuleBuilder, relax
 
 Array = NDArray[Any]
-Maker = Callable[["Zoo"], tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]]
+Input = TensorInfo | tuple[int, ...]
+"""Of 8 bits where nothing else is said."""
+Maker = Callable[["Zoo"], tuple[tuple[Input, ...], Callable[..., Any]]]
 
 
 class Zoo(Layers):
@@ -25,6 +32,7 @@ class Zoo(Layers):
     def __init__(self, seed: int, larger: bool = False) -> None:
         super().__init__(seed)
         self.larger = larger
+        self.dtype = "int8"
 
     def int8(self, *shape: int) -> Array:
         """Symmetric mostly, as quantisers make weights."""
@@ -35,17 +43,49 @@ class Zoo(Layers):
         multiplier, shift = super()._scales(count, terms)
         return multiplier, np.minimum(shift, 3).astype(np.int32)
 
+    def _zero_point(self) -> int:
+        return 0 if self.dtype == "int16" else super()._zero_point()
+
+    def _range(self) -> tuple[int, int]:
+        low, high = super()._range()
+        return (256 * low, 256 * high + 255) if self.dtype == "int16" else (low, high)
+
+    def _bias(self, channels: int, terms: int) -> Array:
+        """Those of int16 layers have 64 bits, and now and then more than 32 of them count."""
+        bias = super()._bias(channels, terms)
+        if self.dtype == "int16":
+            return bias.astype(np.int64) << (10 if self.integer(0, 9) == 0 else 0)
+        return bias
+
+    def sum16(self, x: Any, y: Any, operator: type[Add] | type[Sub] = Add) -> Any:
+        """Of int16: one input is on the coarser scale mostly."""
+        (multiplier,), shift = self.random.integers(2**30, 2**31, 1), -self.integer(0, 9)
+        scales = [(1 << 30, 0), (int(multiplier), shift)]
+        first, second = scales if self.integer(0, 1) else scales[::-1]
+        output = (int(self.random.integers(2**30, 2**31)), -self.integer(12, 16))
+        return get(operator)(x, y, attrs=AddAttrs(15, 0, *first, 0, *second, 0, *output, *self._range()))
+
+    def mul(self, x: Any, y: Any) -> Any:
+        multiplier = int(self.random.choice([2**30, 2**31 - 1, *self.random.integers(2**30, 2**31, 3)]))
+        shift = -self.integer(12, 16) if self.dtype == "int16" else -self.integer(0, 9)
+        points = (self._zero_point(), self._zero_point(), self._zero_point())
+        return get(Mul)(x, y, attrs=MulAttrs(*points, multiplier, shift, *self._range()))
+
     def channels(self) -> int:
         return self.integer(1, 9) * 4 if self.integer(0, 3) else self.integer(1, 21)
+
+    def one_of(self, *choices: Any) -> Any:
+        return choices[self.integer(0, len(choices) - 1)]
 
     def window3x3(self, x: Any, stride: int) -> Any:
         """A depthwise convolution as networks have them: rectified mostly, SAME padding mostly."""
         channels = int(x.ty.shape.values[3])
-        zero_point = self.integer(-128, 127)
-        low = zero_point if self.integer(0, 2) else -128
+        zero_point, (least, most) = self._zero_point(), limits(self.dtype)
+        low = zero_point if self.integer(0, 2) else least
         padding = (1, 1, 1, 1) if self.integer(0, 2) else tuple(self.integer(0, 2) for _ in range(4))
-        attrs = Conv2dAttrs((stride, stride), padding, (1, 1), channels, self.integer(-128, 127), zero_point, low, 127)
-        attrs = replace(attrs, output_zero_point=-128, clamp_min=-128) if self.integer(0, 1) else attrs
+        attrs = Conv2dAttrs((stride, stride), padding, (1, 1), channels, self._zero_point(), zero_point, low, most)
+        if self.dtype == "int8" and self.integer(0, 1):
+            attrs = replace(attrs, output_zero_point=-128, clamp_min=-128)
         return get(DepthwiseConv2d)(
             x, *self._weights(channels, (3, 3, channels), 9), attrs=replace(attrs, rounding=self.rounding)
         )
@@ -89,6 +129,51 @@ def average(zoo: Zoo) -> Any:
     return (zoo.image(),), lambda x: zoo.pool(x, True)
 
 
+def maximum(zoo: Zoo) -> Any:
+    return (zoo.image(),), lambda x: zoo.pool(x, False)
+
+
+def broadcast(zoo: Zoo) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """An image, and what is the same for some of its axes."""
+    shape = zoo.image()
+    return shape, tuple(extent if zoo.integer(0, 2) else 1 for extent in shape)
+
+
+def subtraction(zoo: Zoo) -> Any:
+    shapes = broadcast(zoo)
+    return shapes[:: 1 if zoo.integer(0, 1) else -1], lambda x, y: zoo.add(x, y, zoo.one_of(Add, Sub))
+
+
+def addition16(zoo: Zoo) -> Any:
+    return broadcast(zoo), lambda x, y: zoo.sum16(x, y, zoo.one_of(Add, Sub))
+
+
+def multiplication(zoo: Zoo) -> Any:
+    shapes = broadcast(zoo)
+    return shapes[:: 1 if zoo.integer(0, 1) else -1], zoo.mul
+
+
+def info_of(given: Input) -> TensorInfo:
+    return given if isinstance(given, TensorInfo) else TensorInfo(given, "int8")
+
+
+def int16(maker: Maker) -> Maker:
+    """The same layer with activations of 16 bits."""
+
+    def made(zoo: Zoo) -> Any:
+        shapes, layer = maker(zoo)
+
+        def wide(*variables: Any) -> Any:
+            zoo.dtype = "int16"
+            call = layer(*variables)
+            zoo.dtype = "int8"
+            return call
+
+        return tuple(TensorInfo(info_of(shape).shape, "int16") for shape in shapes), wide
+
+    return made
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -118,31 +203,51 @@ MAKERS = (
     single(fully_connected),
     addition,
     average,
+    maximum,
+    subtraction,
+    multiplication,
+    int16(convolution),
+    int16(same),
+    int16(depthwise),
+    int16(rows),
+    int16(fully_connected),
+    int16(addition16),
+    int16(multiplication),
+    int16(average),
+    int16(maximum),
 )
 """One network has a layer of each."""
 
 
-def zoo_of(seed: int, larger: bool = False) -> tuple[list[tuple[int, ...]], Callable[..., Any]]:
-    """The inputs' shapes, and what builds the results of variables of these shapes."""
+def zoo_of(seed: int, larger: bool = False) -> tuple[list[TensorInfo], Any]:
+    """The inputs, and a module whose results are the layers'."""
     zoo = Zoo(seed, larger)
     made = [maker(zoo) for maker in MAKERS]
-    shapes = [shape for own, _ in made for shape in own]
-
-    def build(*variables: Any) -> list[Any]:
+    infos = [info_of(own) for owns, _ in made for own in owns]
+    builder = ModuleBuilder()
+    variables = [relax.Var(f"x{i}", relax.TensorType(info.shape, info.dtype)) for i, info in enumerate(infos)]
+    with builder.function(variables) as block:
         results, start = [], 0
-        for own, layer in made:
-            results.append(layer(*variables[start : start + len(own)]))
+        for number, (own, layer) in enumerate(made):
+            results.append(block.emit(layer(*variables[start : start + len(own)]), f"layer{number}"))
             start += len(own)
-        return results
+        block.finish(relax.Tuple(results))
+    return infos, builder.module
 
-    return shapes, build
 
-
-def samples_of(seed: int, shapes: list[tuple[int, ...]], count: int = 2) -> list[list[Array]]:
-    """Random bytes; in the first sample the extremes alone."""
+def samples_of(seed: int, infos: list[TensorInfo], count: int = 2) -> list[list[Array]]:
+    """Random numbers; in the first sample the extremes alone."""
     generator = np.random.default_rng(seed)
-    first = [generator.choice([-128, 127], shape).astype(np.int8) for shape in shapes]
+    ends = [np.iinfo(info.dtype) for info in infos]
+    first = [
+        generator.choice([limit.min, limit.max], info.shape).astype(info.dtype)
+        for info, limit in zip(infos, ends, strict=True)
+    ]
     others = [
-        [generator.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(max(0, count - 1))
+        [
+            generator.integers(limit.min, limit.max + 1, info.shape).astype(info.dtype)
+            for info, limit in zip(infos, ends, strict=True)
+        ]
+        for _ in range(max(0, count - 1))
     ]
     return [first, *others]

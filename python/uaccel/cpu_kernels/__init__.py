@@ -3,8 +3,9 @@
 The import order is that in which they are tried: a CPU with Helium has the DSP extension, too.
 """
 
-from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_pool  # isort: skip
-from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots  # isort: skip
+from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_int16, helium_mul  # isort: skip
+from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots, dsp_int16, dsp_mul  # isort: skip
+from uaccel.cpu_kernels import arm_pool  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked  # isort: skip
 from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
@@ -24,17 +25,21 @@ __all__ = [
     "Target",
     "Turn",
     "Work",
+    "arm_pool",
     "blocked",
     "candidates",
     "dsp",
     "dsp_add",
     "dsp_depthwise",
     "dsp_dots",
+    "dsp_int16",
+    "dsp_mul",
     "helium",
     "helium_add",
     "helium_depthwise",
     "helium_dots",
-    "helium_pool",
+    "helium_int16",
+    "helium_mul",
     "kernel_options",
     "offers",
     "pick",

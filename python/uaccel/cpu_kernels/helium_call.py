@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from uaccel.ops.exact import limits
 from uaccel.ops.kernel import Argument, Kernel, KernelCall, ParameterValue
 
 REQUIRES: Final = ("helium",)
@@ -15,18 +16,21 @@ def helium_kernel(
     arguments: tuple[Argument, ...],
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
+    suffix: str = "s8",
 ) -> Kernel:
     header, struct = f"uaccel_{name}_helium.h", f"uaccel_{name}_helium"
-    call = KernelCall(f"{struct}_s8", header, struct, parameters, arguments)
+    call = KernelCall(f"{struct}_{suffix}", header, struct, parameters, arguments)
     return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
 
 
-def finish_parameters(zero_point: int, way: int, clamp_min: int, clamp_max: int) -> dict[str, ParameterValue]:
+def finish_parameters(
+    zero_point: int, way: int, clamp_min: int, clamp_max: int, dtype: str = "int8"
+) -> dict[str, ParameterValue]:
     """The fields of ``struct uaccel_helium_finish``."""
     return {
         "finish.zero_point": zero_point,
         "finish.lowest": clamp_min,
         "finish.highest": clamp_max,
         "finish.sign": int(way),
-        "finish.clamp": int((clamp_min, clamp_max) != (-128, 127)),
+        "finish.clamp": int((clamp_min, clamp_max) != limits(dtype)),
     }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.model import Array
-from uaccel.ops.add import Add, AddAttrs
+from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
@@ -67,14 +67,14 @@ class Layers:
         attrs = FullyConnectedAttrs(self._zero_point(), self._zero_point(), *self._range(), self.rounding)
         return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
 
-    def add(self, x: Any, y: Any) -> Any:
+    def add(self, x: Any, y: Any, operator: type[Add] | type[Sub] = Add) -> Any:
         """One of them may be an array."""
         multipliers, shifts = self._scales(3, 1)
         zero1, zero2, zero3 = (self._zero_point() for _ in range(3))
         scales = [(int(m), int(s)) for m, s in zip(multipliers, shifts, strict=True)]
         attrs = AddAttrs(20, zero1, *scales[0], zero2, *scales[1], zero3, *scales[2], *self._range())
         operands = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
-        return get(Add)(*operands, attrs=attrs)
+        return get(operator)(*operands, attrs=attrs)
 
     def pool(self, x: Any, average: bool) -> Any:
         _, height, width, _ = shape_of(x)
@@ -113,11 +113,16 @@ class Layers:
         return self.integer(1, min(4, largest[0])), self.integer(1, min(4, largest[1]))
 
     def _weights(self, channels: int, shape: tuple[int, ...], terms: int) -> list[Any]:
+        bias = self._bias(channels, terms)
+        arrays = [self.int8(*shape), bias, *self._scales(channels, terms)]
+        return [constant(array) for array in arrays]
+
+    def _bias(self, channels: int, terms: int) -> Array:
+        """As large as sums of so many products, and now and then at the ends of its range."""
         bias = self.random.integers(-terms * 4000, terms * 4000 + 1, channels).astype(np.int32)
         if self.integer(0, 9) == 0:
             bias[0] = self.random.choice([-(2**31), 2**31 - 1])
-        arrays = [self.int8(*shape), bias, *self._scales(channels, terms)]
-        return [constant(array) for array in arrays]
+        return bias
 
     def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
         """Multipliers and shifts, such as float32 has them where that is the rounding."""

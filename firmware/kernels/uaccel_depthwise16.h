@@ -1,0 +1,43 @@
+/* Depthwise convolution of int16 activations: what kernels for several CPUs share. Padding counts for nothing. */
+#ifndef UACCEL_DEPTHWISE16_H
+#define UACCEL_DEPTHWISE16_H
+
+#include "uaccel_window.h"
+
+/* As many output channels as there are input channels, without zero points. */
+struct uaccel_depthwise16 {
+    uaccel_index batch, in_height, in_width, channels;
+    uaccel_index out_height, out_width;
+    uaccel_index kernel_height, kernel_width;
+    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
+    uaccel_index pad_top, pad_left;
+    int32_t clamp_min, clamp_max;
+};
+
+/* The part of a window that is inside, which may be none: its first pixel, the number of its first tap, and how many
+ * taps there are. */
+struct uaccel_depthwise16_taps {
+    const int16_t *pixels;
+    uaccel_index first, height, width;
+};
+
+UACCEL_KERNEL struct uaccel_depthwise16_taps uaccel_depthwise16_taps(const struct uaccel_depthwise16 *p,
+                                                                     const int16_t *input, uaccel_index y,
+                                                                     uaccel_index x)
+{
+    const uaccel_index top = y * p->stride_height - p->pad_top, left = x * p->stride_width - p->pad_left;
+    const struct uaccel_window_taps rows =
+        uaccel_window_taps(top, p->kernel_height, p->dilation_height, 0, p->in_height);
+    const struct uaccel_window_taps columns =
+        uaccel_window_taps(left, p->kernel_width, p->dilation_width, 0, p->in_width);
+    const uaccel_index row = top + rows.first * p->dilation_height;
+    const uaccel_index column = left + columns.first * p->dilation_width;
+    struct uaccel_depthwise16_taps taps;
+    taps.pixels = input + (row * p->in_width + column) * p->channels;
+    taps.first = rows.first * p->kernel_width + columns.first;
+    taps.height = rows.last - rows.first;
+    taps.width = columns.last - columns.first;
+    return taps;
+}
+
+#endif

@@ -1,0 +1,124 @@
+"""What kernels of int16 activations share: sums of 32 bits, and the output stage for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Array
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.fully_connected import FullyConnectedAttrs
+from uaccel.ops.kernel import ParameterValue, same, sides
+from uaccel.ops.rounding import TFLITE, rounding_of
+
+SUM_LIMIT: Final = 1 << 31
+LEAST_TOTAL: Final = 17
+"""Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by."""
+LEAST_WORK: Final = 24
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class WideStage:
+    """Of each channel ``((sum * multiplier >> 32) + half) >> shift``, where half is that of ``1 << shift``."""
+
+    bias: Ints
+    multiplier: Ints
+    shift: Ints
+
+    def __getitem__(self, chosen: Any) -> WideStage:
+        return WideStage(self.bias[chosen], self.multiplier[chosen], self.shift[chosen])
+
+    def filled(self, channels: int) -> WideStage:
+        """With channels of zeros behind the last one, ``channels`` in all."""
+        more = (0, channels - len(self.bias))
+        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
+        return replace(self, bias=bias, multiplier=multiplier, shift=np.pad(self.shift, more, constant_values=1))
+
+
+def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
+    """Of an operator with weights, one row a channel, and biases of 64 bits; None where it would not be exact."""
+    attrs, bias = site.attrs, site.operands[2].value
+    zero_points = (attrs.input_zero_point, attrs.output_zero_point)
+    kinds = site.output.dtype == "int16" and weights.dtype == np.int8 and bias.dtype == np.int64
+    if not kinds or any(zero_points) or rounding_of(attrs) != TFLITE:
+        return None
+    reach = 32768 * np.abs(weights.astype(np.int64)).sum(axis=1).astype(object) + np.abs(bias.astype(object))
+    multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
+    given = multiplier.astype(np.int64)
+    reduced = np.where(given < 0x7FFF0000, (given + (1 << 15)) >> 16, 0x7FFF)
+    total = np.where(reduced == 0, 33, 15 - shift.astype(np.int64))
+    if max(reach) >= SUM_LIMIT or given.min() < 0 or total.min() < LEAST_TOTAL:
+        return None
+    return WideStage(bias, reduced << np.maximum(33 - total, 0), np.maximum(total - 32, 1))
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """A convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
+
+    given: tuple[int, ...]
+    wanted: tuple[int, ...]
+    kernel: tuple[int, ...] = (1, 1)
+    strides: tuple[int, ...] = (1, 1)
+    dilation: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0)
+
+    def parameters(self) -> dict[str, ParameterValue]:
+        """The fields with which a convolution's structure begins."""
+        return {
+            "batch": self.given[0],
+            **sides("in", self.given[1:3]),
+            "in_channels": self.given[3],
+            **sides("out", self.wanted[1:3]),
+            "out_channels": self.wanted[3],
+            **sides("kernel", self.kernel),
+            **sides("stride", self.strides),
+            **sides("dilation", self.dilation),
+            "pad_top": self.padding[0],
+            "pad_left": self.padding[1],
+        }
+
+
+def convolution_of(site: Site[Conv2dAttrs]) -> Pixels:
+    attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
+    return Pixels(
+        site.operands[0].info.shape, site.output.shape, kernel, attrs.strides, attrs.dilation, attrs.padding[:2]
+    )
+
+
+def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
+    return Pixels((1, 1, *site.operands[0].info.shape), (1, 1, *site.output.shape))
+
+
+def is_one_row(site: Site[Conv2dAttrs]) -> bool:
+    """Whether the only window is the whole input."""
+    whole = site.operands[1].info.shape[1:] == site.operands[0].info.shape[1:] and site.operands[0].info.shape[0] == 1
+    return whole and not any(site.attrs.padding)
+
+
+def is_worth_it(weights: Array) -> bool:
+    """Whether a pixel has so much to do that two of them pay: an output takes about as long as six products."""
+    return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
+
+
+def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
+    """The fields of ``struct uaccel_depthwise16``."""
+    attrs, data = site.attrs, site.operands[0].info
+    return {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "channels": data.shape[3],
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", site.operands[1].info.shape[:2]),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        **same(attrs, "clamp_min", "clamp_max"),
+    }
