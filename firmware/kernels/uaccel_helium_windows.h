@@ -14,7 +14,8 @@ struct uaccel_helium_windows {
     uaccel_index length;                  /* of a run, in whole vectors of 16 bytes */
     uaccel_index last;                    /* of the output channels the first of the last four */
     int32_t zero_point, lowest, highest;
-    uint16_t places[8]; /* where a pair's four channels go, in turn */
+    uint16_t places[8];   /* where a pair's four channels go, in turn */
+    uint16_t channels[8]; /* the same of one pixel, twice */
 };
 UACCEL_AT(uaccel_helium_windows, first, 0);
 UACCEL_AT(uaccel_helium_windows, second, 4);
@@ -206,30 +207,43 @@ UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel
     return finish->clamp ? uaccel_helium_long_runs_clamp : uaccel_helium_long_runs;
 }
 
-/* `count` pixels of one row of windows: `step` bytes from one to the next, and `channels` from result to result. */
+/* What windows of one layer have in common: runs of `length` bytes, and so many channels. Of one to three channels the
+ * last one fills up four. */
+UACCEL_KERNEL void uaccel_helium_begin(struct uaccel_helium_windows *job, const struct uaccel_helium_finish *finish,
+                                       uaccel_index length, uaccel_index channels)
+{
+    job->skip = ((length / 16 - 1) % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
+    job->length = length;
+    job->last = channels < 4 ? 0 : channels - 4;
+    job->zero_point = finish->zero_point;
+    job->lowest = finish->lowest;
+    job->highest = finish->highest;
+    for (uint16_t i = 0; i < 4; ++i) {
+        job->channels[2 * i] = job->channels[2 * i + 1] = i < channels ? i : (uint16_t)(channels - 1);
+    }
+}
+
+/* `count` windows of one row, in pairs: `next` bytes from the first of a pair to the second, and `between` from result to
+ * result. */
 UACCEL_KERNEL void uaccel_helium_row(struct uaccel_helium_windows *job, uaccel_helium_windows_loop *loop,
-                                     const int32_t *stream, const int8_t *input, uaccel_index step, int8_t *output,
-                                     uaccel_index count, uaccel_index channels)
+                                     const int32_t *stream, const int8_t *input, uaccel_index next, int8_t *output,
+                                     uaccel_index count, uaccel_index between)
 {
     const uaccel_index pairs = count >> 1;
     if (pairs > 0) {
         job->first = input;
-        job->second = input + step;
+        job->second = input + next;
         job->output = output;
         job->pairs = pairs;
-        for (uint16_t i = 0; i < 4; ++i) {
-            job->places[2 * i] = i;
-            job->places[2 * i + 1] = (uint16_t)(i + channels);
-        }
+        const uint16x8_t second = vreinterpretq_u16_u32(vdupq_n_u32((uint32_t)between << 16));
+        vstrhq_u16(job->places, vaddq_u16(vldrhq_u16(job->channels), second));
         loop(job, stream);
     }
-    if (count & 1) { /* the last pixel, twice */
-        job->first = job->second = input + (count - 1) * step;
-        job->output = output + (count - 1) * channels;
+    if (count & 1) { /* the last window, twice */
+        job->first = job->second = input + pairs * job->input_step;
+        job->output = output + pairs * job->output_step;
         job->pairs = 1;
-        for (uint16_t i = 0; i < 4; ++i) {
-            job->places[2 * i] = job->places[2 * i + 1] = i;
-        }
+        vstrhq_u16(job->places, vldrhq_u16(job->channels));
         loop(job, stream);
     }
 }
