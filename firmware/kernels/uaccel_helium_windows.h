@@ -30,6 +30,7 @@ UACCEL_AT(uaccel_helium_windows, zero_point, 36);
 UACCEL_AT(uaccel_helium_windows, lowest, 40);
 UACCEL_AT(uaccel_helium_windows, highest, 44);
 UACCEL_AT(uaccel_helium_windows, places, 48);
+UACCEL_AT(uaccel_helium_windows, channels, 64);
 
 typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
 
@@ -218,9 +219,8 @@ UACCEL_KERNEL void uaccel_helium_begin(struct uaccel_helium_windows *job, const 
     job->zero_point = finish->zero_point;
     job->lowest = finish->lowest;
     job->highest = finish->highest;
-    for (uint16_t i = 0; i < 4; ++i) {
-        job->channels[2 * i] = job->channels[2 * i + 1] = i < channels ? i : (uint16_t)(channels - 1);
-    }
+    const uint16x8_t last = vdupq_n_u16((uint16_t)(channels - 1));
+    vstrhq_u16(job->channels, vminq_u16(vshrq_n_u16(vidupq_n_u16(0, 1), 1), last));
 }
 
 /* `count` windows of one row, in pairs: `next` bytes from the first of a pair to the second, and `between` from result to

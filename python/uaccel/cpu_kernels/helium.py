@@ -71,7 +71,8 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
 
 @offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
 def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = as_convolution(site)
+    """To so few that half of a vector would be idle: by planes."""
+    converted = as_convolution(site) if site.output.shape[3] >= 4 else None
     return None if converted is None else conv2d(converted)
 
 
