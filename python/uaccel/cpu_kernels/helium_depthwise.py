@@ -60,8 +60,8 @@ class Window:
         height, width = self.kernel
         if height * width <= VECTOR:
             return self.kernel
-        rows, columns = (max(1, VECTOR // width), width), (height, max(1, VECTOR // height))
-        return min(rows, columns, key=self._count)
+        rows, columns = (VECTOR // width, width), (height, VECTOR // height)
+        return min((part for part in (rows, columns) if all(part)), key=self._count, default=(1, 1))
 
     def _count(self, part: Pair) -> int:
         return -(-self.kernel[0] // part[0]) * -(-self.kernel[1] // part[1])
