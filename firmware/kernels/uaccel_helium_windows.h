@@ -37,14 +37,16 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
 #define UACCEL_HELIUM_STEP 56    /* bytes of code for 16 bytes of a run */
 #define UACCEL_HELIUM_UNROLLED 15 /* steps without a loop: what an address reaches from the middle of a run */
 
-/* Sixteen bytes of both windows, in q0 and q1. */
+/* Sixteen bytes of both windows, in q0 and q1; q2 holds the first weights, at the end what comes behind the last. Loads
+ * and products take turns, so that a core with a unit for each keeps both busy. */
 #define UACCEL_HELIUM_WINDOW_MACROS                                                                                  \
     UACCEL_HELIUM_MACROS                                                                                             \
-    ".macro uaccel_products\n"                                                                                       \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
+    ".macro uaccel_products first, second\n"                                                                         \
+    "vldrb.u8 q0, \\first\n"                                                                                         \
     "vmladava.s8 r0, q0, q2\n"                                                                                       \
-    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
+    "vldrb.u8 q1, \\second\n"                                                                                        \
     "vmladava.s8 r8, q1, q2\n"                                                                                       \
+    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "vmladava.s8 r2, q0, q3\n"                                                                                       \
     "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "vmladava.s8 r10, q1, q3\n"                                                                                      \
@@ -52,6 +54,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "vmladava.s8 r12, q1, q2\n"                                                                                      \
     "vmladava.s8 r6, q0, q3\n"                                                                                       \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "vmladava.s8 lr, q1, q3\n"                                                                                       \
     ".endm\n"                                                                                                        \
     /* what comes before the pairs; r9: where in the code a run begins, that of the last step being at \end */       \
@@ -79,14 +82,14 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     "ldr r4, [r0, #32]\n"                                                                                            \
     "add r11, r2, r4\n"                                                                                              \
     ".endm\n"                                                                                                        \
-    /* the first sums, which hold the channels' biases; r7: where their results go, from r11, at last 0 */           \
+    /* the first weights, and the first sums: the channels' biases; r7: where results go, from r11, at last 0 */     \
     ".macro uaccel_begin\n"                                                                                          \
     "ldmia r1!, {r7, r8, r10, r12, lr}\n"                                                                            \
     "ldmdb r1, {r0, r2, r4, r6}\n"                                                                                   \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "bx r9\n"                                                                                                        \
     ".endm\n"                                                                                                        \
     ".macro uaccel_results sign, clamp\n"                                                                            \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "cmp r7, #0\n"                                                                                                   \
     "add r7, r7, r11\n"                                                                                              \
@@ -128,9 +131,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "2: uaccel_begin\n"                                                                                  \
                 ".balign 4\n"                                                                                        \
                 ".irp at, 112, 96, 80, 64, 48, 32, 16, 0, -16, -32, -48, -64, -80, -96, -112\n"                      \
-                "vldrb.u8 q0, [r3, #\\at]\n"                                                                         \
-                "vldrb.u8 q1, [r5, #\\at]\n"                                                                         \
-                "uaccel_products\n"                                                                                  \
+                "uaccel_products \"[r3, #\\at]\", \"[r5, #\\at]\"\n"                                                 \
                 ".endr\n"                                                                                            \
                 "3: uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                \
                 "uaccel_results " #sign ", " #clamp "\n"                                                             \
@@ -151,9 +152,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "2: uaccel_begin\n"                                                                                  \
                 ".balign 4\n"                                                                                        \
                 "3: .rept 15\n"                                                                                      \
-                "vldrb.u8 q0, [r3], #16\n"                                                                           \
-                "vldrb.u8 q1, [r5], #16\n"                                                                           \
-                "uaccel_products\n"                                                                                  \
+                "uaccel_products \"[r3], #16\", \"[r5], #16\"\n"                                                     \
                 ".endr\n"                                                                                            \
                 "4: cmp r3, r11\n"                                                                                   \
                 "bne 3b\n"                                                                                           \
