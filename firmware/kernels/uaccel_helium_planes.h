@@ -45,6 +45,8 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 
 /* Where one load takes whole windows, a channel's bias, multiplier and shift stay in r7 to r9, the zero point in r10. */
 #define UACCEL_HELIUM_ONE_PART                                                                                       \
+    ".macro uaccel_four\n"                                                                                           \
+    ".endm\n"                                                                                                        \
     ".macro uaccel_part\n"                                                                                           \
     ".endm\n"                                                                                                        \
     ".macro uaccel_constants\n"                                                                                      \
@@ -54,22 +56,19 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "ldmia r5!, {r0, r11, r12}\n"                                                                                    \
     "add r0, r0, r3\n"                                                                                               \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_first_four\n"                                                                                     \
-    "uaccel_four r0\n"                                                                                               \
-    ".endm\n"                                                                                                        \
     ".macro uaccel_bias\n"                                                                                           \
-    "vadd.i32 q1, q1, r7\n"                                                                                          \
     "vadd.i32 q0, q0, r7\n"                                                                                          \
+    "vadd.i32 q1, q1, r7\n"                                                                                          \
     ".endm\n"                                                                                                        \
     ".macro uaccel_right\n"                                                                                          \
-    "vrshl.s32 q1, r9\n"                                                                                             \
     "vrshl.s32 q0, r9\n"                                                                                             \
+    "vrshl.s32 q1, r9\n"                                                                                             \
     ".endm\n"                                                                                                        \
     ".macro uaccel_zero\n"                                                                                           \
-    "vqadd.s16 q1, q1, r10\n"                                                                                        \
+    "vqadd.s16 q0, q0, r10\n"                                                                                        \
     ".endm\n"
 
-/* uaccel_four: the sums of four windows, in r0, r2, r4 and r6. */
+/* uaccel_eight: the sums of the first four windows in q0, of the others in q1; loads stand away from their use. */
 #define UACCEL_HELIUM_ONE_LOAD                                                                                       \
     UACCEL_HELIUM_ONE_PART                                                                                           \
     ".macro uaccel_lanes\n"                                                                                          \
@@ -81,12 +80,22 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "vldrw.u32 q6, [r4], #16\n"                                                                                      \
     "vldrw.u32 q7, [r4], #16\n"                                                                                      \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
+    ".macro uaccel_eight\n"                                                                                          \
+    "vldrb.u8 q0, [r0, q3]\n"                                                                                        \
+    "add r12, r12, r1\n"                                                                                             \
+    "vldrb.u8 q1, [r11, q3]\n"                                                                                       \
     "vmladav.s8 r0, q0, q4\n"                                                                                        \
     "vmladav.s8 r2, q0, q5\n"                                                                                        \
     "vmladav.s8 r4, q0, q6\n"                                                                                        \
     "vmladav.s8 r6, q0, q7\n"                                                                                        \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmladav.s8 r0, q1, q4\n"                                                                                        \
+    "vmladav.s8 r4, q1, q6\n"                                                                                        \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "vmladav.s8 r2, q1, q5\n"                                                                                        \
+    "vmladav.s8 r6, q1, q7\n"                                                                                        \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
     ".endm\n"
 
 #define UACCEL_HELIUM_TWO_LOADS                                                                                      \
@@ -99,13 +108,24 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "vldrw.u32 q5, [r4], #16\n"                                                                                      \
     "vldrw.u32 q6, [r4], #16\n"                                                                                      \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
+    ".macro uaccel_eight\n"                                                                                          \
+    "vldrb.u8 q0, [r0, q4]\n"                                                                                        \
+    "vldrb.u8 q1, [r0, q3]\n"                                                                                        \
+    "add r12, r12, r1\n"                                                                                             \
+    "vldrb.u8 q7, [r11, q4]\n"                                                                                       \
     "vmladav.s8 r4, q0, q5\n"                                                                                        \
     "vmladav.s8 r6, q0, q6\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
-    "vmladav.s8 r0, q0, q5\n"                                                                                        \
-    "vmladav.s8 r2, q0, q6\n"                                                                                        \
+    "vmladav.s8 r0, q1, q5\n"                                                                                        \
+    "vmladav.s8 r2, q1, q6\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q3]\n"                                                                                       \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "vmladav.s8 r4, q7, q5\n"                                                                                        \
+    "vmladav.s8 r6, q7, q6\n"                                                                                        \
+    "vmladav.s8 r0, q1, q5\n"                                                                                        \
+    "vmladav.s8 r2, q1, q6\n"                                                                                        \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
     ".endm\n"
 
 #define UACCEL_HELIUM_FOUR_LANES                                                                                     \
@@ -122,18 +142,32 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     ".macro uaccel_weights\n"                                                                                        \
     "vldrw.u32 q7, [r4], #16\n"                                                                                      \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q6]\n"                                                                                      \
+    ".macro uaccel_eight\n"                                                                                          \
+    "vldrb.u8 q0, [r0, q6]\n"                                                                                        \
+    "vldrb.u8 q1, [r0, q5]\n"                                                                                        \
     "vmladav.s8 r6, q0, q7\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q5]\n"                                                                                      \
-    "vmladav.s8 r4, q0, q7\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
+    "vldrb.u8 q0, [r0, q4]\n"                                                                                        \
+    "vmladav.s8 r4, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r0, q3]\n"                                                                                        \
     "vmladav.s8 r2, q0, q7\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
-    "vmladav.s8 r0, q0, q7\n"                                                                                        \
+    "vmladav.s8 r0, q1, q7\n"                                                                                        \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "add r12, r12, r1\n"                                                                                             \
+    "vldrb.u8 q1, [r11, q6]\n"                                                                                       \
+    "vmladav.s8 r6, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q5]\n"                                                                                       \
+    "vmladav.s8 r4, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q4]\n"                                                                                       \
+    "vmladav.s8 r2, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q3]\n"                                                                                       \
+    "vmladav.s8 r0, q1, q7\n"                                                                                        \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
     ".endm\n"
 
-/* Windows of several loads each, whose weights come through r10: parts of a window, r9 bytes apart. */
+/* Windows of several loads each, whose weights come through r10: parts of a window, r9 bytes apart. q2
+ * takes data, too, and is loaded again. */
 #define UACCEL_HELIUM_PARTS(parts)                                                                                   \
     UACCEL_HELIUM_FOUR_LANES                                                                                         \
     "ldr r9, [r0, #116]\n"                                                                                           \
@@ -150,43 +184,50 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "ldmia r5!, {r7, r11, r12}\n"                                                                                    \
     "add r7, r7, r3\n"                                                                                               \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_first_four\n"                                                                                     \
-    "uaccel_four r7\n"                                                                                               \
+    ".macro uaccel_eight\n"                                                                                          \
+    "uaccel_four r7, q0, q1\n"                                                                                       \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "add r12, r12, r1\n"                                                                                             \
+    "uaccel_four r11, q1, q2\n"                                                                                      \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
+    ".macro uaccel_four at, x, y\n"                                                                                  \
     ".set .Luaccel_part, 0\n"                                                                                        \
-    "uaccel_part \\at, vmladav.s8\n"                                                                                 \
+    "uaccel_part \\at, \\x, \\y, vmladav.s8\n"                                                                       \
     ".rept " #parts " - 1\n"                                                                                         \
     ".set .Luaccel_part, .Luaccel_part + 16\n"                                                                       \
     "add \\at, r9\n"                                                                                                 \
-    "uaccel_part \\at, vmladava.s8\n"                                                                                \
+    "uaccel_part \\at, \\x, \\y, vmladava.s8\n"                                                                      \
     ".endr\n"                                                                                                        \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_part at, product\n"                                                                               \
+    ".macro uaccel_part at, x, y, product\n"                                                                         \
     "vldrw.u32 q7, [r10, #.Luaccel_part]\n"                                                                          \
-    "vldrb.u8 q0, [\\at, q6]\n"                                                                                      \
-    "\\product r6, q0, q7\n"                                                                                         \
-    "vldrb.u8 q0, [\\at, q5]\n"                                                                                      \
-    "\\product r4, q0, q7\n"                                                                                         \
-    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
-    "\\product r2, q0, q7\n"                                                                                         \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
-    "\\product r0, q0, q7\n"                                                                                         \
+    "vldrb.u8 \\x, [\\at, q6]\n"                                                                                     \
+    "vldrb.u8 \\y, [\\at, q5]\n"                                                                                     \
+    "\\product r6, \\x, q7\n"                                                                                        \
+    "vldrb.u8 \\x, [\\at, q4]\n"                                                                                     \
+    "\\product r4, \\y, q7\n"                                                                                        \
+    "vldrb.u8 \\y, [\\at, q3]\n"                                                                                     \
+    "\\product r2, \\x, q7\n"                                                                                        \
+    "\\product r0, \\y, q7\n"                                                                                        \
     ".endm\n"                                                                                                        \
     ".macro uaccel_bias\n"                                                                                           \
     "ldr r0, [r10, #16 * " #parts "]\n"                                                                              \
-    "vadd.i32 q1, q1, r0\n"                                                                                          \
     "vadd.i32 q0, q0, r0\n"                                                                                          \
+    "vadd.i32 q1, q1, r0\n"                                                                                          \
     ".endm\n"                                                                                                        \
     ".macro uaccel_right\n"                                                                                          \
     "ldr r0, [r10, #16 * " #parts " + 8]\n"                                                                          \
-    "vrshl.s32 q1, r0\n"                                                                                             \
     "vrshl.s32 q0, r0\n"                                                                                             \
+    "vrshl.s32 q1, r0\n"                                                                                             \
     ".endm\n"                                                                                                        \
     ".macro uaccel_zero\n"                                                                                           \
     "ldr r0, [sp]\n"                                                                                                 \
+    "vldrw.u32 q2, [r0, #36]\n"                                                                                      \
     "ldr r0, [r0, #24]\n"                                                                                            \
-    "vqadd.s16 q1, q1, r0\n"                                                                                         \
+    "vqadd.s16 q0, q0, r0\n"                                                                                         \
     ".endm\n"
 
 /* stream: of each channel the weights of the windows under a load, its bias, its multiplier, its shift. */
@@ -206,50 +247,44 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "ldrd r5, lr, [r0, #16]\n"                                                                           \
                 "2: uaccel_first\n"                                                                                  \
                 "add r11, r11, r3\n"                                                                                 \
-                "add r12, r12, r1\n"                                                                                 \
-                "uaccel_first_four\n"                                                                                \
-                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
-                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
-                "uaccel_four r11\n"                                                                                  \
-                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
-                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
+                "uaccel_eight\n"                                                                                     \
                 "uaccel_bias\n"                                                                                      \
                 ".if " #sign " == 2\n"                                                                               \
-                "vcvt.f32.s32 q1, q1\n"                                                                              \
                 "vcvt.f32.s32 q0, q0\n"                                                                              \
-                "vmul.f32 q1, q1, r8\n"                                                                              \
+                "vcvt.f32.s32 q1, q1\n"                                                                              \
                 "vmul.f32 q0, q0, r8\n"                                                                              \
-                "vcvtn.s32.f32 q1, q1\n"                                                                             \
+                "vmul.f32 q1, q1, r8\n"                                                                              \
                 "vcvtn.s32.f32 q0, q0\n"                                                                             \
+                "vcvtn.s32.f32 q1, q1\n"                                                                             \
                 ".else\n"                                                                                            \
-                "vqrdmulh.s32 q1, q1, r8\n"                                                                          \
                 "vqrdmulh.s32 q0, q0, r8\n"                                                                          \
+                "vqrdmulh.s32 q1, q1, r8\n"                                                                          \
                 ".endif\n"                                                                                           \
                 ".if " #sign " == 1\n"                                                                               \
                 "ldr r0, [sp]\n"                                                                                     \
-                "vshr.s32 q2, q1, #31\n"                                                                             \
-                "vadd.i32 q1, q1, q2\n"                                                                              \
                 "vshr.s32 q2, q0, #31\n"                                                                             \
                 "vadd.i32 q0, q0, q2\n"                                                                              \
+                "vshr.s32 q2, q1, #31\n"                                                                             \
+                "vadd.i32 q1, q1, q2\n"                                                                              \
                 "vldrw.u32 q2, [r0, #36]\n"                                                                          \
                 ".endif\n"                                                                                           \
                 ".if " #sign " < 2\n"                                                                                \
                 "uaccel_right\n"                                                                                     \
                 ".endif\n"                                                                                           \
-                "vqmovnb.s32 q1, q1\n"                                                                               \
-                "vqmovnt.s32 q1, q0\n"                                                                               \
+                "vqmovnb.s32 q0, q0\n"                                                                               \
+                "vqmovnt.s32 q0, q1\n"                                                                               \
                 "uaccel_zero\n"                                                                                      \
                 ".if " #clamp "\n"                                                                                   \
                 "ldr r0, [sp]\n"                                                                                     \
                 "ldrd r2, r4, [r0, #28]\n"                                                                           \
-                "vdup.16 q0, r2\n"                                                                                   \
-                "vmax.s16 q1, q1, q0\n"                                                                              \
-                "vdup.16 q0, r4\n"                                                                                   \
-                "vmin.s16 q1, q1, q0\n"                                                                              \
+                "vdup.16 q1, r2\n"                                                                                   \
+                "vmax.s16 q0, q0, q1\n"                                                                              \
+                "vdup.16 q1, r4\n"                                                                                   \
+                "vmin.s16 q0, q0, q1\n"                                                                              \
                 ".else\n"                                                                                            \
-                "vqmovnb.s16 q1, q1\n"                                                                               \
+                "vqmovnb.s16 q0, q0\n"                                                                               \
                 ".endif\n"                                                                                           \
-                "vstrb.16 q1, [r12, q2]\n"                                                                           \
+                "vstrb.16 q0, [r12, q2]\n"                                                                           \
                 "le lr, 2b\n"                                                                                        \
                 "ldr r0, [sp]\n"                                                                                     \
                 "ldrd r2, r4, [r0, #8]\n"                                                                            \
@@ -265,7 +300,7 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 ".purgem uaccel_weights\n"                                                                           \
                 ".purgem uaccel_constants\n"                                                                         \
                 ".purgem uaccel_first\n"                                                                             \
-                ".purgem uaccel_first_four\n"                                                                        \
+                ".purgem uaccel_eight\n"                                                                             \
                 ".purgem uaccel_four\n"                                                                              \
                 ".purgem uaccel_part\n"                                                                              \
                 ".purgem uaccel_bias\n"                                                                              \

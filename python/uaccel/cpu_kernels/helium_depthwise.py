@@ -148,7 +148,7 @@ class Cut:
         """Instructions of a channel, about."""
         regions = -(-self.window.output[0] // self.region[0]) * -(-self.window.output[1] // self.region[1])
         times, parts = self.window.multiplier, self.window.parts
-        per_eight = PER_EIGHT[loads] + (parts - 1) * PER_PART + 8 * (parts > 1)
+        per_eight = PER_EIGHT[loads] + (parts - 1) * PER_PART + 9 * (parts > 1)
         per_plane = self.plane[0] * self.plane[1] * PER_PIXEL + PER_PLANE * (times > 1)
         return regions * (times * (self.tiles * per_eight + PER_CHANNEL) + per_plane)
 
