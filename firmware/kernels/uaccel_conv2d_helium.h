@@ -1,4 +1,4 @@
-/* Convolution for Arm Helium: NHWC, int8, one group, no dilation along rows, four output channels at least.
+/* Convolution for Arm Helium: NHWC, int8, one group, no dilation along rows.
  *
  * The input's columns under one row of windows are put down one after the other. Then each window is a run of bytes,
  * and neighbours share what they have in common. Windows of one pixel are read where they are, if whole vectors. */
@@ -93,16 +93,10 @@ UACCEL_SHARED void uaccel_conv2d_helium_rows(const struct uaccel_conv2d_helium *
                                              const int32_t *stream, int8_t *output, int8_t *columns,
                                              uaccel_helium_windows_loop *loop)
 {
-    const uaccel_index steps = p->length / 16;
     struct uaccel_helium_windows job;
+    uaccel_helium_begin(&job, &p->finish, p->length, p->out_channels);
     job.input_step = 2 * p->step;
     job.output_step = 2 * p->out_channels;
-    job.skip = ((steps - 1) % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
-    job.length = p->length;
-    job.last = p->out_channels - 4;
-    job.zero_point = p->finish.zero_point;
-    job.lowest = p->finish.lowest;
-    job.highest = p->finish.highest;
     uaccel_helium_fill(columns, p->input_zero_point, p->columns);
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index y = 0; y < p->out_height; ++y) {

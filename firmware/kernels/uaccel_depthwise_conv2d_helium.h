@@ -1,4 +1,4 @@
-/* Depthwise convolution for Arm Helium: int8, one output channel an input channel, windows of up to 16 pixels.
+/* Depthwise convolution for Arm Helium: int8, any multiplier, windows of up to seven times 16 pixels.
  *
  * The output is cut into regions of one size, the last ones of which may begin amid their neighbours. Of up to 16
  * channels at a time the input under a region is put down as planes, borders and all, and then windows run over them
@@ -19,6 +19,8 @@ struct uaccel_depthwise_conv2d_helium {
     uaccel_index tile_height, tile_width;     /* of eight windows */
     uaccel_index second;                      /* from the first four to the others, in a plane */
     uaccel_index loads;                       /* for four windows */
+    uint16_t multiplier;                      /* output channels of an input channel */
+    uint16_t part;                            /* where windows take several loads, from one to the next */
     uaccel_index count;                       /* how many times eight windows are in a region */
     uaccel_index channel_words;               /* of the stream */
     uint16_t results[8];
@@ -91,7 +93,7 @@ UACCEL_KERNEL uaccel_index uaccel_depthwise_helium_least(uaccel_index a, uaccel_
 
 /* Where the windows of a region are, by eights. */
 UACCEL_KERNEL void uaccel_depthwise_helium_places(const struct uaccel_depthwise_conv2d_helium *p,
-                                                  struct uaccel_helium_place *places)
+                                                  struct uaccel_helium_place *places, uaccel_index results)
 {
     for (uaccel_index row = 0; row < p->region_height; row += p->tile_height) {
         const uaccel_index y = uaccel_depthwise_helium_least(row, p->region_height - p->tile_height);
@@ -99,42 +101,48 @@ UACCEL_KERNEL void uaccel_depthwise_helium_places(const struct uaccel_depthwise_
             const uaccel_index x = uaccel_depthwise_helium_least(column, p->region_width - p->tile_width);
             places->first = y * p->stride_height * p->pitch + x * p->stride_width;
             places->second = places->first + p->second;
-            places->result = (y * p->out_width + x) * p->channels;
+            places->result = (y * p->out_width + x) * results;
             ++places;
         }
     }
 }
 
-/* One group of channels of one image. */
+/* One group of channels of one image, of which each has `times` results. */
 UACCEL_KERNEL void uaccel_depthwise_helium_group(const struct uaccel_depthwise_conv2d_helium *p,
                                                  struct uaccel_helium_planes *job, uaccel_helium_planes_loop *loop,
                                                  const int8_t *input, const int32_t *stream, int8_t *output,
-                                                 uaccel_index channels, int8_t *planes)
+                                                 uaccel_index channels, int8_t *planes, uaccel_index times)
 {
+    const uaccel_index at_once = times > 1 ? 1 : channels;
     for (uaccel_index row = 0; row < p->out_height; row += p->region_height) {
         const uaccel_index y = uaccel_depthwise_helium_least(row, p->out_height - p->region_height);
         for (uaccel_index column = 0; column < p->out_width; column += p->region_width) {
             const uaccel_index x = uaccel_depthwise_helium_least(column, p->out_width - p->region_width);
             uaccel_depthwise_helium_planes(p, input, y * p->stride_height - p->pad_top,
                                            x * p->stride_width - p->pad_left, channels, planes);
-            job->plane = planes;
-            job->output = output + (y * p->out_width + x) * p->channels;
-            job->channels = channels;
-            loop(job, stream);
+            uaccel_index channel = 0;
+            do {
+                job->plane = planes + channel * p->rows * p->pitch;
+                job->output = output + ((y * p->out_width + x) * p->channels + channel) * times;
+                job->channels = at_once * times;
+                loop(job, stream + channel * times * p->channel_words);
+                channel += at_once;
+            } while (channel < channels);
         }
     }
 }
 
-/* scratch: the places of a region's windows, and its planes. */
-UACCEL_SHARED void uaccel_depthwise_helium_run(const struct uaccel_depthwise_conv2d_helium *p, const int8_t *input,
-                                               const int32_t *stream, int8_t *output, void *scratch,
-                                               uaccel_helium_planes_loop *loop)
+/* All of them: a plane at a time where it has several results. */
+UACCEL_KERNEL void uaccel_depthwise_helium_whole(const struct uaccel_depthwise_conv2d_helium *p, const int8_t *input,
+                                                 const int32_t *stream, int8_t *output, void *scratch,
+                                                 uaccel_helium_planes_loop *loop, uaccel_index times)
 {
     struct uaccel_helium_place *places = scratch;
     int8_t *planes = (int8_t *)(places + p->count);
     struct uaccel_helium_planes job;
-    uaccel_depthwise_helium_places(p, places);
-    job.plane_bytes = p->rows * p->pitch;
+    uaccel_depthwise_helium_places(p, places, p->channels * times);
+    job.plane_bytes = times > 1 ? 0 : p->rows * p->pitch;
+    job.part = p->part;
     job.places = places;
     job.count = p->count;
     job.zero_point = p->finish.zero_point;
@@ -144,20 +152,41 @@ UACCEL_SHARED void uaccel_depthwise_helium_run(const struct uaccel_depthwise_con
     memcpy(job.lanes, p->lanes, sizeof job.lanes);
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index channel = 0; channel < p->channels; channel += 16) {
-            uaccel_depthwise_helium_group(p, &job, loop, input + channel, stream + channel * p->channel_words,
-                                          output + channel, uaccel_depthwise_helium_least(16, p->channels - channel),
-                                          planes);
+            const uaccel_index result = channel * times;
+            uaccel_depthwise_helium_group(p, &job, loop, input + channel, stream + result * p->channel_words,
+                                          output + result, uaccel_depthwise_helium_least(16, p->channels - channel),
+                                          planes, times);
         }
         input += p->in_height * p->in_width * p->channels;
-        output += p->out_height * p->out_width * p->channels;
+        output += p->out_height * p->out_width * p->channels * times;
     }
 }
 
+UACCEL_SHARED void uaccel_depthwise_helium_run(const struct uaccel_depthwise_conv2d_helium *p, const int8_t *input,
+                                               const int32_t *stream, int8_t *output, void *scratch,
+                                               uaccel_helium_planes_loop *loop)
+{
+    uaccel_depthwise_helium_whole(p, input, stream, output, scratch, loop, 1);
+}
+
+UACCEL_SHARED void uaccel_depthwise_helium_multiplied(const struct uaccel_depthwise_conv2d_helium *p,
+                                                      const int8_t *input, const int32_t *stream, int8_t *output,
+                                                      void *scratch, uaccel_helium_planes_loop *loop)
+{
+    uaccel_depthwise_helium_whole(p, input, stream, output, scratch, loop, p->multiplier);
+}
+
+/* scratch: the places of a region's windows, and its planes. */
 UACCEL_KERNEL void uaccel_depthwise_conv2d_helium_s8(const struct uaccel_depthwise_conv2d_helium *p,
                                                      const int8_t *input, const int32_t *stream, int8_t *output,
                                                      void *scratch)
 {
-    uaccel_depthwise_helium_run(p, input, stream, output, scratch, uaccel_helium_planes_of(&p->finish, p->loads));
+    uaccel_helium_planes_loop *loop = uaccel_helium_planes_of(&p->finish, p->loads);
+    if (p->multiplier > 1) {
+        uaccel_depthwise_helium_multiplied(p, input, stream, output, scratch, loop);
+    } else {
+        uaccel_depthwise_helium_run(p, input, stream, output, scratch, loop);
+    }
 }
 
 #endif

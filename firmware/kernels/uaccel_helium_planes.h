@@ -26,6 +26,7 @@ struct uaccel_helium_planes {
     int32_t zero_point, lowest, highest;
     uint16_t results[8]; /* where the eight results go, of the first and the second four in turn */
     uint8_t lanes[64];   /* of each load of four windows, where its bytes come from */
+    uaccel_index part;   /* where windows take several loads each, from one to the next */
 };
 UACCEL_AT(uaccel_helium_planes, plane, 0);
 UACCEL_AT(uaccel_helium_planes, output, 4);
@@ -38,11 +39,38 @@ UACCEL_AT(uaccel_helium_planes, lowest, 28);
 UACCEL_AT(uaccel_helium_planes, highest, 32);
 UACCEL_AT(uaccel_helium_planes, results, 36);
 UACCEL_AT(uaccel_helium_planes, lanes, 52);
+UACCEL_AT(uaccel_helium_planes, part, 116);
 
 typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const int32_t *stream);
 
-/* uaccel_four: the sums of four windows, in r0, r2, r4 and r6. */
+/* Where one load takes whole windows, a channel's bias, multiplier and shift stay in r7 to r9, the zero point in r10. */
+#define UACCEL_HELIUM_ONE_PART                                                                                       \
+    ".macro uaccel_four\n"                                                                                           \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_part\n"                                                                                           \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_constants\n"                                                                                      \
+    "ldmia r4!, {r7, r8, r9}\n"                                                                                      \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_first\n"                                                                                          \
+    "ldmia r5!, {r0, r11, r12}\n"                                                                                    \
+    "add r0, r0, r3\n"                                                                                               \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_bias\n"                                                                                           \
+    "vadd.i32 q0, q0, r7\n"                                                                                          \
+    "vadd.i32 q1, q1, r7\n"                                                                                          \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_right\n"                                                                                          \
+    "vrshl.s32 q0, r9\n"                                                                                             \
+    "vrshl.s32 q1, r9\n"                                                                                             \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_zero\n"                                                                                           \
+    "vqadd.s16 q0, q0, r10\n"                                                                                        \
+    ".endm\n"
+
+/* uaccel_eight: the sums of the first four windows in q0, of the others in q1; loads stand away from their use. */
 #define UACCEL_HELIUM_ONE_LOAD                                                                                       \
+    UACCEL_HELIUM_ONE_PART                                                                                           \
     ".macro uaccel_lanes\n"                                                                                          \
     "vldrw.u32 q3, [r0, #52]\n"                                                                                      \
     ".endm\n"                                                                                                        \
@@ -52,15 +80,26 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "vldrw.u32 q6, [r4], #16\n"                                                                                      \
     "vldrw.u32 q7, [r4], #16\n"                                                                                      \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
+    ".macro uaccel_eight\n"                                                                                          \
+    "vldrb.u8 q0, [r0, q3]\n"                                                                                        \
+    "add r12, r12, r1\n"                                                                                             \
+    "vldrb.u8 q1, [r11, q3]\n"                                                                                       \
     "vmladav.s8 r0, q0, q4\n"                                                                                        \
     "vmladav.s8 r2, q0, q5\n"                                                                                        \
     "vmladav.s8 r4, q0, q6\n"                                                                                        \
     "vmladav.s8 r6, q0, q7\n"                                                                                        \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmladav.s8 r0, q1, q4\n"                                                                                        \
+    "vmladav.s8 r4, q1, q6\n"                                                                                        \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "vmladav.s8 r2, q1, q5\n"                                                                                        \
+    "vmladav.s8 r6, q1, q7\n"                                                                                        \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
     ".endm\n"
 
 #define UACCEL_HELIUM_TWO_LOADS                                                                                      \
+    UACCEL_HELIUM_ONE_PART                                                                                           \
     ".macro uaccel_lanes\n"                                                                                          \
     "vldrw.u32 q3, [r0, #52]\n"                                                                                      \
     "vldrw.u32 q4, [r0, #68]\n"                                                                                      \
@@ -69,34 +108,126 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "vldrw.u32 q5, [r4], #16\n"                                                                                      \
     "vldrw.u32 q6, [r4], #16\n"                                                                                      \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
+    ".macro uaccel_eight\n"                                                                                          \
+    "vldrb.u8 q0, [r0, q4]\n"                                                                                        \
+    "vldrb.u8 q1, [r0, q3]\n"                                                                                        \
+    "add r12, r12, r1\n"                                                                                             \
+    "vldrb.u8 q7, [r11, q4]\n"                                                                                       \
     "vmladav.s8 r4, q0, q5\n"                                                                                        \
     "vmladav.s8 r6, q0, q6\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
-    "vmladav.s8 r0, q0, q5\n"                                                                                        \
-    "vmladav.s8 r2, q0, q6\n"                                                                                        \
+    "vmladav.s8 r0, q1, q5\n"                                                                                        \
+    "vmladav.s8 r2, q1, q6\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q3]\n"                                                                                       \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "vmladav.s8 r4, q7, q5\n"                                                                                        \
+    "vmladav.s8 r6, q7, q6\n"                                                                                        \
+    "vmladav.s8 r0, q1, q5\n"                                                                                        \
+    "vmladav.s8 r2, q1, q6\n"                                                                                        \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
     ".endm\n"
 
-#define UACCEL_HELIUM_FOUR_LOADS                                                                                     \
+#define UACCEL_HELIUM_FOUR_LANES                                                                                     \
     ".macro uaccel_lanes\n"                                                                                          \
     "vldrw.u32 q3, [r0, #52]\n"                                                                                      \
     "vldrw.u32 q4, [r0, #68]\n"                                                                                      \
     "vldrw.u32 q5, [r0, #84]\n"                                                                                      \
-    "vldrw.u32 q6, [r0, #100]\n"                                                                                     \
+    "vldrw.u32 q6, [r0, #100]\n"
+
+#define UACCEL_HELIUM_FOUR_LOADS                                                                                     \
+    UACCEL_HELIUM_ONE_PART                                                                                           \
+    UACCEL_HELIUM_FOUR_LANES                                                                                         \
     ".endm\n"                                                                                                        \
     ".macro uaccel_weights\n"                                                                                        \
     "vldrw.u32 q7, [r4], #16\n"                                                                                      \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_four at\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q6]\n"                                                                                      \
+    ".macro uaccel_eight\n"                                                                                          \
+    "vldrb.u8 q0, [r0, q6]\n"                                                                                        \
+    "vldrb.u8 q1, [r0, q5]\n"                                                                                        \
     "vmladav.s8 r6, q0, q7\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q5]\n"                                                                                      \
-    "vmladav.s8 r4, q0, q7\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q4]\n"                                                                                      \
+    "vldrb.u8 q0, [r0, q4]\n"                                                                                        \
+    "vmladav.s8 r4, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r0, q3]\n"                                                                                        \
     "vmladav.s8 r2, q0, q7\n"                                                                                        \
-    "vldrb.u8 q0, [\\at, q3]\n"                                                                                      \
-    "vmladav.s8 r0, q0, q7\n"                                                                                        \
+    "vmladav.s8 r0, q1, q7\n"                                                                                        \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "add r12, r12, r1\n"                                                                                             \
+    "vldrb.u8 q1, [r11, q6]\n"                                                                                       \
+    "vmladav.s8 r6, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q5]\n"                                                                                       \
+    "vmladav.s8 r4, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q4]\n"                                                                                       \
+    "vmladav.s8 r2, q1, q7\n"                                                                                        \
+    "vldrb.u8 q1, [r11, q3]\n"                                                                                       \
+    "vmladav.s8 r0, q1, q7\n"                                                                                        \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
+    ".endm\n"
+
+/* Windows of several loads each, whose weights come through r10: parts of a window, r9 bytes apart. q2
+ * takes data, too, and is loaded again. */
+#define UACCEL_HELIUM_PARTS(parts)                                                                                   \
+    UACCEL_HELIUM_FOUR_LANES                                                                                         \
+    "ldr r9, [r0, #116]\n"                                                                                           \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_weights\n"                                                                                        \
+    "mov r10, r4\n"                                                                                                  \
+    "add r4, #16 * " #parts "\n"                                                                                     \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_constants\n"                                                                                      \
+    "ldr r8, [r4, #4]\n"                                                                                             \
+    "add r4, #12\n"                                                                                                  \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_first\n"                                                                                          \
+    "ldmia r5!, {r7, r11, r12}\n"                                                                                    \
+    "add r7, r7, r3\n"                                                                                               \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_eight\n"                                                                                          \
+    "uaccel_four r7, q0, q1\n"                                                                                       \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "add r12, r12, r1\n"                                                                                             \
+    "uaccel_four r11, q1, q2\n"                                                                                      \
+    "vmov q1[2], q1[0], r0, r4\n"                                                                                    \
+    "vmov q1[3], q1[1], r2, r6\n"                                                                                    \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_four at, x, y\n"                                                                                  \
+    ".set .Luaccel_part, 0\n"                                                                                        \
+    "uaccel_part \\at, \\x, \\y, vmladav.s8\n"                                                                       \
+    ".rept " #parts " - 1\n"                                                                                         \
+    ".set .Luaccel_part, .Luaccel_part + 16\n"                                                                       \
+    "add \\at, r9\n"                                                                                                 \
+    "uaccel_part \\at, \\x, \\y, vmladava.s8\n"                                                                      \
+    ".endr\n"                                                                                                        \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_part at, x, y, product\n"                                                                         \
+    "vldrw.u32 q7, [r10, #.Luaccel_part]\n"                                                                          \
+    "vldrb.u8 \\x, [\\at, q6]\n"                                                                                     \
+    "vldrb.u8 \\y, [\\at, q5]\n"                                                                                     \
+    "\\product r6, \\x, q7\n"                                                                                        \
+    "vldrb.u8 \\x, [\\at, q4]\n"                                                                                     \
+    "\\product r4, \\y, q7\n"                                                                                        \
+    "vldrb.u8 \\y, [\\at, q3]\n"                                                                                     \
+    "\\product r2, \\x, q7\n"                                                                                        \
+    "\\product r0, \\y, q7\n"                                                                                        \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_bias\n"                                                                                           \
+    "ldr r0, [r10, #16 * " #parts "]\n"                                                                              \
+    "vadd.i32 q0, q0, r0\n"                                                                                          \
+    "vadd.i32 q1, q1, r0\n"                                                                                          \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_right\n"                                                                                          \
+    "ldr r0, [r10, #16 * " #parts " + 8]\n"                                                                          \
+    "vrshl.s32 q0, r0\n"                                                                                             \
+    "vrshl.s32 q1, r0\n"                                                                                             \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_zero\n"                                                                                           \
+    "ldr r0, [sp]\n"                                                                                                 \
+    "vldrw.u32 q2, [r0, #36]\n"                                                                                      \
+    "ldr r0, [r0, #24]\n"                                                                                            \
+    "vqadd.s16 q0, q0, r0\n"                                                                                         \
     ".endm\n"
 
 /* stream: of each channel the weights of the windows under a load, its bias, its multiplier, its shift. */
@@ -111,58 +242,49 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "uaccel_lanes\n"                                                                                     \
                 "1: ldrd r0, r4, [sp]\n"                                                                             \
                 "uaccel_weights\n"                                                                                   \
-                "ldmia r4!, {r7, r8, r9}\n"                                                                          \
+                "uaccel_constants\n"                                                                                 \
                 "str r4, [sp, #4]\n"                                                                                 \
                 "ldrd r5, lr, [r0, #16]\n"                                                                           \
-                "2: ldmia r5!, {r0, r11, r12}\n"                                                                     \
-                "add r0, r0, r3\n"                                                                                   \
+                "2: uaccel_first\n"                                                                                  \
                 "add r11, r11, r3\n"                                                                                 \
-                "add r12, r12, r1\n"                                                                                 \
-                "uaccel_four r0\n"                                                                                   \
-                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
-                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
-                "uaccel_four r11\n"                                                                                  \
-                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
-                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
-                "vadd.i32 q1, q1, r7\n"                                                                              \
-                "vadd.i32 q0, q0, r7\n"                                                                              \
+                "uaccel_eight\n"                                                                                     \
+                "uaccel_bias\n"                                                                                      \
                 ".if " #sign " == 2\n"                                                                               \
-                "vcvt.f32.s32 q1, q1\n"                                                                              \
                 "vcvt.f32.s32 q0, q0\n"                                                                              \
-                "vmul.f32 q1, q1, r8\n"                                                                              \
+                "vcvt.f32.s32 q1, q1\n"                                                                              \
                 "vmul.f32 q0, q0, r8\n"                                                                              \
-                "vcvtn.s32.f32 q1, q1\n"                                                                             \
+                "vmul.f32 q1, q1, r8\n"                                                                              \
                 "vcvtn.s32.f32 q0, q0\n"                                                                             \
+                "vcvtn.s32.f32 q1, q1\n"                                                                             \
                 ".else\n"                                                                                            \
-                "vqrdmulh.s32 q1, q1, r8\n"                                                                          \
                 "vqrdmulh.s32 q0, q0, r8\n"                                                                          \
+                "vqrdmulh.s32 q1, q1, r8\n"                                                                          \
                 ".endif\n"                                                                                           \
                 ".if " #sign " == 1\n"                                                                               \
                 "ldr r0, [sp]\n"                                                                                     \
-                "vshr.s32 q2, q1, #31\n"                                                                             \
-                "vadd.i32 q1, q1, q2\n"                                                                              \
                 "vshr.s32 q2, q0, #31\n"                                                                             \
                 "vadd.i32 q0, q0, q2\n"                                                                              \
+                "vshr.s32 q2, q1, #31\n"                                                                             \
+                "vadd.i32 q1, q1, q2\n"                                                                              \
                 "vldrw.u32 q2, [r0, #36]\n"                                                                          \
                 ".endif\n"                                                                                           \
                 ".if " #sign " < 2\n"                                                                                \
-                "vrshl.s32 q1, r9\n"                                                                                 \
-                "vrshl.s32 q0, r9\n"                                                                                 \
+                "uaccel_right\n"                                                                                     \
                 ".endif\n"                                                                                           \
-                "vqmovnb.s32 q1, q1\n"                                                                               \
-                "vqmovnt.s32 q1, q0\n"                                                                               \
-                "vqadd.s16 q1, q1, r10\n"                                                                            \
+                "vqmovnb.s32 q0, q0\n"                                                                               \
+                "vqmovnt.s32 q0, q1\n"                                                                               \
+                "uaccel_zero\n"                                                                                      \
                 ".if " #clamp "\n"                                                                                   \
                 "ldr r0, [sp]\n"                                                                                     \
                 "ldrd r2, r4, [r0, #28]\n"                                                                           \
-                "vdup.16 q0, r2\n"                                                                                   \
-                "vmax.s16 q1, q1, q0\n"                                                                              \
-                "vdup.16 q0, r4\n"                                                                                   \
-                "vmin.s16 q1, q1, q0\n"                                                                              \
+                "vdup.16 q1, r2\n"                                                                                   \
+                "vmax.s16 q0, q0, q1\n"                                                                              \
+                "vdup.16 q1, r4\n"                                                                                   \
+                "vmin.s16 q0, q0, q1\n"                                                                              \
                 ".else\n"                                                                                            \
-                "vqmovnb.s16 q1, q1\n"                                                                               \
+                "vqmovnb.s16 q0, q0\n"                                                                               \
                 ".endif\n"                                                                                           \
-                "vstrb.16 q1, [r12, q2]\n"                                                                           \
+                "vstrb.16 q0, [r12, q2]\n"                                                                           \
                 "le lr, 2b\n"                                                                                        \
                 "ldr r0, [sp]\n"                                                                                     \
                 "ldrd r2, r4, [r0, #8]\n"                                                                            \
@@ -176,27 +298,48 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "bx lr\n"                                                                                            \
                 ".purgem uaccel_lanes\n"                                                                             \
                 ".purgem uaccel_weights\n"                                                                           \
-                ".purgem uaccel_four\n");                                                                            \
+                ".purgem uaccel_constants\n"                                                                         \
+                ".purgem uaccel_first\n"                                                                             \
+                ".purgem uaccel_eight\n"                                                                             \
+                ".purgem uaccel_four\n"                                                                              \
+                ".purgem uaccel_part\n"                                                                              \
+                ".purgem uaccel_bias\n"                                                                              \
+                ".purgem uaccel_right\n"                                                                             \
+                ".purgem uaccel_zero\n");                                                                            \
     }
 
 /* The bodies find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_1, UACCEL_HELIUM_ONE_LOAD, 0, 0)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_1_clamp, UACCEL_HELIUM_ONE_LOAD, 0, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_1_sign, UACCEL_HELIUM_ONE_LOAD, 1, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_2, UACCEL_HELIUM_TWO_LOADS, 0, 0)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_clamp, UACCEL_HELIUM_TWO_LOADS, 0, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_sign, UACCEL_HELIUM_TWO_LOADS, 1, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_4, UACCEL_HELIUM_FOUR_LOADS, 0, 0)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_clamp, UACCEL_HELIUM_FOUR_LOADS, 0, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_sign, UACCEL_HELIUM_FOUR_LOADS, 1, 1)
+#define UACCEL_HELIUM_PLANES_BY(kind, loads)                                                                         \
+    UACCEL_HELIUM_PLANES(uaccel_helium_planes_##kind, loads, 0, 0)                                                   \
+    UACCEL_HELIUM_PLANES(uaccel_helium_planes_##kind##_clamp, loads, 0, 1)                                           \
+    UACCEL_HELIUM_PLANES(uaccel_helium_planes_##kind##_sign, loads, 1, 1)                                            \
+    UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_float32, loads)                                        \
+    UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of_##kind(const struct uaccel_helium_finish *finish) \
+    {                                                                                                                \
+        return finish->sign == 2                                                                                     \
+                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32)          \
+               : finish->sign  ? uaccel_helium_planes_##kind##_sign                                                  \
+               : finish->clamp ? uaccel_helium_planes_##kind##_clamp                                                 \
+                               : uaccel_helium_planes_##kind;                                                        \
+    }
 #if __ARM_FEATURE_MVE & 2
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_1_float32, UACCEL_HELIUM_ONE_LOAD, 2, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_2_float32, UACCEL_HELIUM_TWO_LOADS, 2, 1)
-UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_float32, UACCEL_HELIUM_FOUR_LOADS, 2, 1)
+#define UACCEL_HELIUM_SINGLE_PLANES(name, loads) UACCEL_HELIUM_PLANES(name, loads, 2, 1)
+#else
+#define UACCEL_HELIUM_SINGLE_PLANES(name, loads)
 #endif
+
+UACCEL_HELIUM_PLANES_BY(1, UACCEL_HELIUM_ONE_LOAD)
+UACCEL_HELIUM_PLANES_BY(2, UACCEL_HELIUM_TWO_LOADS)
+UACCEL_HELIUM_PLANES_BY(4, UACCEL_HELIUM_FOUR_LOADS)
+UACCEL_HELIUM_PLANES_BY(8, UACCEL_HELIUM_PARTS(2))
+UACCEL_HELIUM_PLANES_BY(12, UACCEL_HELIUM_PARTS(3))
+UACCEL_HELIUM_PLANES_BY(16, UACCEL_HELIUM_PARTS(4))
+UACCEL_HELIUM_PLANES_BY(20, UACCEL_HELIUM_PARTS(5))
+UACCEL_HELIUM_PLANES_BY(24, UACCEL_HELIUM_PARTS(6))
+UACCEL_HELIUM_PLANES_BY(28, UACCEL_HELIUM_PARTS(7))
 
 #pragma GCC diagnostic pop
 
@@ -204,22 +347,15 @@ UACCEL_HELIUM_PLANES(uaccel_helium_planes_4_float32, UACCEL_HELIUM_FOUR_LOADS, 2
 UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct uaccel_helium_finish *finish,
                                                                  uaccel_index loads)
 {
-    if (finish->sign == 2) {
-        return loads == 1   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_1_float32)
-               : loads == 2 ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_2_float32)
-                            : UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_4_float32);
-    }
-    if (finish->sign) {
-        return loads == 1   ? uaccel_helium_planes_1_sign
-               : loads == 2 ? uaccel_helium_planes_2_sign
-                            : uaccel_helium_planes_4_sign;
-    }
-    if (finish->clamp) {
-        return loads == 1   ? uaccel_helium_planes_1_clamp
-               : loads == 2 ? uaccel_helium_planes_2_clamp
-                            : uaccel_helium_planes_4_clamp;
-    }
-    return loads == 1 ? uaccel_helium_planes_1 : loads == 2 ? uaccel_helium_planes_2 : uaccel_helium_planes_4;
+    return loads == 1    ? uaccel_helium_planes_of_1(finish)
+           : loads == 2  ? uaccel_helium_planes_of_2(finish)
+           : loads == 4  ? uaccel_helium_planes_of_4(finish)
+           : loads == 8  ? uaccel_helium_planes_of_8(finish)
+           : loads == 12 ? uaccel_helium_planes_of_12(finish)
+           : loads == 16 ? uaccel_helium_planes_of_16(finish)
+           : loads == 20 ? uaccel_helium_planes_of_20(finish)
+           : loads == 24 ? uaccel_helium_planes_of_24(finish)
+                         : uaccel_helium_planes_of_28(finish);
 }
 
 #endif

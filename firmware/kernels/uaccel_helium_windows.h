@@ -14,7 +14,8 @@ struct uaccel_helium_windows {
     uaccel_index length;                  /* of a run, in whole vectors of 16 bytes */
     uaccel_index last;                    /* of the output channels the first of the last four */
     int32_t zero_point, lowest, highest;
-    uint16_t places[8]; /* where a pair's four channels go, in turn */
+    uint16_t places[8];   /* where a pair's four channels go, in turn */
+    uint16_t channels[8]; /* the same of one pixel, twice */
 };
 UACCEL_AT(uaccel_helium_windows, first, 0);
 UACCEL_AT(uaccel_helium_windows, second, 4);
@@ -29,20 +30,23 @@ UACCEL_AT(uaccel_helium_windows, zero_point, 36);
 UACCEL_AT(uaccel_helium_windows, lowest, 40);
 UACCEL_AT(uaccel_helium_windows, highest, 44);
 UACCEL_AT(uaccel_helium_windows, places, 48);
+UACCEL_AT(uaccel_helium_windows, channels, 64);
 
 typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
 
 #define UACCEL_HELIUM_STEP 56    /* bytes of code for 16 bytes of a run */
 #define UACCEL_HELIUM_UNROLLED 15 /* steps without a loop: what an address reaches from the middle of a run */
 
-/* Sixteen bytes of both windows, in q0 and q1. */
+/* Sixteen bytes of both windows, in q0 and q1; q2 holds the first weights, at the end what comes behind the last. Loads
+ * and products take turns, so that a core with a unit for each keeps both busy. */
 #define UACCEL_HELIUM_WINDOW_MACROS                                                                                  \
     UACCEL_HELIUM_MACROS                                                                                             \
-    ".macro uaccel_products\n"                                                                                       \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
+    ".macro uaccel_products first, second\n"                                                                         \
+    "vldrb.u8 q0, \\first\n"                                                                                         \
     "vmladava.s8 r0, q0, q2\n"                                                                                       \
-    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
+    "vldrb.u8 q1, \\second\n"                                                                                        \
     "vmladava.s8 r8, q1, q2\n"                                                                                       \
+    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "vmladava.s8 r2, q0, q3\n"                                                                                       \
     "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "vmladava.s8 r10, q1, q3\n"                                                                                      \
@@ -50,6 +54,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "vmladava.s8 r12, q1, q2\n"                                                                                      \
     "vmladava.s8 r6, q0, q3\n"                                                                                       \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "vmladava.s8 lr, q1, q3\n"                                                                                       \
     ".endm\n"                                                                                                        \
     /* what comes before the pairs; r9: where in the code a run begins, that of the last step being at \end */       \
@@ -77,14 +82,14 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     "ldr r4, [r0, #32]\n"                                                                                            \
     "add r11, r2, r4\n"                                                                                              \
     ".endm\n"                                                                                                        \
-    /* the first sums, which hold the channels' biases; r7: where their results go, from r11, at last 0 */           \
+    /* the first weights, and the first sums: the channels' biases; r7: where results go, from r11, at last 0 */     \
     ".macro uaccel_begin\n"                                                                                          \
     "ldmia r1!, {r7, r8, r10, r12, lr}\n"                                                                            \
     "ldmdb r1, {r0, r2, r4, r6}\n"                                                                                   \
+    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "bx r9\n"                                                                                                        \
     ".endm\n"                                                                                                        \
     ".macro uaccel_results sign, clamp\n"                                                                            \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
     "vldrw.u32 q3, [r1], #16\n"                                                                                      \
     "cmp r7, #0\n"                                                                                                   \
     "add r7, r7, r11\n"                                                                                              \
@@ -126,9 +131,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "2: uaccel_begin\n"                                                                                  \
                 ".balign 4\n"                                                                                        \
                 ".irp at, 112, 96, 80, 64, 48, 32, 16, 0, -16, -32, -48, -64, -80, -96, -112\n"                      \
-                "vldrb.u8 q0, [r3, #\\at]\n"                                                                         \
-                "vldrb.u8 q1, [r5, #\\at]\n"                                                                         \
-                "uaccel_products\n"                                                                                  \
+                "uaccel_products \"[r3, #\\at]\", \"[r5, #\\at]\"\n"                                                 \
                 ".endr\n"                                                                                            \
                 "3: uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                \
                 "uaccel_results " #sign ", " #clamp "\n"                                                             \
@@ -149,9 +152,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "2: uaccel_begin\n"                                                                                  \
                 ".balign 4\n"                                                                                        \
                 "3: .rept 15\n"                                                                                      \
-                "vldrb.u8 q0, [r3], #16\n"                                                                           \
-                "vldrb.u8 q1, [r5], #16\n"                                                                           \
-                "uaccel_products\n"                                                                                  \
+                "uaccel_products \"[r3], #16\", \"[r5], #16\"\n"                                                     \
                 ".endr\n"                                                                                            \
                 "4: cmp r3, r11\n"                                                                                   \
                 "bne 3b\n"                                                                                           \
@@ -206,30 +207,42 @@ UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel
     return finish->clamp ? uaccel_helium_long_runs_clamp : uaccel_helium_long_runs;
 }
 
-/* `count` pixels of one row of windows: `step` bytes from one to the next, and `channels` from result to result. */
+/* What windows of one layer have in common: runs of `length` bytes, and so many channels. Of one to three channels the
+ * last one fills up four. */
+UACCEL_KERNEL void uaccel_helium_begin(struct uaccel_helium_windows *job, const struct uaccel_helium_finish *finish,
+                                       uaccel_index length, uaccel_index channels)
+{
+    job->skip = ((length / 16 - 1) % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
+    job->length = length;
+    job->last = channels < 4 ? 0 : channels - 4;
+    job->zero_point = finish->zero_point;
+    job->lowest = finish->lowest;
+    job->highest = finish->highest;
+    const uint16x8_t last = vdupq_n_u16((uint16_t)(channels - 1));
+    vstrhq_u16(job->channels, vminq_u16(vshrq_n_u16(vidupq_n_u16(0, 1), 1), last));
+}
+
+/* `count` windows of one row, in pairs: `next` bytes from the first of a pair to the second, and `between` from result to
+ * result. */
 UACCEL_KERNEL void uaccel_helium_row(struct uaccel_helium_windows *job, uaccel_helium_windows_loop *loop,
-                                     const int32_t *stream, const int8_t *input, uaccel_index step, int8_t *output,
-                                     uaccel_index count, uaccel_index channels)
+                                     const int32_t *stream, const int8_t *input, uaccel_index next, int8_t *output,
+                                     uaccel_index count, uaccel_index between)
 {
     const uaccel_index pairs = count >> 1;
     if (pairs > 0) {
         job->first = input;
-        job->second = input + step;
+        job->second = input + next;
         job->output = output;
         job->pairs = pairs;
-        for (uint16_t i = 0; i < 4; ++i) {
-            job->places[2 * i] = i;
-            job->places[2 * i + 1] = (uint16_t)(i + channels);
-        }
+        const uint16x8_t second = vreinterpretq_u16_u32(vdupq_n_u32((uint32_t)between << 16));
+        vstrhq_u16(job->places, vaddq_u16(vldrhq_u16(job->channels), second));
         loop(job, stream);
     }
-    if (count & 1) { /* the last pixel, twice */
-        job->first = job->second = input + (count - 1) * step;
-        job->output = output + (count - 1) * channels;
+    if (count & 1) { /* the last window, twice */
+        job->first = job->second = input + pairs * job->input_step;
+        job->output = output + pairs * job->output_step;
         job->pairs = 1;
-        for (uint16_t i = 0; i < 4; ++i) {
-            job->places[2 * i] = job->places[2 * i + 1] = i;
-        }
+        vstrhq_u16(job->places, vldrhq_u16(job->channels));
         loop(job, stream);
     }
 }

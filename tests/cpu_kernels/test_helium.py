@@ -49,6 +49,18 @@ CONVOLUTIONS: list[tuple[Shape, int, Shape, Shape, Shape, Shape]] = [
     ((1, 1, 1, 300), 4, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 3, 3, 12), 5, (1, 1), (1, 1), (1, 2, 0, 1), (1, 1)),
     ((1, 20, 3, 3), 4, (18, 1), (1, 1), (1, 0, 0, 0), (1, 1)),
+    ((1, 4, 5, 3), 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((2, 3, 3, 16), 1, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 7, 9, 5), 6, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    ((1, 4, 11, 16), 2, (2, 3), (1, 2), (0, 1, 1, 4), (1, 3)),
+    ((1, 3, 13, 20), 9, (1, 3), (1, 2), (0, 5, 0, 3), (1, 4)),
+    ((1, 3, 14, 1), 5, (2, 4), (1, 6), (0, 0, 0, 0), (1, 3)),
+]
+GROUPS: list[tuple[Shape, int, int, Shape, Shape, Shape]] = [
+    # input; output channels, groups; kernel, strides, dilation
+    ((2, 5, 6, 12), 8, 2, (3, 3), (1, 1), (1, 1)),
+    ((1, 4, 7, 34), 10, 2, (1, 1), (1, 1), (1, 1)),
+    ((1, 6, 9, 9), 6, 3, (2, 2), (2, 1), (1, 2)),
 ]
 DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     # input; kernel, strides, padding, dilation
@@ -64,6 +76,19 @@ DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     ((1, 9, 9, 4), (4, 4), (1, 1), (2, 1, 1, 2), (1, 1)),
     ((1, 9, 9, 4), (2, 3), (1, 1), (2, 1, 1, 2), (2, 2)),
     ((1, 1, 6, 7), (1, 5), (1, 3), (0, 2, 0, 3), (1, 1)),
+    ((1, 9, 8, 17), (5, 5), (1, 1), (2, 2, 2, 2), (1, 1)),
+    ((2, 15, 15, 3), (7, 7), (2, 2), (3, 3, 3, 3), (1, 1)),
+    ((1, 3, 24, 5), (1, 18), (1, 1), (0, 4, 0, 5), (1, 1)),
+    ((1, 40, 3, 16), (35, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 9, 20, 2), (2, 9), (1, 1), (0, 8, 1, 8), (1, 2)),
+]
+MULTIPLIED: list[tuple[Shape, int, Shape, Shape]] = [
+    # input; how many times as many results; kernel, strides
+    ((1, 7, 9, 1), 8, (3, 3), (1, 1)),
+    ((2, 12, 12, 1), 5, (10, 8), (2, 2)),
+    ((1, 7, 9, 1), 3, (3, 3), (2, 1)),
+    ((2, 6, 5, 19), 2, (3, 3), (1, 1)),
+    ((1, 9, 9, 4), 7, (5, 5), (2, 2)),
 ]
 FULLY_CONNECTED = [(1, 5, 1), (1, 16, 3), (1, 17, 40), (1, 200, 9), (2, 40, 3), (3, 48, 17), (5, 9, 4)]
 ADDITIONS: list[Shape] = [(1,), (7,), (8,), (3, 17), (1, 5, 5, 16)]
@@ -112,6 +137,15 @@ def sites(maker: Maker) -> list[Site]:
         terms = kernel[0] * kernel[1] * shape[3]
         weights = maker.weights(channels, (channels, *kernel, shape[3]), terms)
         found.append(([shape], lambda x, w=weights, a=attrs: get(Conv2d)(x, *w, attrs=a)))
+    for number, (shape, channels, groups, kernel, strides, dilation) in enumerate(GROUPS):
+        attrs = Conv2dAttrs(strides, (1, 0, 0, 1), dilation, groups, *maker.ends(number))
+        depth = shape[3] // groups
+        weights = maker.weights(channels, (channels, *kernel, depth), kernel[0] * kernel[1] * depth)
+        found.append(([shape], lambda x, w=weights, a=attrs: get(Conv2d)(x, *w, attrs=a)))
+    for number, (shape, times, kernel, strides) in enumerate(MULTIPLIED):
+        attrs = Conv2dAttrs(strides, (1, 2, 1, 0), (1, 1), shape[3], *maker.ends(number))
+        weights = maker.weights(shape[3] * times, (*kernel, shape[3] * times), kernel[0] * kernel[1])
+        found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
     for number, (shape, kernel, strides, padding, dilation) in enumerate(DEPTHWISE):
         attrs = Conv2dAttrs(strides, padding, dilation, shape[3], *maker.ends(number))
         weights = maker.weights(shape[3], (*kernel, shape[3]), kernel[0] * kernel[1])

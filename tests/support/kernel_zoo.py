@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import get
-from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.exact import limits
 from uaccel.ops.mul import Mul, MulAttrs
@@ -89,6 +89,22 @@ class Zoo(Layers):
         return get(DepthwiseConv2d)(
             x, *self._weights(channels, (3, 3, channels), 9), attrs=replace(attrs, rounding=self.rounding)
         )
+
+    def apart(self, x: Any, groups: int, channels: int) -> Any:
+        """A convolution whose windows are no run of bytes: in groups, dilated, or both."""
+        attrs = replace(self._conv_attrs(x, groups), dilation=(self.integer(1, 2), self.integer(1 + (groups < 2), 4)))
+        kernel, depth = self._kernel(x, attrs), int(x.ty.shape.values[3]) // groups
+        weights = self._weights(channels, (channels, *kernel, depth), kernel[0] * kernel[1] * depth)
+        return get(Conv2d)(x, *weights, attrs=attrs)
+
+    def windows(self, x: Any, kernel: tuple[int, int], times: int = 1) -> Any:
+        """A depthwise convolution with windows of this size, and so many results of a channel."""
+        groups = int(x.ty.shape.values[3])
+        padding = (*(extent // 2 for extent in kernel), *(extent - 1 - extent // 2 for extent in kernel))
+        attrs = replace(self._conv_attrs(x, groups), padding=padding, dilation=(1, self.integer(1, 4) // 4 + 1))
+        attrs = attrs if attrs.dilation == (1, 1) else replace(attrs, padding=tuple(2 * each for each in padding))
+        weights = self._weights(groups * times, (*kernel, groups * times), kernel[0] * kernel[1])
+        return get(DepthwiseConv2d)(x, *weights, attrs=attrs)
 
     def image(self) -> tuple[int, ...]:
         if self.larger:
@@ -174,6 +190,35 @@ def int16(maker: Maker) -> Maker:
     return made
 
 
+def dilated(zoo: Zoo) -> Any:
+    return (zoo.image(),), lambda x: zoo.apart(x, 1, zoo.integer(1, 9))
+
+
+def grouped(zoo: Zoo) -> Any:
+    groups = zoo.integer(2, 4)
+    shape = (*zoo.image()[:3], groups * zoo.integer(1, 18))
+    return (shape,), lambda x: zoo.apart(x, groups, groups * zoo.integer(1, 9))
+
+
+LARGE = ((5, 5), (7, 7), (5, 3), (3, 9), (1, 17), (18, 1), (4, 5))
+
+
+def large(zoo: Zoo) -> Any:
+    kernel = LARGE[zoo.integer(0, len(LARGE) - 1)]
+    return (zoo.image(),), lambda x: zoo.windows(x, kernel, zoo.integer(1, 4) // 4 + 1)
+
+
+def one_channel(zoo: Zoo) -> Any:
+    return ((*zoo.image()[:3], 1),), lambda x: zoo.windows(
+        x, (zoo.integer(1, 6), zoo.integer(1, 6)), zoo.integer(2, 16)
+    )
+
+
+def multiplied(zoo: Zoo) -> Any:
+    shape = (*zoo.image()[:3], zoo.integer(2, 20))
+    return (shape,), lambda x: zoo.windows(x, (zoo.integer(1, 4), zoo.integer(1, 4)), zoo.integer(2, 8))
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -215,6 +260,13 @@ MAKERS = (
     int16(multiplication),
     int16(average),
     int16(maximum),
+    dilated,
+    grouped,
+    single(grouped),
+    large,
+    single(large),
+    one_channel,
+    multiplied,
 )
 """One network has a layer of each."""
 

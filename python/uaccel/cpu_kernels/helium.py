@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any, Final
 
+import numpy as np
+
+from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
@@ -38,30 +43,22 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     # by columns, each from top to bottom
     rows = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
     stage = output_stage_of(site, rows)
-    if stage is None or attrs.groups > 1 or attrs.dilation[1] > 1 or not 4 <= out_channels <= LARGEST_PAIR:
+    if stage is None:
         return None
     channels = channels_of(rows, stage, attrs.output_zero_point)
+    if attrs.groups > 1 or (width > 1 and attrs.dilation[1] > 1):
+        return _apart(site, channels, stage)
+    if out_channels > LARGEST_PAIR:
+        return None
     if height == width == 1 and not any(attrs.padding) and attrs.strides == (1, 1):
         return _pointwise(site, channels, stage)
-    (batch, in_height, in_width, _), (_, out_height, out_width, _) = site.operands[0].info.shape, site.output.shape
+    in_width, out_width = site.operands[0].info.shape[2], site.output.shape[2]
     direct = height == width == 1 and not any(attrs.padding) and depth % VECTOR == 0
     pitch, taken = height * depth, _pixels_a_vector(depth, height * depth)
     columns = (out_width - 1) * attrs.strides[1] + width
-    length = _whole(pitch * width)
-    parameters: dict[str, ParameterValue] = {
-        "batch": batch,
-        **sides("in", (in_height, in_width)),
-        "in_channels": depth,
-        **sides("out", (out_height, out_width)),
-        "out_channels": out_channels,
-        "kernel_height": height,
-        "stride_height": attrs.strides[0],
-        "dilation_height": attrs.dilation[0],
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-        "input_zero_point": attrs.input_zero_point,
+    parameters = _common(site, height) | {
         "step": attrs.strides[1] * pitch,
-        "length": length,
+        "length": _whole(pitch * width),
         "columns": 0 if direct else columns * pitch + VECTOR,
         "inside": max(0, min(in_width, columns - attrs.padding[1])),
         "taken": taken,
@@ -70,6 +67,57 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
     scratch = VECTOR if direct else columns * pitch + VECTOR
     return helium_kernel("conv2d", parameters | _finish(stage, attrs.output_zero_point), arguments, scratch)
+
+
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
+def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """To so few that half of a vector would be idle: by planes."""
+    converted = as_convolution(site) if site.output.shape[3] >= 4 else None
+    return None if converted is None else conv2d(converted)
+
+
+def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
+    """What both kernels for convolution know."""
+    attrs, data, output = site.attrs, site.operands[0].info.shape, site.output.shape
+    return {
+        "batch": data[0],
+        **sides("in", data[1:3]),
+        "in_channels": data[3],
+        **sides("out", output[1:3]),
+        "out_channels": output[3],
+        "kernel_height": height,
+        "stride_height": attrs.strides[0],
+        "dilation_height": attrs.dilation[0],
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+    }
+
+
+def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> Kernel | None:
+    """Group by group, and with dilation by phases of the columns."""
+    attrs, (_, height, width, depth) = site.attrs, site.operands[1].value.shape
+    stride, dilation = attrs.strides[1], attrs.dilation[1]
+    shared, per_group = gcd(stride, dilation), len(channels.bias) // attrs.groups
+    phases, pitch = dilation // shared, height * depth
+    if phases * len(channels.bias) > LARGEST_PAIR:
+        return None
+    phase = ((site.output.shape[2] - 1) * stride + (width - 1) * dilation) // dilation + 1
+    columns = dilation * phase * pitch + VECTOR
+    streams = [window_stream(channels[first : first + per_group]) for first in range(0, len(channels.bias), per_group)]
+    parameters = _common(site, height) | {
+        "stride_width": stride,
+        "dilation_width": dilation,
+        "groups": attrs.groups,
+        "group_words": streams[0].size,
+        "phase": phase,
+        "phases": phases,
+        "step": stride // shared * pitch,
+        "length": _whole(pitch * width),
+        "columns": columns,
+    }
+    arguments = (Input(0), Constant("stream", np.concatenate(streams)), Output(0), Scratch())
+    return helium_kernel("conv2d_apart", parameters | _finish(stage, attrs.output_zero_point), arguments, columns)
 
 
 def _pixels_a_vector(depth: int, pitch: int) -> int:
@@ -92,7 +140,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     if stage is None:
         return None
     channels = channels_of(weights, stage, site.attrs.output_zero_point)
-    if rows > 1 and 4 <= len(weights) <= LARGEST_PAIR:
+    if rows > 1 and len(weights) <= LARGEST_PAIR:
         return _pointwise(site, channels, stage)
     length = _whole(depth)
     parameters = {"rows": rows, "depth": depth, "units": len(weights), "length": length}

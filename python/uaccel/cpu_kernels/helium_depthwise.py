@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -31,9 +32,14 @@ PLACE: Final = 12
 FOURS: Final = ((1, 4), (2, 2), (4, 1))
 LOADS: Final = (1, 2, 4)
 PER_EIGHT: Final = {1: 30, 2: 32, 4: 36}
+PER_PART: Final = 20
 PER_CHANNEL: Final = 22
+PER_PLANE: Final = 45
 PER_PIXEL: Final = 0.5
-"""Instructions, about: for eight windows, for a channel of a region, and for a pixel that is put into a plane."""
+"""Instructions, about: for eight windows, by loads for four; for each further part of them; for a result's channel of a
+region; for a plane of several such; and for a pixel that is put into a plane."""
+MOST_PARTS: Final = 7
+"""Of a window: loops are written for so many."""
 
 Pair = tuple[int, int]
 
@@ -46,6 +52,36 @@ class Window:
     strides: Pair
     dilation: Pair
     output: Pair
+    multiplier: int = 1
+
+    @cached_property
+    def part(self) -> Pair:
+        """What a load takes: all of it, or some rows, or some columns."""
+        height, width = self.kernel
+        if height * width <= VECTOR:
+            return self.kernel
+        rows, columns = (VECTOR // width, width), (height, VECTOR // height)
+        return min((part for part in (rows, columns) if all(part)), key=self._count, default=(1, 1))
+
+    def _count(self, part: Pair) -> int:
+        return -(-self.kernel[0] // part[0]) * -(-self.kernel[1] // part[1])
+
+    @cached_property
+    def parts(self) -> int:
+        return self._count(self.part)
+
+    def part_step(self, pitch: int) -> int:
+        """From part to part in a plane."""
+        rows, columns = (part * dilation for part, dilation in zip(self.part, self.dilation, strict=True))
+        return rows * pitch if self.part[1] == self.kernel[1] else columns
+
+    def beyond(self, pitch: int) -> int:
+        """How far behind its last byte the last part reaches."""
+        rows, columns = (
+            -extent % part * dilation
+            for extent, part, dilation in zip(self.kernel, self.part, self.dilation, strict=True)
+        )
+        return rows * pitch + columns
 
     def under(self, outputs: Pair) -> Pair:
         """How many rows and columns of the input are under so many windows."""
@@ -56,12 +92,12 @@ class Window:
         return rows, columns
 
     def taps(self, pixel: Pair, pitch: int) -> list[int]:
-        """Where in a plane the bytes under the window of a pixel are, row by row."""
+        """Where in a plane the bytes under the window of a pixel are, or its first part, row by row."""
         top, left = pixel[0] * self.strides[0], pixel[1] * self.strides[1]
         return [
             (top + ky * self.dilation[0]) * pitch + left + kx * self.dilation[1]
-            for ky in range(self.kernel[0])
-            for kx in range(self.kernel[1])
+            for ky in range(self.part[0])
+            for kx in range(self.part[1])
         ]
 
 
@@ -95,6 +131,8 @@ class Cut:
 
     def lanes(self, loads: int) -> list[list[int]] | None:
         """Of each load for four windows, where its bytes come from; None where they are too many or too far."""
+        if self.window.parts > 1 and loads < 4:
+            return None
         share = 4 // loads
         taps = [self.window.taps(pixel, self.plane[1]) for pixel in self.pixels]
         groups = [sorted(set().union(*taps[i : i + share])) for i in range(0, 4, share)]
@@ -109,11 +147,15 @@ class Cut:
     def cost(self, loads: int) -> float:
         """Instructions of a channel, about."""
         regions = -(-self.window.output[0] // self.region[0]) * -(-self.window.output[1] // self.region[1])
-        pixels = self.plane[0] * self.plane[1]
-        return regions * (self.tiles * PER_EIGHT[loads] + PER_CHANNEL + pixels * PER_PIXEL)
+        times, parts = self.window.multiplier, self.window.parts
+        per_eight = PER_EIGHT[loads] + (parts - 1) * PER_PART + 9 * (parts > 1)
+        per_plane = self.plane[0] * self.plane[1] * PER_PIXEL + PER_PLANE * (times > 1)
+        return regions * (times * (self.tiles * per_eight + PER_CHANNEL) + per_plane)
 
     def scratch(self, channels: int) -> int:
-        return self.tiles * PLACE + self.plane[0] * self.plane[1] * min(channels, GROUP)
+        """What the last part of a window reads behind the last plane is there, too."""
+        height, width = self.plane
+        return self.tiles * PLACE + height * width * min(channels, GROUP) + self.window.beyond(width)
 
 
 def _cuts(window: Window, regions: list[Pair]) -> Iterator[Cut]:
@@ -145,12 +187,18 @@ def best_cut(window: Window, channels: int, limit: int, whole_only: bool) -> Cut
 
 
 def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
-    """A row a channel: the weights of each window under a load, and the constants of the output stage."""
-    (lanes, *_), count = cut.lanes(loads) or [[]], len(channels.bias)
-    vectors = np.zeros((count, 4 // loads, VECTOR), np.int8)
-    for i, pixel in enumerate(cut.pixels[: 4 // loads]):
-        for tap, place in enumerate(cut.window.taps(pixel, cut.plane[1])):
-            vectors[:, i, lanes.index(place)] = channels.weights[:, tap]
+    """A row a channel: the weights of each window under a load, or of its parts, and the output stage's constants."""
+    (lanes, *_), count, window = cut.lanes(loads) or [[]], len(channels.bias), cut.window
+    (height, width), (rows, columns) = window.kernel, window.part
+    pads = (0, 0), (0, -height % rows), (0, -width % columns)
+    whole = np.pad(channels.weights.reshape(count, height, width), pads)
+    parts = whole.reshape(count, -1, rows, whole.shape[2] // columns, columns).transpose(0, 1, 3, 2, 4)
+    parts = parts.reshape(count, window.parts, -1)
+    pixels = cut.pixels[: 4 // loads]
+    vectors = np.zeros((count, len(pixels) * window.parts, VECTOR), np.int8)
+    for i, pixel in enumerate(pixels):
+        for tap, place in enumerate(window.taps(pixel, cut.plane[1])):
+            vectors[:, i : i + window.parts, lanes.index(place)] = parts[:, :, tap]
     words = vectors.view("<i4").reshape(count, -1).astype(np.int64)
     return joined(words, np.stack([channels.bias, channels.multiplier, -channels.right], axis=1))
 
@@ -159,23 +207,25 @@ def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Channels as planes, eight windows of one at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    kernel, count = weights.shape[:2], weights.shape[2]
-    rows = weights.reshape(-1, count).T
+    kernel, results = weights.shape[:2], weights.shape[2]
+    rows = weights.reshape(-1, results).T
     stage = output_stage_of(site, rows)
-    if stage is None or count != data.shape[3] or kernel[0] * kernel[1] > VECTOR:
+    if stage is None:
         return None
-    batch, in_height, in_width, _ = data.shape
+    batch, in_height, in_width, count = data.shape
     padding, strides, dilation, output = attrs.padding, attrs.strides, attrs.dilation, site.output.shape[1:3]
     if in_width == kernel[1] == output[1] == 1 and not padding[1]:
         # one column is as good as one row
         in_height, in_width, padding = in_width, in_height, (padding[1], padding[0])
         kernel, strides, dilation, output = (pair[::-1] for pair in (kernel, strides, dilation, output))
-    window = Window(_pair(kernel), _pair(strides), _pair(dilation), _pair(output))
+    window = Window(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
+    if window.parts > MOST_PARTS:
+        return None
     whole = best_cut(window, count, 0, True) if data.shape == site.output.shape else None
     inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
     loads = None if cut is None else cut.loads()
-    if cut is None or loads is None or ((output[1] * cut.tile[0]) + cut.tile[1]) * count > LARGEST_RESULT:
+    if cut is None or loads is None or ((output[1] * cut.tile[0]) + cut.tile[1]) * results > LARGEST_RESULT:
         return None
     channels = channels_of(rows, stage, attrs.output_zero_point)
     stream = _stream(channels, cut, loads)
@@ -184,6 +234,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         **sides("in", (in_height, in_width)),
         "channels": count,
         **sides("out", output),
+        "multiplier": window.multiplier,
         **sides("stride", strides),
         "pad_top": padding[0],
         "pad_left": padding[1],
@@ -193,10 +244,11 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "pitch": cut.plane[1],
         **sides("tile", cut.tile),
         "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
-        "loads": loads,
+        "loads": loads * window.parts,
+        "part": window.part_step(cut.plane[1]),
         "count": cut.tiles,
         "channel_words": stream.shape[1],
-        "results": _results(cut, count),
+        "results": _results(cut, results),
         "lanes": _lanes(cut, loads),
     }
     finish = finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max)

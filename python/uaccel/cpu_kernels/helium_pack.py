@@ -51,16 +51,19 @@ def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) 
 
 
 def window_stream(channels: Channels) -> NDArray[np.int32]:
-    """Four channels a row. Where they are no multiple of four, the second four begin amid the first."""
+    """Four channels a row. Where they are no multiple of four, the second four begin amid the first.
+
+    Of three channels and fewer the last one comes again.
+    """
     count = len(channels.bias)
-    starts = np.unique([0, *range(count % 4, count, 4)])
-    starts = starts[starts <= count - 4]
-    quads = channels[(starts[:, None] + np.arange(4)).ravel()]
+    starts = np.unique([0, *range(count % 4, count, 4)]) if count >= 4 else np.zeros(1, np.int64)
+    starts = starts[starts <= max(0, count - 4)]
+    quads = channels[np.minimum(starts[:, None] + np.arange(4), count - 1).ravel()]
     vectors = _vectors(quads.weights, 4)
     if vectors.shape[1] <= UNROLLED:
         vectors = vectors[:, ::-1]
     ends = (array.reshape(-1, 4) for array in (quads.multiplier, -quads.right))
-    return joined((starts - (count - 4))[:, None], quads.bias.reshape(-1, 4), _words(vectors), *ends)
+    return joined((starts - max(0, count - 4))[:, None], quads.bias.reshape(-1, 4), _words(vectors), *ends)
 
 
 def unit_stream(channels: Channels) -> NDArray[np.int32]:
