@@ -22,9 +22,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from run import uaccel
+
 from support.drawn_layers import KINDS, drawn
 
 RESULTS = Path(__file__).with_name("layers.json")

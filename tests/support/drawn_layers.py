@@ -339,6 +339,7 @@ KINDS: dict[str, tuple[Callable[[Draw], None], str]] = {
     "int16 convolution 1x1": (pointwise, "int16"),
     "int16 convolution 3x3": (square, "int16"),
     "int16 depthwise 3x3": (depthwise_square, "int16"),
+    "int16 depthwise of 1 channel": (depthwise_one, "int16"),
     "int16 fully connected": (dense, "int16"),
     "int16 LSTM": (lstm, "int16"),
     "int16 add": (addition, "int16"),

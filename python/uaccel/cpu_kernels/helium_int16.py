@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.dsp_pack import joined
 from uaccel.cpu_kernels.helium_call import REQUIRES
 from uaccel.cpu_kernels.int16_stage import (
@@ -127,3 +128,9 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     stream = joined(bias, _words(taps), multiplier, shift)
     arguments = (Input(0), Constant("stream", stream), Output(0))
     return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", depthwise_parameters(site), arguments)
+
+
+@offers(DepthwiseConv2d, REQUIRES)
+def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    converted = as_convolution(site)
+    return None if converted is None else conv2d(converted)
