@@ -19,6 +19,8 @@ from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, S
 ADDRESS: Final = 4
 QUAD: Final = 4
 """Channels at a time."""
+LEAST_PIXELS: Final = 9
+"""Of the output; for fewer it takes longer to make planes than to use them."""
 SMALL: Final = 1024
 """Bytes of scratch that hardly ever matter."""
 
@@ -30,9 +32,11 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     channels, stride = weights.shape[2], attrs.strides[0]
     stage = output_stage_of(site, weights.reshape(-1, channels).T)
     regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
+    out_height, out_width = site.output.shape[1:3]
     if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels < QUAD:
         return None
-    out_height, out_width = site.output.shape[1:3]
+    if out_height * out_width < LEAST_PIXELS:
+        return None
     pitch = (out_width + 1) // 2 * stride + 1
     whole = ((out_height - 1) * stride + 3) * pitch
     inplace = channels % QUAD == 0 and data.shape == site.output.shape and 16 * whole <= site.output.size
