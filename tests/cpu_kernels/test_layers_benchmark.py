@@ -1,0 +1,51 @@
+"""The stored benchmark of random layers: no kind is slower than CMSIS-NN, and layers still take what is stored."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.boards import board_with_tools
+from support.drawn_layers import KINDS
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "layers.json").read_text())["boards"]
+PAGE = (FOLDER.parent / "docs" / "kernels.md").read_text(encoding="utf-8")
+SLOWER = {"int16 LSTM"}
+"""These have portable kernels alone."""
+MOST = 1.0
+
+
+@pytest.mark.parametrize("board", STORED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_layer_is_slower_than_the_peer(kind: str, board: str) -> None:
+    row = STORED[board][kind]
+    ratios = [one / other for one, other in zip(row["instructions"], row["cmsis_nn"], strict=True)]
+    assert row["worst"] == pytest.approx(max(ratios), abs=0.001)
+    assert (row["worst"] > MOST) == (kind in SLOWER)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_shows_the_stored_ratios(kind: str) -> None:
+    cells = [kind, *(f"{STORED[board][kind][name]:.2f}" for board in STORED for name in ("median", "worst"))]
+    line = r" \| ".join(re.escape(cell) for cell in cells)
+    assert re.search(rf"^\| {line} \|$", PAGE, re.MULTILINE), f"| {' | '.join(cells)} |"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", STORED)
+@pytest.mark.parametrize("kind", ["depthwise of 1 channel", "SVDF, int16 state", "convolution, groups"])
+def test_layers_still_take_what_is_stored(kind: str, board: str, tmp_path: Path) -> None:
+    board_with_tools(board)
+    spec = importlib.util.spec_from_file_location("benchmark_layers", FOLDER / "layers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    results = {board: {kind: module.measure(kind, board, STORED, None, tmp_path)}}
+    assert module.differences(results, STORED) == []
