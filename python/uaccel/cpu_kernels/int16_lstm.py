@@ -65,11 +65,11 @@ def _stream(kernel: Kernel) -> Array:
     return next(argument.data for argument in kernel.calls[0].arguments if isinstance(argument, Constant))
 
 
-@offers(Lstm, helium_int16.REQUIRES)
+@offers(Lstm, ("helium",))
 def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm16(site, "helium", helium_int16.fully_connected)
 
 
-@offers(Lstm, dsp_int16.REQUIRES)
+@offers(Lstm, ("dsp",))
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm16(site, "dsp", dsp_int16.fully_connected)
