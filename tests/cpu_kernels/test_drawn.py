@@ -8,6 +8,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.drawn_layers import KINDS, drawn
+from support.drawn_networks import NETWORKS, network
 from support.exactness import assert_same
 from support.oracle import Tflm, random_inputs
 from support.stateful import Lstm, Svdf
@@ -52,3 +53,10 @@ def test_drawn_layers_are_exact(kind: str, board: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_what_lasts_is_exact(name: str, board: str, tmp_path: Path) -> None:
     assert_exact_on(board, REMEMBERING[name].build(), tmp_path)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_drawn_networks_are_exact(name: str, board: str, tmp_path: Path) -> None:
+    assert_exact_on(board, network(name), tmp_path)
