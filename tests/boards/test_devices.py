@@ -244,6 +244,6 @@ def test_the_plugin_is_built_anew_for_another_model_alone(tmp_path: Path, monkey
     made = first.stat().st_mtime_ns
     assert device_plugin([DeviceModel("adder", folder)], qemu) == first
     assert first.stat().st_mtime_ns == made
-    source = folder / "adder_device.c"
+    source = folder / "model" / "adder_device.c"
     source.write_text(source.read_text() + "\n/* changed */\n")
     assert device_plugin([DeviceModel("adder", folder)], qemu) != first

@@ -17,6 +17,17 @@ from uaccel.session.session import Session
 ACCELERATORS = tuple(Path(__file__).with_name("accelerators") / name for name in ("adder", "swapper"))
 MODEL = Path(__file__).with_name("adder_model")
 ARENA, INPUTS, KNOWN = 1000, 1000, 40
+LAYERS = (("up", INPUTS), ("down", INPUTS), ("table", KNOWN))
+
+
+def tensor(size: int) -> dict[str, object]:
+    return {"shape": [size], "dtype": "int8", "scale": None, "zero_point": None}
+
+
+def layer(index: int, name: str, size: int) -> dict[str, object]:
+    words = dict.fromkeys(("reason", "refused", "tensor", "variant"), "")
+    numbers = {"index": index, "operator": index, "macs": 0}
+    return words | numbers | {"name": name, "op": "add", "engine": "adder", "covers": [], "outputs": [tensor(size)]}
 
 
 def chain_files() -> dict[str, bytes]:
@@ -29,7 +40,15 @@ def chain_files() -> dict[str, bytes]:
         "inputs": {"wave": {"size": INPUTS}},
         "outputs": {"sum": {"size": INPUTS}, "known": {"size": KNOWN}},
     }
-    own = {"board": "any", "model": {"sha256": "00" * 32}, "build": "00" * 8}
+    own = {
+        "board": "any",
+        "model": {"name": "chain", "sha256": "00" * 32},
+        "build": "00" * 8,
+        "inputs": {"wave": tensor(INPUTS)},
+        "outputs": {"sum": tensor(INPUTS), "known": tensor(KNOWN)},
+        "arena": {"bytes": ARENA, "lower_bound": ARENA},
+        "layers": [layer(i, name, size) for i, (name, size) in enumerate(LAYERS)],
+    }
     metadata = {
         "version": 7,
         "modules": {"chain": {"memory": {"functions": {"main": [main]}}}},
