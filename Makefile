@@ -13,7 +13,7 @@ READY    := $(VENV)/.ready
 TESTED   := $(VENV)/.ready-test
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-torch setup-full demo test test-full test-c test-c-clang lint format bench clean
+.PHONY: help setup setup-test setup-torch setup-full demo test test-full test-c test-c-clang lint format bench site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ bench: setup-test ## Measure, and compare with the stored results
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/networks.py
+
+site: setup-test ## Build the documentation's site into build/site; warnings fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 clean: ## Remove what was built; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,40 @@
+"""docs/commands.md from the commands' own help: every option. ``python scripts/commands_page.py`` writes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from uaccel.cli.app import make_app
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+HEAD = """# Every option of every command
+
+*What can I say to a command?* This page holds what `--help` says; `python scripts/commands_page.py` writes it.
+[cli.md](cli.md) tells what commands do, what they print, and what their exit statuses mean.
+"""
+_WIDTH = 100
+
+
+def page() -> str:
+    """The whole text."""
+    return HEAD + "".join(
+        f"\n## `{' '.join(words)}`\n\n```text\n{told}\n```\n" for words, told in commands(("uaccel",))
+    )
+
+
+def commands(words: tuple[str, ...]) -> list[tuple[tuple[str, ...], str]]:
+    """A command and those below it, each with its help."""
+    options = {"COLUMNS": str(_WIDTH), "TERMINAL_WIDTH": str(_WIDTH)}
+    done = CliRunner().invoke(
+        make_app(), [*words[1:], "--help"], prog_name="uaccel", env=options, terminal_width=_WIDTH
+    )
+    listed = done.output.partition("\nCommands:\n")[2]
+    below = re.findall(r"^  (\S+)", listed, re.MULTILINE)
+    return [(words, done.output.strip()), *(row for name in below for row in commands((*words, name)))]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,72 @@
+"""The documentation's site: it builds without a warning, every page is in its navigation, every block has its title."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from support.docblocks import ROOT
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(configuration: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "--config-file", str(configuration), "--site-dir", str(target)]
+    return subprocess.run(
+        command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def test_it_builds(tmp_path: Path) -> None:
+    done = build(ROOT / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    made = {path.stem for path in (tmp_path / "site").glob("*.html")} - {"404"}
+    assert made == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert "app.c" in (tmp_path / "site" / "generated-code.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("[away](none.md)", "'none.md'"),
+        ("[away](#nowhere)", "'#nowhere'"),
+        ("[away](index.md#nowhere)", "'index.md#nowhere'"),
+    ],
+)
+def test_a_broken_link_fails(text: str, warning: str, tmp_path: Path) -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[0]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# Start\n\n{text}\n")
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    (tmp_path / "mkdocs.yml").write_text(settings)
+    done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode == 1
+    assert warning in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fence", "made"),
+    [("```c app.c", '```c title="app.c"'), ("```sh needs=gcc", "```sh"), ("```sh", "```sh"), ("```", "```")],
+)
+def test_a_block_has_its_files_name_as_title(fence: str, made: str) -> None:
+    page = f"a\n\n{fence}\nint x;\n```\n"
+    assert script("site_hooks").on_page_markdown(page) == f"a\n\n{made}\nint x;\n```\n"
+
+
+def test_the_page_of_options_is_up_to_date() -> None:
+    module = script("commands_page")
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "write it anew: python scripts/commands_page.py"
