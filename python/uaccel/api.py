@@ -51,7 +51,8 @@ def compile(  # noqa: A001 - as Python's own, it makes one form of another
 ) -> Compiled:
     """Compile a model file for a board, by its name or the path of its file. ``accelerators`` by names or folders, the
     preferred one first. With ``output`` the Model Library Format archive is written there. ``options`` are those of
-    :meth:`uaccel.running.job.Job.of`: ``name``, ``objective``, ``records``, ``input_shapes``, ``wishes`` and so on."""
+    :meth:`uaccel.running.job.Job.of`: ``name``, ``objective``, ``favour`` (``balanced``, ``speed``, ``size``, ``ram``),
+    ``records``, ``input_shapes``, ``wishes`` and so on."""
     compiled = Job.of(model, board, accelerators, **options).compiled()
     if output is not None:
         from uaccel.packagers.archive import write_archive

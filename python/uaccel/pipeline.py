@@ -124,9 +124,8 @@ def compile_model(
     progress("plan memory")
     placement = place(program, workspace_io=options.workspace_io)
     progress("emit C")
-    command = regenerate_command(
-        path.name, board_file or board, program.name, options, (*_shape_words(input_shapes), *engine_words)
-    )
+    words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
+    command = regenerate_command(path.name, board_file or board, program.name, options, words)
     generated = generate(program, placement, options, board, command)
     return Compiled(generated, stages, partitioned, selection, plans)
 

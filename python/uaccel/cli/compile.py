@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import Board, load_board
 from uaccel.cli.engine_options import (
@@ -24,6 +25,7 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import (
     BoardOption,
+    FavourOption,
     InputShapeOption,
     ModelArgument,
     NameOption,
@@ -73,6 +75,7 @@ def compile_command(
     dump: DumpOption = None,
     records: RecordsOption = None,
     input_shape: InputShapeOption = None,
+    favour: FavourOption = Favour.balanced,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
@@ -89,7 +92,7 @@ def compile_command(
 
         options = emit_options(workspace_pool, workspace_io=bool(workspace_io))
         shapes = read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes)
+        job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour)
         compiled = job.compiled(step)
         engine.require_offload(compiled)
         if dump is not None:

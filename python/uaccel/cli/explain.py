@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.sinks import shown
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
@@ -21,7 +22,14 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, RecordsOption, read_shapes
+from uaccel.cli.model_options import (
+    BoardOption,
+    FavourOption,
+    InputShapeOption,
+    ModelArgument,
+    RecordsOption,
+    read_shapes,
+)
 from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
@@ -49,6 +57,7 @@ def explain_command(
     allow_none: AllowNoneFlag = False,
     records: RecordsOption = None,
     input_shape: InputShapeOption = None,
+    favour: FavourOption = Favour.balanced,
     as_json: JsonFlag = False,
 ) -> None:
     """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
@@ -60,7 +69,7 @@ def explain_command(
         from uaccel.telling.explanation import explain
 
         shapes = read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), records, shapes)
+        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), records, shapes, favour)
         compiled = job.compiled(step)
     report = explain(compiled)
     emit(report, as_json, lambda console: _show(console, report))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uaccel.basics.favour import Favour
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
 
@@ -30,6 +31,10 @@ RecordsOption = Annotated[
     typer.Option(
         "--records", metavar="RECORDS.json", help="Choose kernels by what 'uaccel tune' measured.", readable=False
     ),
+]
+FavourOption = Annotated[
+    Favour,
+    typer.Option("--favour", help="What to save where one costs another: time ('speed'), flash ('size') or 'ram'."),
 ]
 WorkspaceIoOption = Annotated[
     bool | None,

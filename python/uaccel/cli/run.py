@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
@@ -27,6 +28,7 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import (
     BoardOption,
+    FavourOption,
     InputShapeOption,
     NameOption,
     RecordsOption,
@@ -118,6 +120,7 @@ class RunCommand:
     verify_layers: VerifyLayersFlag = False
     records: RecordsOption = None
     input_shape: InputShapeOption = None
+    favour: FavourOption = Favour.balanced
     as_json: JsonFlag = False
 
     def run(self) -> None:
@@ -169,6 +172,7 @@ class RunCommand:
         given |= {"template": self.template, "workspace-io": self.workspace_io is not None, "records": self.records}
         given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
         given |= {"engines": self.engines, "allow-none": self.allow_none}
+        given |= {"favour": self.favour is not Favour.balanced}
         given |= {"fallback": self.fallback is not Fallback.none, "objective": self.objective is not Objective.latency}
         return [option for option, value in given.items() if value]
 
@@ -185,6 +189,7 @@ class RunCommand:
             self.workspace_io,
             self.records,
             read_shapes(self.input_shape),
+            self.favour,
         )
 
 
@@ -218,6 +223,7 @@ def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
             bool(job.workspace_io),
             job.records,
             job.input_shapes,
+            job.favour,
         )
         run_on_template(made, job.wishes, as_json)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import write_atomically
 from uaccel.board import Board
 from uaccel.cli.engine_options import EngineOptions
@@ -46,6 +47,7 @@ class ModelJob:
     workspace_io: bool | None = None
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    favour: Favour = Favour.balanced
 
     @property
     def io_in_workspace(self) -> bool:
@@ -60,7 +62,7 @@ class ModelJob:
         from uaccel.running.job import Job
 
         options, words = EmitOptions(workspace_io=self.io_in_workspace), self.board_file
-        given = (*self.engines.arguments(), self.records, self.input_shapes)
+        given = (*self.engines.arguments(), self.records, self.input_shapes, self.favour)
         return Job(self.model, self.board, words, self.name, options, *given)
 
 

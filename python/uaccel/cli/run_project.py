@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable, write_atomically
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
@@ -89,6 +90,7 @@ class TemplateJob:
     """Only where it was asked for: whoever wrote the template may call the model with tensors of his own."""
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    favour: Favour = Favour.balanced
 
 
 def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
@@ -151,7 +153,7 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
 
     options = EmitOptions(workspace_io=job.workspace_io)
     wanted = Job(job.model, job.board, job.board_file, job.name, options, records=job.records)
-    compiled = replace(wanted, input_shapes=job.input_shapes).compiled(step)
+    compiled = replace(wanted, input_shapes=job.input_shapes, favour=job.favour).compiled(step)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         archive = Path(temporary) / "model.tar"
         write_archive(archive, archive_of(compiled))
@@ -235,6 +237,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "name": metadata.model,
         "board": done.board,
         "workspace_io": metadata.workspace_io,
+        "favour": metadata.favour,
         "accelerators": [engine["name"] for engine in metadata.at("uaccel", "accelerators")],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),

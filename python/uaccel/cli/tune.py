@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
@@ -20,7 +21,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, InputShapeOption, ModelArgument, read_shapes
+from uaccel.cli.model_options import BoardOption, FavourOption, InputShapeOption, ModelArgument, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def tune_command(
     objective: ObjectiveOption = Objective.latency,
     allow_none: AllowNoneFlag = False,
     input_shape: InputShapeOption = None,
+    favour: FavourOption = Favour.balanced,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure every way to compute each layer on the board, and write what 'compile --records' chooses by."""
@@ -73,10 +75,10 @@ def tune_command(
         from uaccel.running.tune import tune
 
         shapes = read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), None, shapes)
+        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), None, shapes, favour)
         known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
         begun = Records(known.cpu, unit=known.unit) if again else known
-        tuned = tune(partial(job.compiled, step), target, begun, step, port)
+        tuned = tune(partial(job.compiled, step), target, begun, step, port, favour)
         merged = known.merged(tuned.records)
         write_records(path, merged)
     report = _report(model, target.name, path, tuned)

@@ -19,6 +19,7 @@ def facts(generated: Generated) -> dict[str, Any]:
         "version": __version__,
         "board": generated.board,
         "workspace_io": generated.options.workspace_io,
+        "favour": program.favour.value,
         "model": {"name": model.name, "format": model.source_format, "sha256": model.digest},
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},

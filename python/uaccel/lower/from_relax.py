@@ -103,7 +103,8 @@ class _Lowering:
         outputs = self._own_outputs(given, results[:count])
         storing = Storing(self.layers, befores, outputs, partial(self._copy, why="it lasts until the next inference"))
         state = storing.values(self.model.state, results[count:]) if befores else ()
-        return Program(self.name, self.model, inputs, outputs, tuple(self.layers), self._engines(), state)
+        layers, favour = tuple(self.layers), self.selection.favour
+        return Program(self.name, self.model, inputs, outputs, layers, self._engines(), state, favour)
 
     def _engines(self) -> tuple[Engine, ...]:
         """The accelerators that compute something."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.roots import roots_of
 from uaccel.cpu_kernels import Choice
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
@@ -146,7 +147,10 @@ def view_roots(layers: Iterable[Layer]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Program:
-    """``inputs`` and ``outputs`` are the values that stand for the signature's tensors, in its order."""
+    """``inputs`` and ``outputs`` are the values that stand for the signature's tensors, in its order.
+
+    ``favour``: what the user wants saved, for the stages that follow.
+    """
 
     name: str
     model: ImportedModel
@@ -155,6 +159,7 @@ class Program:
     layers: tuple[Layer, ...]
     engines: tuple[Engine, ...] = ()
     state: tuple[StateValue, ...] = ()
+    favour: Favour = Favour.balanced
 
     @property
     def signature(self) -> Signature:

@@ -125,7 +125,7 @@ class _Search:
     def __init__(self, question: Question, selection: Selection) -> None:
         self.question = question
         measuring = isinstance(selection.selector, Turn)  # which must not change who computes what
-        self.selection = Selection.on(selection.target) if measuring else selection
+        self.selection = Selection.on(selection.target, selection.favour) if measuring else selection
         self.estimator = Estimator(self.selection)
         self.known: Known = {}
         self.tried: dict[frozenset[Claim], _Tried] = {}

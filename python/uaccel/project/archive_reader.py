@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
+from uaccel.basics.favour import Favour
 from uaccel.basics.sinks import shown
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
@@ -46,6 +47,11 @@ class Metadata:
     def workspace_io(self) -> bool:
         """Whether inputs and outputs lie in the arena."""
         return self._own.get("workspace_io") is True
+
+    @property
+    def favour(self) -> str:
+        """What the compilation saved; an archive of an older uaccel does not say."""
+        return str(self._own.get("favour", Favour.balanced.value))
 
     @property
     def requires(self) -> list[str]:

@@ -61,6 +61,7 @@ _OWN: Final = Fields(
     {
         "board": TEXT,
         "workspace_io": FLAG,
+        "favour": TEXT,
         "model": Fields(
             {"name": TEXT, "file": Maybe(TEXT), "file_sha256": Maybe(digits(64)), "sha256": digits(64)}, loose=True
         ),

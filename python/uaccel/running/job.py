@@ -9,6 +9,7 @@ from pathlib import Path
 
 from uaccel.accelerator import Accelerator, load_accelerators, planning_for
 from uaccel.accelerator.description import OBJECTIVES
+from uaccel.basics.favour import Favour, favour_of
 from uaccel.board import Board, load_board
 from uaccel.cpu_kernels.selection import Selection, selection_for
 from uaccel.emit.options import EmitOptions
@@ -21,7 +22,7 @@ from uaccel.pipeline import Compiled, Progress, compile_model
 class Job:
     """``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``engine_words`` are
     the options about ``accelerators``, ``wishes`` and ``cpu_fallback``, as one types them. ``records``: measurements to
-    choose kernels by. ``input_shapes``: of inputs that the model leaves open.
+    choose kernels by. ``input_shapes``: of inputs that the model leaves open. ``favour``: what to save.
     """
 
     model: Path
@@ -35,6 +36,7 @@ class Job:
     engine_words: Sequence[str] = ()
     records: Path | None = None
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
+    favour: Favour = Favour.balanced
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class Job:
         cpu_fallback: bool = False,
         records: str | Path | None = None,
         input_shapes: Mapping[str, Shape] | None = None,
+        favour: str = "balanced",
     ) -> Job:
         """By names and paths, as on the command line."""
         target = board if isinstance(board, Board) else load_board(str(board))
@@ -65,6 +68,7 @@ class Job:
             _words(accelerators, objective, wishes or Wishes(), cpu_fallback),
             None if records is None else Path(records),
             input_shapes or {},
+            favour_of(favour),
         )
 
     def compiled(self, progress: Progress = lambda _step: None, selection: Selection | None = None) -> Compiled:
@@ -73,7 +77,7 @@ class Job:
             self.model,
             board=self.board.name,
             board_file=self.board_word,
-            selection=selection or selection_for(self.board, self.records),
+            selection=selection or selection_for(self.board, self.records, self.favour),
             name=self.name,
             options=self.options,
             accelerators=self.accelerators,
@@ -90,6 +94,7 @@ class Job:
         words += ["--name", self.name] if self.name else []
         words += ["--workspace-io"] if self.options.workspace_io else []
         words += ["--workspace-pool", self.options.workspace_pool] if self.options.workspace_pool else []
+        words += self.favour.words
         for name, shape in self.input_shapes.items():
             words += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
         return shlex.join([*words, *self.engine_words, *self._record_words])

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.basics.favour import Favour
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
 from uaccel.cpu_kernels import Choice, Measured, Records, Turn
@@ -61,21 +62,28 @@ class Tuned:
     after: Round
 
 
-def tune(compile_with: Compile, board: Board, known: Records, progress: Progress, port: str = "") -> Tuned:
+def tune(
+    compile_with: Compile,
+    board: Board,
+    known: Records,
+    progress: Progress,
+    port: str = "",
+    favour: Favour = Favour.balanced,
+) -> Tuned:
     """Measure what ``known`` does not tell yet, in its unit: by time at a line, else by cycles where they are known."""
     target = target_of(board)
     measure = partial(_measured, by_instructions=known.unit == INSTRUCTIONS)
-    first = compile_with(Selection.on(target))
+    first = compile_with(Selection.on(target, favour))
     before = measure(first, board, port, _named(progress, "as estimated"))
     records = _with_the_others(known, first, before)
     missing = [choice for choice in _choices(first) if not _is_known(choice, records)]
     turns = max((len(choice.options) for choice in missing), default=0)
     for number in range(turns):
-        compiled = compile_with(Selection(target, Turn(number)))
+        compiled = compile_with(Selection(target, Turn(number), favour))
         took = measure(compiled, board, port, _named(progress, f"{number + 1} of {turns}"))
         _require_alike(before, took, f"candidates number {number + 1}")
         records = _with_round(records, compiled, took)
-    tuned = compile_with(Selection(target, Measured(records)))
+    tuned = compile_with(Selection(target, Measured(records), favour))
     after = measure(tuned, board, port, _named(progress, "as measured"))
     _require_alike(before, after, "the fastest kernels")
     layers = tuple(layer for layer in tuned.program.layers if layer.choice and len(layer.choice.options) > 1)

@@ -26,6 +26,7 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "name": program.name,
         "board": compiled.board,
         "workspace_io": compiled.options.workspace_io,
+        "favour": program.favour.value,
         "accelerators": [accelerator.name for accelerator in compiled.accelerators],
         "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
