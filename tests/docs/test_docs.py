@@ -10,7 +10,7 @@ import pytest
 
 from support.docblocks import ROOT, Block, blocks, commands_of, matches, run_commands, run_page
 
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 LONG = {"boards.md", "debugging.md", "npu.md"}
 SLOW = {

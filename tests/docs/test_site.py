@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +71,10 @@ def test_a_block_has_its_files_name_as_title(fence: str, made: str) -> None:
 def test_the_page_of_options_is_up_to_date() -> None:
     module = script("commands_page")
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "write it anew: python scripts/commands_page.py"
+
+
+@pytest.mark.slow
+def test_the_picture_of_a_terminal_is_up_to_date() -> None:
+    shutil.which("qemu-system-arm") or pytest.skip("qemu-system-arm is not installed")
+    module = script("terminal")
+    assert module.PICTURE.read_text(encoding="utf-8") == module.picture(), "draw it anew: python scripts/terminal.py"
