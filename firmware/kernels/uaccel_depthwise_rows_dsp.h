@@ -208,10 +208,10 @@ UACCEL_KERNEL void uaccel_depthwise_rows_dsp_s8(const struct uaccel_depthwise_ro
                                                 const int32_t *stream, int8_t *output, void *scratch)
 {
     for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index channel = 0; channel < p->channels; channel += 4) {
-            const uaccel_index at = channel + 4 > p->channels ? p->channels - 4 : channel;
-            for (uaccel_index y = 0; y < p->out_height; y += p->band) {
-                const uaccel_index rows = p->band < p->out_height - y ? p->band : p->out_height - y;
+        for (uaccel_index y = 0; y < p->out_height; y += p->band) {
+            const uaccel_index rows = p->band < p->out_height - y ? p->band : p->out_height - y;
+            for (uaccel_index channel = 0; channel < p->channels; channel += 4) {
+                const uaccel_index at = channel + 4 > p->channels ? p->channels - 4 : channel;
                 uaccel_depthwise_rows_band(p, input + at, stream + at * UACCEL_DEPTHWISE_ROWS_CHANNEL, output + at, y,
                                            rows, scratch);
             }

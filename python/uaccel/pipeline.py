@@ -15,7 +15,8 @@ from uaccel.emit.provenance import regenerate_command
 from uaccel.frontend import import_model
 from uaccel.lower.engine import Known
 from uaccel.lower.from_relax import lower
-from uaccel.lower.placement import Placement, place
+from uaccel.lower.lean import place_lean
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import CPU, Partitioned, Question, Wishes, divided, preferred, question_of
@@ -122,7 +123,7 @@ def compile_model(
     identifier = c_identifier(name or model.name).lower()
     program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known)
     progress("plan memory")
-    placement = place(program, workspace_io=options.workspace_io)
+    program, placement = place_lean(program, selection.target, workspace_io=options.workspace_io)
     progress("emit C")
     words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
     command = regenerate_command(path.name, board_file or board, program.name, options, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
+from uaccel.ops.behind import windows_behind
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
@@ -21,6 +23,9 @@ QUAD: Final = 4
 """Channels at a time."""
 LEAST_PIXELS: Final = 9
 """Of the output; for fewer it takes longer to make planes than to use them."""
+QUAD_ROW: Final = 30
+QUAD_WORD: Final = 17
+"""Instructions, about: for a row of four channels' planes, and for each of its words."""
 SMALL: Final = 1024
 """Bytes of scratch that hardly ever matter."""
 
@@ -41,7 +46,6 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     whole = ((out_height - 1) * stride + 3) * pitch
     inplace = channels % QUAD == 0 and data.shape == site.output.shape and 16 * whole <= site.output.size
     band = out_height if inplace else _band(out_height, stride, pitch, max(SMALL, data.size // 16))
-    plane = ((band - 1) * stride + 3) * pitch
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),
@@ -51,13 +55,31 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,
-        "band": band,
         "pitch": pitch,
-        "plane": plane,
         "sign": int(stage.sign),
     }
     arguments = (Input(0), Constant("stream", _row_stream(weights, stage)), Output(0), Scratch())
-    return dsp_kernel("depthwise_rows", parameters, arguments, 16 * plane, (0,) if inplace else ())
+
+    def of_band(band: int) -> Kernel:
+        plane = ((band - 1) * stride + 3) * pitch
+        given = parameters | {"band": band, "plane": plane}
+        behind = windows_behind(data, site.output, attrs.strides, attrs.padding, band * out_width)
+        return dsp_kernel("depthwise_rows", given, arguments, 16 * plane, behind=behind)
+
+    per_row = QUAD_ROW + QUAD_WORD * pitch
+    rows = data.shape[0] * -(-channels // QUAD) * per_row
+    leaner = [
+        (of_band(less), _planes(out_height, less, stride) - _planes(out_height, band, stride))
+        for less in sorted({-(-out_height // count) for count in range(1, out_height + 1)}, reverse=True)
+        if less < band
+    ]
+    kernel = of_band(band)
+    return replace(kernel, inplace=(0,) if inplace else (), leaner=tuple((own, more * rows) for own, more in leaner))
+
+
+def _planes(rows: int, band: int, stride: int) -> int:
+    """Rows of the input that are put into planes, by bands of so many rows of the output."""
+    return sum((min(band, rows - y) - 1) * stride + 3 for y in range(0, rows, band))
 
 
 def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
@@ -114,7 +136,10 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     scratch = taps.shape[1] * ADDRESS + channels + (ring * data.shape[2] * channels if multiplier > 1 else 0)
-    return dsp_kernel("depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+    behind = windows_behind(data, site.output, attrs.strides, attrs.padding)
+    return dsp_kernel(
+        "depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single, behind=behind
+    )
 
 
 def _quads(channels: int) -> NDArray[np.int64]:

@@ -9,12 +9,12 @@ which holds its value before an inference and, later, the one after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uaccel.basics.numbers import round_up
 from uaccel.lower.program import Layer, Program, Value, view_roots
-from uaccel.memory import Block, Plan, check, choose_inplace, merge_shared, plan
+from uaccel.memory import Block, Overlap, Plan, check, choose_inplace, live_bytes, merge_shared, overlaps_of, plan
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8
@@ -41,6 +41,7 @@ class Placement:
     plan: Plan
     blocks: tuple[Block, ...]
     state: int = 0
+    overlaps: tuple[Overlap, ...] = ()
 
     @property
     def arena(self) -> int:
@@ -48,7 +49,39 @@ class Placement:
 
 
 def place(program: Program, *, workspace_io: bool = False) -> Placement:
-    """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes."""
+    """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes,
+    outputs over what is read of their inputs where kernels say how far behind they write."""
+    asked = _question(program, workspace_io)
+    planned = plan(asked.merged, asked.overlaps)
+    check(asked.merged, planned, asked.overlaps)
+    places = dict(asked.fixed)
+    for block in asked.blocks:
+        places[block.name] = Place("arena", offset=planned.offsets[asked.owner[block.name]])
+    offsets = {index: planned.offsets[asked.owner[name]] for index, name in asked.scratch.items()}
+    return Placement(places, offsets, planned, tuple(asked.merged), asked.state, tuple(asked.overlaps))
+
+
+def needed_by_layer(program: Program, *, workspace_io: bool = False) -> dict[int, int]:
+    """Bytes that are needed at once while a layer runs, by its index: the arena is as large as the largest at least.
+    Layers are left out that need no more than one beside them."""
+    asked = _question(program, workspace_io)
+    return live_bytes(asked.merged, asked.overlaps)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of the planner: ``blocks`` are the values' and ``merged`` those of which some share bytes."""
+
+    fixed: Mapping[str, Place]
+    state: int
+    blocks: Sequence[Block]
+    scratch: Mapping[int, str]
+    merged: Sequence[Block]
+    owner: Mapping[str, str]
+    overlaps: Sequence[Overlap]
+
+
+def _question(program: Program, workspace_io: bool) -> _Question:
     offsets_of_state, state = _state(program)
     fixed = _fixed_places(program, offsets_of_state, workspace_io=workspace_io)
     blocks = [
@@ -63,15 +96,10 @@ def place(program: Program, *, workspace_io: bool = False) -> Placement:
         if layer.scratch
     ]
     views = [pair for pair in view_roots(program.layers).items() if pair[0] not in fixed]
-    shares = choose_inplace(blocks, views, _inplace(program, fixed))
+    behind = _behind(program, fixed)
+    shares = choose_inplace(blocks, views, _inplace(program, fixed, behind), behind)
     merged, owner = merge_shared(blocks, shares)
-    planned = plan(merged)
-    check(merged, planned)
-    places = dict(fixed)
-    for block in blocks:
-        places[block.name] = Place("arena", offset=planned.offsets[owner[block.name]])
-    offsets = {index: planned.offsets[owner[name]] for index, name in scratch.items()}
-    return Placement(places, offsets, planned, tuple(merged), state)
+    return _Question(fixed, state, blocks, scratch, merged, owner, overlaps_of(merged, owner, behind))
 
 
 def _state(program: Program) -> tuple[dict[str, Place], int]:
@@ -134,18 +162,41 @@ def _lives(program: Program, *, workspace_io: bool) -> dict[str, _Life]:
     return lives
 
 
-def _inplace(program: Program, fixed: Mapping[str, Place]) -> list[tuple[str, str]]:
+def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[Overlap]) -> list[tuple[str, str]]:
     """Output over input where the kernel allows it, the input dies here, and both lie in the arena.
 
-    ``choose_inplace`` leaves out what a view of the input still needs.
+    ``choose_inplace`` leaves out what a view of the input still needs. A smaller output keeps all of its input's bytes,
+    so it rather overlaps it, where it may.
     """
     last = {value.name: layer.index for layer in program.layers for value in layer.inputs}
-    return [
-        (layer.outputs[0].name, layer.inputs[index].name)
-        for layer in program.layers
-        for index in layer.kernel.inplace
-        if _may_share(layer, index, last, fixed)
-    ]
+    nought = {(overlap.low, overlap.high) for overlap in behind if overlap.distance == 0}
+    found = []
+    for layer in program.layers:
+        for index, source in enumerate(layer.inputs):
+            pair = layer.outputs[0].name, source.name
+            same = pair in nought and layer.outputs[0].info.size == source.info.size
+            stated = index in layer.kernel.inplace and (same or pair not in nought)
+            if (same or stated) and _may_share(layer, index, last, fixed):
+                found.append(pair)
+    return found
+
+
+def _behind(program: Program, fixed: Mapping[str, Place]) -> list[Overlap]:
+    """How far before an input the output begins at least, to overlap it: where every form of the layer says so of the
+    input and of all others that look at the same bytes, and both lie in the arena."""
+    roots = view_roots(program.layers)
+    found = []
+    for layer in program.layers:
+        read: dict[str, list[int]] = {}
+        for index, value in enumerate(layer.inputs):
+            read.setdefault(roots.get(value.name, value.name), []).append(index)
+        for root, indices in read.items():
+            stated = [form.kernel.behind.get(index) for form in layer.forms for index in indices]
+            distances = [distance for distance in stated if distance is not None]
+            target = layer.outputs[0].name
+            if len(distances) == len(stated) and not {target, root} & fixed.keys():
+                found.append(Overlap(target, root, max(distances)))
+    return found
 
 
 def _may_share(layer: Layer, index: int, last: Mapping[str, int], fixed: Mapping[str, Place]) -> bool:

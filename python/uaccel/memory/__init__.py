@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from uaccel.memory.block import Block, Plan, live_at, lower_bound
+from uaccel.memory.block import Block, Overlap, Plan, live_at, live_bytes, lower_bound
 from uaccel.memory.check import check
 from uaccel.memory.firstfit import lowest_free
 from uaccel.memory.planner import plan
-from uaccel.memory.sharing import Share, choose_inplace, merge_shared
+from uaccel.memory.sharing import Share, choose_inplace, merge_shared, overlaps_of
 
 __all__ = [
     "Block",
+    "Overlap",
     "Plan",
     "Share",
     "check",
     "choose_inplace",
     "live_at",
+    "live_bytes",
     "lower_bound",
     "lowest_free",
     "merge_shared",
+    "overlaps_of",
     "plan",
 ]

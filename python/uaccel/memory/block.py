@@ -12,7 +12,8 @@ from uaccel.errors import InternalError
 class Block:
     """Bytes that must stay intact from step ``first`` to step ``last``, both included.
 
-    Two blocks whose lifetimes share a step never share a byte: a layer reads its inputs while it writes its output.
+    Two blocks whose lifetimes share a step never share a byte, but for an ``Overlap``: a layer reads its inputs while
+    it writes its output.
     """
 
     name: str
@@ -26,10 +27,24 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Overlap:
+    """``low`` may reach into ``high`` if it begins at least ``distance`` bytes before it.
+
+    The two share one step, the last of ``high`` and the first of ``low``: there the one is read and the other written,
+    both upwards, and ``distance`` keeps the writing behind the reading.
+    """
+
+    low: str
+    high: str
+    distance: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """Where every block lies in the arena, and how good that is.
 
-    ``lower_bound`` is the largest sum of simultaneously live bytes, padding not counted: no arena can be smaller.
+    ``lower_bound`` is the largest sum of simultaneously live bytes, what may overlap counted once and padding not at
+    all: no arena can be smaller.
     ``optimal`` says that no arena of fewer bytes than ``size`` exists at all, alignment considered.
     ``method`` names what found the plan of the largest part: an order of placement, "local-search" or "exact".
     """
@@ -41,8 +56,8 @@ class Plan:
     method: str
 
 
-def validate(blocks: Sequence[Block]) -> None:
-    """Raise InternalError for a block that means nothing; every entry of this package calls it."""
+def validate(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> None:
+    """Raise InternalError for a block or an overlap that means nothing; every entry of this package calls it."""
     names: set[str] = set()
     for block in blocks:
         if block.name in names:
@@ -59,6 +74,24 @@ def validate(blocks: Sequence[Block]) -> None:
             raise InternalError(
                 f"memory plan: block '{block.name}' has alignment {block.alignment}; it must be a power of two"
             )
+    _validate_overlaps({block.name: block for block in blocks}, overlaps)
+
+
+def _validate_overlaps(blocks: Mapping[str, Block], overlaps: Sequence[Overlap]) -> None:
+    written: dict[int, str] = {}
+    pairs = {(overlap.low, overlap.high) for overlap in overlaps}
+    for overlap in overlaps:
+        what = f"memory plan: '{overlap.low}' is to overlap '{overlap.high}'"
+        for name in (overlap.low, overlap.high):
+            if name not in blocks:
+                raise InternalError(f"{what}, but there is no block '{name}'")
+        low, high = blocks[overlap.low], blocks[overlap.high]
+        if not high.first < high.last == low.first:
+            raise InternalError(f"{what}, which must begin before step {low.first} and end there")
+        if overlap.distance < 0 or len(pairs) < len(overlaps):
+            raise InternalError(f"{what} by distance {overlap.distance}; give one a pair, of 0 or more")
+        if written.setdefault(low.first, overlap.low) != overlap.low:
+            raise InternalError(f"{what} at step {low.first}, where '{written[low.first]}' does so, too; choose one")
 
 
 def live_at(blocks: Sequence[Block], step: int) -> list[Block]:
@@ -66,8 +99,24 @@ def live_at(blocks: Sequence[Block], step: int) -> list[Block]:
     return [block for block in blocks if block.live(step)]
 
 
-def live_bytes(blocks: Sequence[Block]) -> dict[int, int]:
+def saved(low: int, highs: Sequence[tuple[int, int]]) -> int:
+    """The most bytes that a block of ``low`` bytes shares with disjoint others, each given as (size, distance)."""
+    each = [max(0, min(size, low - distance)) for size, distance in highs]
+    return min(sum(each), low - min(distance for _, distance in highs)) if any(each) else 0
+
+
+def saved_bytes(blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> dict[int, int]:
+    """What overlaps save at most, by the step."""
+    by_name = {block.name: block for block in blocks}
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for overlap in overlaps:
+        pairs.setdefault(overlap.low, []).append((by_name[overlap.high].size, overlap.distance))
+    return {by_name[low].first: saved(by_name[low].size, highs) for low, highs in pairs.items()}
+
+
+def live_bytes(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> dict[int, int]:
     """Live bytes at every step where some block begins; the largest sum always occurs at one of these."""
+    overlapped = saved_bytes(blocks, overlaps)
     change: dict[int, int] = {}
     for block in blocks:
         change[block.first] = change.get(block.first, 0) + block.size
@@ -78,11 +127,11 @@ def live_bytes(blocks: Sequence[Block]) -> dict[int, int]:
     for step in sorted(change):
         total += change[step]
         if step in beginnings:
-            sums[step] = total
+            sums[step] = total - overlapped.get(step, 0)
     return sums
 
 
-def lower_bound(blocks: Sequence[Block]) -> int:
-    """The largest sum of simultaneously live bytes; no arena can be smaller."""
-    validate(blocks)
-    return max(live_bytes(blocks).values(), default=0)
+def lower_bound(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> int:
+    """The largest sum of simultaneously live bytes, what may overlap counted once; no arena can be smaller."""
+    validate(blocks, overlaps)
+    return max(live_bytes(blocks, overlaps).values(), default=0)

@@ -19,12 +19,29 @@ MAX_ODD_BLOCKS = 8
 def aligned_bound(problem: Problem) -> int:
     """A size that no plan of this problem can go below; at least the largest sum of live bytes."""
     best = 0
-    for live in problem.live:
+    for section, live in enumerate(problem.live):
+        if section in problem.written:
+            best = max(best, _overlapped(problem, section, live))
+            continue
         items = [(problem.sizes[i], problem.alignments[i]) for i in live]
         widest = max(alignment for _, alignment in items)
         if sum(round_up(size, widest) for size, _ in items) > best:
             best = max(best, side_by_side(items))
     return best
+
+
+def _overlapped(problem: Problem, section: int, live: Sequence[int]) -> int:
+    """Of a section in which a block overlaps others. One other makes one block with it, or lies beside it."""
+    sizes, alignments = problem.sizes, problem.alignments
+    low, highs = problem.written[section]
+    grain = min(alignments[i] for i in (low, *highs))
+    least = sum(sizes[i] for i in live) - problem.saved(low, highs, sizes, grain)
+    if len(highs) > 1:
+        return least
+    both = sizes[low] + sizes[highs[0]] - problem.saved(low, highs, sizes, grain)
+    others = [(sizes[i], alignments[i]) for i in live if i not in (low, highs[0])]
+    apart = side_by_side([(sizes[i], alignments[i]) for i in live])
+    return max(least, min(apart, side_by_side([*others, (both, alignments[low])])))
 
 
 def side_by_side(items: Sequence[tuple[int, int]]) -> int:

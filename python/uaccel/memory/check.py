@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from uaccel.errors import InternalError
-from uaccel.memory.block import Block, Plan, validate
+from uaccel.memory.block import Block, Overlap, Plan, validate
 
 
-def check(blocks: Sequence[Block], plan: Plan) -> None:
+def check(blocks: Sequence[Block], plan: Plan, overlaps: Sequence[Overlap] = ()) -> None:
     """Raise InternalError if the plan would let a block be overwritten, misaligned or placed outside the arena."""
-    validate(blocks)
+    validate(blocks, overlaps)
+    distances = {(overlap.low, overlap.high): overlap.distance for overlap in overlaps}
     for block in blocks:
         _check_place(block, plan)
     unknown = sorted(set(plan.offsets) - {block.name for block in blocks})
@@ -22,7 +23,14 @@ def check(blocks: Sequence[Block], plan: Plan) -> None:
         for high in by_offset[index + 1 :]:
             if plan.offsets[high.name] >= end:
                 break
-            _check_disjoint_in_time(low, high, plan)
+            if not any(_stays_behind(*pair, plan, distances) for pair in ((low, high), (high, low))):
+                _check_disjoint_in_time(low, high, plan)
+
+
+def _stays_behind(low: Block, high: Block, plan: Plan, distances: Mapping[tuple[str, str], int]) -> bool:
+    """Whether ``low`` may overlap ``high`` and begins far enough before it."""
+    distance = distances.get((low.name, high.name))
+    return distance is not None and plan.offsets[high.name] - plan.offsets[low.name] >= distance
 
 
 def _check_place(block: Block, plan: Plan) -> None:

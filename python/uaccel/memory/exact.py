@@ -79,12 +79,13 @@ class Search:
     def _place_group(self, left: list[int], lowest: int, previous: int) -> bool:
         begin, end, sizes, top = self.problem.begin, self.problem.end, self.problem.sizes, self._top
         for at, _, i in self._candidates(left, lowest):
-            if at == lowest and i < previous:
+            if at == lowest and i < previous and (previous, i) not in self.problem.overlaps:
                 continue  # the same offsets in another sequence
             self.offsets[i] = at
             here = slice(begin[i], end[i])
             saved = top[here]
-            top[here] = [at + sizes[i]] * len(saved)
+            end_of_block = at + sizes[i]
+            top[here] = [end_of_block if end_of_block > own else own for own in saved]
             if self._place_all([j for j in left if j != i], at, i):
                 return True
             top[here] = saved
@@ -99,8 +100,9 @@ class Search:
         self.work -= len(left)
         found = []
         ceiling = 1 << 62
+        over = self._over(left) if self.problem.overlaps else {}
         for i in left:
-            at = max(self._top[begin[i] : end[i]])
+            at = over[i] if i in over else max(self._top[begin[i] : end[i]])
             if at < lowest:
                 at = lowest
             at = (at + alignments[i] - 1) & -alignments[i]
@@ -114,6 +116,18 @@ class Search:
         if any(self._too_full(found, grain) for grain in self._grains):
             return []
         return sorted(candidate for candidate in found if candidate[0] < ceiling)
+
+    def _over(self, left: list[int]) -> dict[int, int]:
+        """Where blocks may begin at the earliest that overlap one which is placed."""
+        problem, waiting, found = self.problem, set(left), {}
+        for low, high in problem.overlaps:
+            if high in waiting and low not in waiting:
+                last = problem.end[high] - 1
+                self.work -= len(problem.live[last])
+                placed = [j for j in problem.live[last] if j not in waiting]
+                ends = [self.offsets[j] + problem.clearance(j, high) for j in placed]
+                found[high] = max([*ends, *self._top[problem.begin[high] : last]])
+        return found
 
     def _too_full(self, found: list[tuple[int, int, int]], grain: int) -> bool:
         """Whether the blocks of at least this alignment, each rounded up to it, overfill some section."""
@@ -133,6 +147,10 @@ class Search:
                 else:
                     load[section] = size
                     floor[section] = at
+        waiting = {i for _, _, i in found} if self.problem.overlaps else set()
+        for section, (low, highs) in self.problem.written.items():
+            if section in load and low in waiting and waiting.intersection(highs):
+                load[section] -= self.problem.saved(low, waiting.intersection(highs), padded, grain)
         needed = max((floor[section] + load[section] for section in load), default=0)
         if needed > round_up(self.limit, grain):
             self.next_limit = min(self.next_limit, needed - grain + 1)

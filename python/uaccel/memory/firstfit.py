@@ -9,11 +9,11 @@ from uaccel.memory.problem import Problem
 
 def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
     """The offsets of all blocks when they are placed in this order."""
-    sizes, alignments, neighbours = problem.sizes, problem.alignments, problem.neighbours
-    offsets = [-1] * len(sizes)
+    alignments, clearances = problem.alignments, problem.clearances
+    offsets = [-1] * len(alignments)
     for i in order:
-        taken = [(offsets[j], offsets[j] + sizes[j]) for j in neighbours[i] if offsets[j] >= 0]
-        offsets[i] = lowest_free(sizes[i], alignments[i], taken)
+        forbidden = [(offsets[j] - below, offsets[j] + above) for j, below, above in clearances[i] if offsets[j] >= 0]
+        offsets[i] = lowest_free(0, alignments[i], forbidden)
     return offsets
 
 

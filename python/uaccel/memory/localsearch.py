@@ -22,7 +22,7 @@ def trial_cost(problem: Problem) -> int:
 def improve(problem: Problem, offsets: list[int], target: int, trials: int) -> tuple[list[int], int]:
     """Offsets at least as good as those given, and the trials made; at most ``target`` bytes are good enough."""
     random = Random(0).random
-    order = bottom_up(offsets)
+    order = bottom_up(problem, offsets)
     current = first_fit(problem, order)
     score = _score(problem, current)
     made = 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uaccel.memory.block import Block, Plan, live_bytes, validate
+from uaccel.memory.block import Block, Overlap, Plan, live_bytes, validate
 from uaccel.memory.firstfit import first_fit
 from uaccel.memory.problem import split
 from uaccel.memory.reduce import easy_blocks
@@ -21,16 +21,16 @@ from uaccel.memory.solution import Solution, bottom_up, cheap_solution
 from uaccel.memory.solve import Allowance, search
 
 
-def plan(blocks: Sequence[Block], *, effort: float = 1.0) -> Plan:
-    """Offsets for all blocks in as small an arena as can be found.
+def plan(blocks: Sequence[Block], overlaps: Sequence[Overlap] = (), *, effort: float = 1.0) -> Plan:
+    """Offsets for all blocks in as small an arena as can be found; some may overlap.
 
     ``effort`` multiplies the work that search may take; 0 leaves it at the cheap orders of placement.
     """
-    validate(blocks)
-    parts = [cheap_solution(problem) for problem in split(blocks)]
+    validate(blocks, overlaps)
+    parts = [cheap_solution(problem) for problem in split(blocks, overlaps)]
     bound = max((part.proven for part in parts), default=0)
     if effort > 0:
-        _search_cores([part for part in parts if part.size > bound], bound, Allowance.of_effort(effort))
+        _search_cores([part for part in parts if part.size > bound], overlaps, bound, Allowance.of_effort(effort))
     size = max((part.size for part in parts), default=0)
     offsets = {block.name: 0 for block in blocks}
     for part in parts:
@@ -38,7 +38,7 @@ def plan(blocks: Sequence[Block], *, effort: float = 1.0) -> Plan:
     return Plan(
         offsets=offsets,
         size=size,
-        lower_bound=max(live_bytes(blocks).values(), default=0),
+        lower_bound=max(live_bytes(blocks, overlaps).values(), default=0),
         optimal=size <= max((part.proven for part in parts), default=0),
         method=next((part.method for part in parts if part.size == size), "empty"),
     )
@@ -57,16 +57,16 @@ class _Core:
         placed = {name: at for group in self.groups for name, at in group.by_name().items()}
         blocks = self.part.problem.blocks
         core = [i for i, block in enumerate(blocks) if block.name in placed]
-        core.sort(key=lambda i: (placed[blocks[i].name], i))
+        core.sort(key=lambda i: (placed[blocks[i].name], -blocks[i].first, i))
         hardest = max(self.groups, key=lambda group: group.size, default=None)
         method = hardest.method if hardest else "greedy-by-difficulty"
         self.part.offer(first_fit(self.part.problem, core + self.easy), method)
         self.part.proven = max([self.part.proven, *(group.proven for group in self.groups)])
 
 
-def _search_cores(parts: Sequence[Solution], target: int, allowance: Allowance) -> None:
+def _search_cores(parts: Sequence[Solution], overlaps: Sequence[Overlap], target: int, allowance: Allowance) -> None:
     """Improve the parts towards ``target`` bytes by searching the groups of their cores, the largest first."""
-    cores = [_core(part, target) for part in parts]
+    cores = [_core(part, overlaps, target) for part in parts]
     groups = sorted((group for core in cores for group in core.groups), key=lambda group: -group.size)
     for index, group in enumerate(groups):
         if group.size > target:
@@ -78,15 +78,15 @@ def _search_cores(parts: Sequence[Solution], target: int, allowance: Allowance) 
         core.put_together()
 
 
-def _core(part: Solution, target: int) -> _Core:
+def _core(part: Solution, overlaps: Sequence[Overlap], target: int) -> _Core:
     """Each group begins with the better of its own cheap solution and its place in that of the part."""
     easy = easy_blocks(part.problem, target)
     without = set(easy)
     offsets = part.by_name()
     groups = []
-    for problem in split([block for i, block in enumerate(part.problem.blocks) if i not in without]):
+    for problem in split([block for i, block in enumerate(part.problem.blocks) if i not in without], overlaps):
         group = cheap_solution(problem)
-        order = bottom_up([offsets[block.name] for block in problem.blocks])
+        order = bottom_up(problem, [offsets[block.name] for block in problem.blocks])
         group.offer(first_fit(problem, order), part.method)
         groups.append(group)
     return _Core(part, groups, easy)

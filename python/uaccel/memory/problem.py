@@ -7,11 +7,12 @@ What remains are ``sections``, numbered from 0; a block covers the sections ``be
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from uaccel.memory.block import Block
+from uaccel.basics.numbers import round_up
+from uaccel.memory.block import Block, Overlap, saved
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Problem:
     begin: tuple[int, ...]
     end: tuple[int, ...]
     sections: int
+    overlaps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """How far the first must begin before the second, to overlap it."""
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -33,7 +36,7 @@ class Problem:
 
     @cached_property
     def neighbours(self) -> list[list[int]]:
-        """For each block, the blocks it may not share a byte with."""
+        """For each block, those that are live together with it."""
         result: list[list[int]] = [[] for _ in self.blocks]
         active: list[int] = []
         for i in sorted(range(len(self.blocks)), key=self.begin.__getitem__):
@@ -43,6 +46,29 @@ class Problem:
             result[i] = list(active)
             active.append(i)
         return result
+
+    def clearance(self, lower: int, upper: int) -> int:
+        """How far the upper block begins behind the beginning of the lower one, at least."""
+        return min(self.sizes[lower], self.overlaps.get((lower, upper), self.sizes[lower]))
+
+    @cached_property
+    def clearances(self) -> list[list[tuple[int, int, int]]]:
+        """For each block its neighbours, with the clearance where they are above it and where they are below."""
+        return [
+            [(j, self.clearance(i, j), self.clearance(j, i)) for j in near] for i, near in enumerate(self.neighbours)
+        ]
+
+    @cached_property
+    def written(self) -> dict[int, tuple[int, list[int]]]:
+        """For each section in which a block overlaps others, that block and those."""
+        result: dict[int, tuple[int, list[int]]] = {}
+        for low, high in self.overlaps:
+            result.setdefault(self.begin[low], (low, []))[1].append(high)
+        return result
+
+    def saved(self, low: int, highs: Iterable[int], sizes: Sequence[int], grain: int = 1) -> int:
+        """What overlaps save where blocks are ``sizes`` large and begin at multiples of ``grain``."""
+        return saved(sizes[low], [(sizes[high], round_up(self.overlaps[low, high], grain)) for high in highs])
 
     @cached_property
     def live(self) -> list[list[int]]:
@@ -54,7 +80,7 @@ class Problem:
         return result
 
 
-def split(blocks: Sequence[Block]) -> list[Problem]:
+def split(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> list[Problem]:
     """The independent parts of a problem in time order: no block of one part is ever live with one of another.
 
     The result does not depend on the order in which the blocks are given.
@@ -71,14 +97,20 @@ def split(blocks: Sequence[Block]) -> list[Problem]:
             last = block.last
         parts[-1].append(block)
         last = max(last, block.last)
-    return [_compress(part) for part in parts]
+    return [_compress(part, overlaps) for part in parts]
 
 
-def _compress(blocks: Sequence[Block]) -> Problem:
+def _compress(blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> Problem:
+    number = {block.name: i for i, block in enumerate(blocks)}
+    within = {
+        (number[overlap.low], number[overlap.high]): overlap.distance
+        for overlap in overlaps
+        if overlap.low in number and overlap.high in number
+    }
     steps = _telling_steps(blocks)
     begin = tuple(bisect_left(steps, block.first) for block in blocks)
     end = tuple(bisect_right(steps, block.last) for block in blocks)
-    return Problem(tuple(blocks), begin, end, len(steps))
+    return Problem(tuple(blocks), begin, end, len(steps), within)
 
 
 def _telling_steps(blocks: Iterable[Block]) -> list[int]:

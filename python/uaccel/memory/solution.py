@@ -42,6 +42,7 @@ def cheap_solution(problem: Problem) -> Solution:
     return solution
 
 
-def bottom_up(offsets: list[int]) -> list[int]:
-    """An order in which first fit gives each block its present offset or a lower one."""
-    return sorted(range(len(offsets)), key=lambda i: (offsets[i], i))
+def bottom_up(problem: Problem, offsets: list[int]) -> list[int]:
+    """An order in which first fit gives each block its present offset or a lower one: where two begin at the same byte,
+    what overlaps comes before what it overlaps."""
+    return sorted(range(len(offsets)), key=lambda i: (offsets[i], -problem.begin[i], i))

@@ -82,7 +82,7 @@ def _exact(solution: Solution, target: int, work: int) -> int:
         given = attempt.work
         try:
             if attempt.run():
-                solution.offer(first_fit(solution.problem, bottom_up(attempt.offsets)), "exact")
+                solution.offer(first_fit(solution.problem, bottom_up(solution.problem, attempt.offsets)), "exact")
             else:
                 solution.proven = low = attempt.next_limit
         except OutOfWorkError:

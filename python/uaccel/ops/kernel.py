@@ -77,9 +77,11 @@ class Kernel:
     """One way to compute a layer.
 
     ``family`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
-    CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite. ``view`` says that output 0 is input 0 under
-    another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the output may lie where the
-    input does.
+    CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite, beginning where they do. ``view`` says that
+    output 0 is input 0 under another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the
+    output may lie where the input does. ``behind`` says of inputs that are read upwards how many bytes before them
+    output 0 begins at least, to overlap them: it is written upwards and destroys what is not read again
+    (``ops/behind.py``). ``leaner`` are the same kernel with less scratch memory, and the instructions that this takes.
     """
 
     family: str
@@ -90,6 +92,8 @@ class Kernel:
     notes: tuple[str, ...] = field(default=())
     requires: tuple[str, ...] = field(default=())
     updates: tuple[tuple[int, int], ...] = ()
+    behind: Mapping[int, int] = field(default_factory=dict)
+    leaner: tuple[tuple[Kernel, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,10 +118,11 @@ def portable(
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
     updates: tuple[tuple[int, int], ...] = (),
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     """The usual case: one call to a portable kernel; its header has the structure's name where nothing else is said."""
     call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
-    return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates)
+    return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates, behind=behind or {})
 
 
 def dtype_suffix(dtype: str) -> str:

@@ -1,0 +1,93 @@
+"""Kernels with less scratch memory, where that makes the arena smaller at few more instructions.
+
+A kernel may come with others that do the same in smaller bands (``Kernel.leaner``). At the layers that make the arena
+as large as it is, such a one is taken, as long as all of them together stay within a share of the model's instructions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uaccel.cpu_kernels.choice import Option, Work
+from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated
+from uaccel.cpu_kernels.target import Target
+from uaccel.lower.placement import Placement, needed_by_layer, place
+from uaccel.lower.program import Layer, Program
+from uaccel.ops.kernel import Kernel
+
+SHARE: Final = 0.02
+"""Of the model's instructions, which are estimated, and so is what it takes more."""
+
+
+def place_lean(program: Program, target: Target, *, workspace_io: bool = False) -> tuple[Program, Placement]:
+    """The program with leaner kernels where the arena is smaller with them, and its placement."""
+    placement = place(program, workspace_io=workspace_io)
+    if not any(layer.kernel.leaner for layer in program.layers):
+        return program, placement
+    leaner = _Leaner(program, SHARE * _instructions(program, target), workspace_io).result()
+    if leaner is not program:
+        smaller = place(leaner, workspace_io=workspace_io)
+        if smaller.arena < placement.arena:
+            return leaner, smaller
+    return program, placement
+
+
+def _instructions(program: Program, target: Target) -> float:
+    """Of one inference on the CPU, about; one a product where a kernel was never measured."""
+    estimated, total = Estimated.on(target, INSTRUCTIONS), 0.0
+    for layer in program.layers:
+        functions = tuple(call.function for call in layer.kernel.calls)
+        work = Work(layer.macs, sum(value.info.elements for value in layer.outputs))
+        total += estimated.of(Option("", functions), work) or layer.macs
+    return total
+
+
+@dataclass
+class _Leaner:
+    """``allowed``: instructions that may be spent; ``spent`` goes by the layer."""
+
+    program: Program
+    allowed: float
+    workspace_io: bool
+
+    def result(self) -> Program:
+        spent: dict[int, float] = {}
+        best, needed = self.program, self._needed(self.program)
+        while needed:
+            peak = [step for step, size in needed.items() if size == max(needed.values())]
+            program = best
+            for step in peak:
+                found = self._smaller(program, step, needed[step])
+                if found is None:
+                    return best
+                program, spent[step] = found
+            if sum(spent.values()) > self.allowed:
+                return best
+            now = self._needed(program)
+            if max(now.values()) >= max(needed.values()):
+                return best
+            best, needed = program, now
+        return best
+
+    def _needed(self, program: Program) -> dict[int, int]:
+        return needed_by_layer(program, workspace_io=self.workspace_io)
+
+    def _smaller(self, program: Program, step: int, size: int) -> tuple[Program, float] | None:
+        """With the cheapest kernel for a layer by which it needs fewer bytes."""
+        if not 0 <= step < len(program.layers):
+            return None
+        for kernel, more in self.program.layers[step].kernel.leaner:
+            trial = _with_kernel(program, step, kernel)
+            if self._needed(trial).get(step, 0) < size:
+                return trial, more
+        return None
+
+
+def _with_kernel(program: Program, index: int, kernel: Kernel) -> Program:
+    def changed(layer: Layer) -> Layer:
+        words = f"{layer.reason.partition('; less scratch')[0]}; less scratch for a smaller arena"
+        return replace(layer, kernel=kernel, reason=words)
+
+    layers = (changed(layer) if layer.index == index else layer for layer in program.layers)
+    return replace(program, layers=tuple(layers))
