@@ -107,27 +107,23 @@ UACCEL_KERNEL void uaccel_depthwise_helium_places(const struct uaccel_depthwise_
     }
 }
 
-/* One group of channels of one image, of which each has `times` results. */
-UACCEL_KERNEL void uaccel_depthwise_helium_group(const struct uaccel_depthwise_conv2d_helium *p,
-                                                 struct uaccel_helium_planes *job, uaccel_helium_planes_loop *loop,
-                                                 const int8_t *input, const int32_t *stream, int8_t *output,
-                                                 uaccel_index channels, int8_t *planes, uaccel_index times)
+/* The region at y and x of one image, by groups of channels, of which each has `times` results. */
+UACCEL_KERNEL void uaccel_depthwise_helium_region(const struct uaccel_depthwise_conv2d_helium *p,
+                                                  struct uaccel_helium_planes *job, uaccel_helium_planes_loop *loop,
+                                                  const int8_t *input, const int32_t *stream, int8_t *output,
+                                                  uaccel_index y, uaccel_index x, int8_t *planes, uaccel_index times)
 {
-    const uaccel_index at_once = times > 1 ? 1 : channels;
-    for (uaccel_index row = 0; row < p->out_height; row += p->region_height) {
-        const uaccel_index y = uaccel_depthwise_helium_least(row, p->out_height - p->region_height);
-        for (uaccel_index column = 0; column < p->out_width; column += p->region_width) {
-            const uaccel_index x = uaccel_depthwise_helium_least(column, p->out_width - p->region_width);
-            uaccel_depthwise_helium_planes(p, input, y * p->stride_height - p->pad_top,
-                                           x * p->stride_width - p->pad_left, channels, planes);
-            uaccel_index channel = 0;
-            do {
-                job->plane = planes + channel * p->rows * p->pitch;
-                job->output = output + ((y * p->out_width + x) * p->channels + channel) * times;
-                job->channels = at_once * times;
-                loop(job, stream + channel * times * p->channel_words);
-                channel += at_once;
-            } while (channel < channels);
+    output += (y * p->out_width + x) * p->channels * times;
+    for (uaccel_index first = 0; first < p->channels; first += 16) {
+        const uaccel_index channels = uaccel_depthwise_helium_least(16, p->channels - first);
+        const uaccel_index at_once = times > 1 ? 1 : channels;
+        uaccel_depthwise_helium_planes(p, input + first, y * p->stride_height - p->pad_top,
+                                       x * p->stride_width - p->pad_left, channels, planes);
+        for (uaccel_index channel = 0; channel < channels; channel += at_once) {
+            job->plane = planes + channel * p->rows * p->pitch;
+            job->output = output + (first + channel) * times;
+            job->channels = at_once * times;
+            loop(job, stream + (first + channel) * times * p->channel_words);
         }
     }
 }
@@ -151,11 +147,12 @@ UACCEL_KERNEL void uaccel_depthwise_helium_whole(const struct uaccel_depthwise_c
     memcpy(job.results, p->results, sizeof job.results);
     memcpy(job.lanes, p->lanes, sizeof job.lanes);
     for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index channel = 0; channel < p->channels; channel += 16) {
-            const uaccel_index result = channel * times;
-            uaccel_depthwise_helium_group(p, &job, loop, input + channel, stream + result * p->channel_words,
-                                          output + result, uaccel_depthwise_helium_least(16, p->channels - channel),
-                                          planes, times);
+        for (uaccel_index row = 0; row < p->out_height; row += p->region_height) {
+            const uaccel_index y = uaccel_depthwise_helium_least(row, p->out_height - p->region_height);
+            for (uaccel_index column = 0; column < p->out_width; column += p->region_width) {
+                const uaccel_index x = uaccel_depthwise_helium_least(column, p->out_width - p->region_width);
+                uaccel_depthwise_helium_region(p, &job, loop, input, stream, output, y, x, planes, times);
+            }
         }
         input += p->in_height * p->in_width * p->channels;
         output += p->out_height * p->out_width * p->channels * times;

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from support.boards import board_with_tools
-from support.kernel_zoo import samples_of, zoo_of
+from support.kernel_zoo import Array, samples_of, zoo_of
+from support.overlapped import compiled_overlapped, row_less, stated
 from support.relax_modules import compiled_module
 from uaccel.board import Board, load_board
 from uaccel.cpu_kernels import Target, Turn
@@ -53,6 +54,50 @@ def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Pat
         for sample, (results, wanted) in enumerate(zip(run.outputs, expected, strict=True)):
             for layer, result, value in zip(compiled.program.layers, results, wanted, strict=False):
                 assert np.array_equal(result, value), f"seed {seed}, sample {sample}, {layer.name}: {layer.reason}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in SEEDS])
+def test_every_kernel_follows_its_reading_as_closely_as_it_says(name: str, seed: int, tmp_path: Path) -> None:
+    """The output begins exactly as far before the input as the kernel states, and destroys nothing that is read."""
+    board = board_of(name)
+    infos, module = zoo_of(seed)
+    samples = samples_of(seed, infos)
+    expected = [Executor(module).run(sample) for sample in samples]
+    target = target_of_kernels(board)
+    for turn in range(most_options(compiled_module(module, selection=Selection(target, Turn(0))))):
+        for lean in (False, True):
+            compiled = compiled_overlapped(module, Selection(target, Turn(turn)), lean=lean)
+            assert not differing(compiled, board, samples, expected, tmp_path / f"{turn}{lean}"), f"seed {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["host", "mps2_an386", "mps3_an547", "qemu_riscv32v"])
+def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path) -> None:
+    """In most layers with a distance above nought: here and there a result does not depend on what is lost."""
+    board = board_of(name)
+    infos, module = zoo_of(0)
+    samples = samples_of(0, infos)
+    expected = [Executor(module).run(sample) for sample in samples]
+    compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), row_less)
+    layers = [layer.name for layer in compiled.program.layers if row_less(layer) != stated(layer)]
+    wrong = differing(compiled, board, samples, expected, tmp_path)
+    assert wrong <= set(layers)
+    assert 2 * len(wrong) > len(layers) > 8, sorted(set(layers) - wrong)
+
+
+def differing(
+    compiled: Compiled, board: Board, samples: list[list[Array]], expected: list[list[Array]], folder: Path
+) -> set[str]:
+    """The layers whose results are not the expected ones."""
+    outputs = run_on_board(compiled, board, samples, folder, lambda step: None).run.outputs
+    return {
+        layer.name
+        for results, wanted in zip(outputs, expected, strict=True)
+        for layer, result, value in zip(compiled.program.layers, results, wanted, strict=False)
+        if not np.array_equal(result, value)
+    }
 
 
 def most_options(compiled: Compiled) -> int:

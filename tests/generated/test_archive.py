@@ -18,6 +18,7 @@ import pytest
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
 from uaccel.board import load_board
+from uaccel.lower.placement import BOUNDED
 from uaccel.packagers.archive import write_archive
 from uaccel.project.overlay import archive_overlay
 
@@ -101,7 +102,8 @@ def test_metadata_says_where_every_tensor_is(network: Network) -> None:
     own = json.loads(archive(network.path)["metadata.json"])["uaccel"]
     assert own["model"]["sha256"] == hashlib.sha256(network.path.read_bytes()).hexdigest()
     assert own["model"]["format"] == "tflite"
-    assert own["arena"] == {"bytes": model.placement.arena, "lower_bound": model.placement.plan.lower_bound}
+    bound = {"lower_bound": model.placement.plan.lower_bound, "bounds": BOUNDED}
+    assert own["arena"] == {"bytes": model.placement.arena, **bound}
     assert [layer["name"] for layer in own["layers"]] == [layer.name for layer in model.program.layers]
     for stated, layer in zip(own["layers"], model.program.layers, strict=True):
         for output, value in zip(stated["outputs"], layer.outputs, strict=True):

@@ -11,9 +11,10 @@ from uaccel.emit.generate import generate
 from uaccel.emit.options import EmitOptions
 from uaccel.lower.from_relax import lower
 from uaccel.lower.placement import place
+from uaccel.lower.program import Program
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import type_info
-from uaccel.partition import Wishes, partition
+from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
 
@@ -35,11 +36,15 @@ def compiled(inputs: Sequence[Array], build: Build, options: EmitOptions | None 
 
 
 def compiled_module(module: Any, options: EmitOptions | None = None, selection: Selection = ANY_CPU) -> Compiled:
+    partitioned, program = lowered(module, selection)
+    generated = generate(program, place(program), options or EmitOptions())
+    return Compiled(generated, {"import": module}, partitioned)
+
+
+def lowered(module: Any, selection: Selection = ANY_CPU) -> tuple[Partitioned, Program]:
     ty = main_result(module).ty
     inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
     outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(getattr(ty, "fields", [ty])))
     model = ImportedModel("model", "relax", "00" * 32, module, Signature(inputs, outputs), {}, {})
     partitioned = partition(model, [], Wishes())
-    program = lower(partitioned, "model", selection=selection)
-    generated = generate(program, place(program), options or EmitOptions())
-    return Compiled(generated, {"import": module}, partitioned)
+    return partitioned, lower(partitioned, "model", selection=selection)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -30,11 +31,20 @@ class Writer:
         return self.values[-1]
 
     def layer(
-        self, inputs: tuple[Value, ...], size: int, *, inplace: bool = False, view: bool = False, scratch: int = 0
+        self,
+        inputs: tuple[Value, ...],
+        size: int,
+        *,
+        inplace: bool = False,
+        view: bool = False,
+        scratch: int = 0,
+        behind: Mapping[int, int] | None = None,
     ) -> Value:
         output, index = self.value(size), len(self.layers)
         over = tuple(range(len(inputs))) if inplace else ()
-        kernel = Kernel("view" if view else "portable", (), scratch=scratch, inplace=over, view=view)
+        kernel = Kernel(
+            "view" if view else "portable", (), scratch=scratch, inplace=over, view=view, behind=behind or {}
+        )
         origin = Origin(index, "OP", output.name)
         self.layers.append(Layer(index, f"l{index}", "op", CPU, "", origin, inputs, (output,), kernel))
         return output
@@ -60,11 +70,16 @@ def programs(draw: st.DrawFn) -> Program:
     for _ in range(draw(st.integers(1, 10))):
         count = draw(st.integers(0 if not inputs else 1, 2)) if writer.values else 0
         sources = tuple(draw(st.sampled_from(writer.values[-5:])) for _ in range(count))
-        kind = draw(st.sampled_from(["view", "elementwise", "elementwise", "other"])) if sources else "other"
+        kinds = ["view", "elementwise", "elementwise", "follows", "follows", "other"]
+        kind = draw(st.sampled_from(kinds)) if sources else "other"
         if kind == "view":
             writer.layer(sources[:1], sources[0].info.size, view=True)
         elif kind == "elementwise":
             writer.layer(sources, min(source.info.size for source in sources), inplace=True)
+        elif kind == "follows":
+            stated = {index: draw(st.integers(0, 9)) for index in range(len(sources)) if draw(st.integers(0, 3))}
+            scratch = draw(st.sampled_from((0, 0, 5)))
+            writer.layer(sources, draw(st.sampled_from(SIZES)), scratch=scratch, behind=stated)
         else:
             writer.layer(sources, draw(st.sampled_from(SIZES)), scratch=draw(st.sampled_from((0, 0, 5))))
     whole = writer.program(inputs, ())
@@ -99,8 +114,19 @@ class Memory:
         return all(self.bytes.get(cell) == self.marks[value.name] for cell in self.cells(value))
 
 
+def follow(layer: Layer, memory: Memory) -> None:
+    """Byte by byte; all is still to be read that the kernel did not say it has read before."""
+    for written, cell in enumerate(memory.cells(layer.outputs[0]), 1):
+        memory.bytes[cell] = layer.outputs[0].name
+        for index, value in enumerate(layer.inputs):
+            read = max(0, written - layer.kernel.behind.get(index, written))
+            wanted = memory.marks[value.name]
+            assert all(memory.bytes[byte] == wanted for byte in memory.cells(value)[read:]), layer.name
+
+
 def execute(program: Program, memory: Memory) -> None:
-    """An elementwise layer may destroy what it reads while it writes, any other may not, nor may scratch."""
+    """An elementwise layer may destroy what it reads while it writes, one that follows its reading may destroy what is
+    read; any other may not, nor may scratch."""
     for layer in program.layers:
         assert all(memory.holds(value) for value in layer.inputs), layer.name
         output = layer.outputs[0]
@@ -110,8 +136,10 @@ def execute(program: Program, memory: Memory) -> None:
             continue
         at = memory.placement.scratch.get(layer.index, 0)
         memory.bytes.update((("arena", 0, at + i), "scratch") for i in range(layer.scratch))
+        if layer.kernel.behind:
+            follow(layer, memory)
         memory.write(output, output.name)
-        if not layer.kernel.inplace:
+        if not layer.kernel.inplace and not layer.kernel.behind:
             assert all(memory.holds(value) for value in layer.inputs), layer.name
         scratch = [memory.bytes["arena", 0, at + i] for i in range(layer.scratch)]
         assert set(scratch) <= {"scratch"}, layer.name
@@ -182,3 +210,49 @@ def test_unused_inputs_lie_apart_until_the_first_layer() -> None:
     assert offsets[x.name] != offsets[unused.name]
     assert offsets[y.name] == offsets[unused.name], "the layer's result may take the place of what nobody reads"
     assert placement.arena == 16
+
+
+def test_a_result_follows_the_reading_of_its_input() -> None:
+    """Eight bytes behind: 108 for the first layer, and in place for one that says nought."""
+    writer = Writer()
+    x = writer.value(100)
+    y = writer.layer((x,), 90, behind={0: 8})
+    z = writer.layer((y,), 90, behind={0: 0})
+    placement = place(writer.program((x,), (z,)), workspace_io=True)
+    assert (placement.arena, placement.plan.lower_bound, placement.plan.optimal) == (108, 108, True)
+    offsets = [placement.places[value.name].offset for value in (x, y, z)]
+    assert offsets[1] == offsets[2] == offsets[0] - 8
+
+
+def test_the_callers_inputs_and_outputs_are_left_alone() -> None:
+    writer = Writer()
+    x = writer.value(100)
+    y = writer.layer((x,), 100, behind={0: 8})
+    z = writer.layer((y,), 100, behind={0: 8})
+    placement = place(writer.program((x,), (z,)))
+    assert [placement.places[value.name].kind for value in (x, y, z)] == ["input", "arena", "output"]
+    assert placement.overlaps == ()
+
+
+def test_what_is_read_later_or_by_a_view_is_not_overlapped() -> None:
+    writer = Writer()
+    x = writer.value(100)
+    y = writer.layer((x,), 100, behind={0: 8})
+    view = writer.layer((y,), 100, view=True)
+    z = writer.layer((y, view), 100, behind={0: 8})
+    w = writer.layer((x, z), 100, behind={0: 8, 1: 16})
+    placement = place(writer.program((x,), (w,)), workspace_io=True)
+    assert {(overlap.low, overlap.high, overlap.distance) for overlap in placement.overlaps} == {
+        (w.name, x.name, 8),
+        (w.name, z.name, 16),
+    }
+
+
+def test_an_accelerators_layer_overlaps_only_where_its_stand_in_does() -> None:
+    writer = Writer()
+    x = writer.value(100)
+    y = writer.layer((x,), 100, behind={0: 8})
+    for stand_in, distances in ((Kernel("portable", ()), []), (Kernel("portable", (), behind={0: 24}), [24])):
+        writer.layers[0] = replace(writer.layers[0], otherwise=stand_in)
+        placement = place(writer.program((x,), (y,)), workspace_io=True)
+        assert [overlap.distance for overlap in placement.overlaps] == distances

@@ -212,6 +212,7 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
+    from uaccel.lower.placement import BOUNDED, BOUNDED_ONCE
     from uaccel.telling.report import (
         cycles_report,
         fallback_report,
@@ -229,6 +230,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     times = {time.layer: time for time in done.layers}
     rows = layer_reports(layers, runs, times, done.run.accounts)
     main, bound = metadata.main, metadata.at("uaccel", "arena", "lower_bound")
+    bounds = BOUNDED if metadata.at("uaccel", "arena").get("bounds") == BOUNDED else BOUNDED_ONCE
     arena, io = main["workspace_size_bytes"], main["io_size_bytes"]
     state = metadata.at("uaccel").get("state")
     lasting = state["bytes"] if state else None
@@ -242,7 +244,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
         "layers": with_code(rows, done.footprint),
-        "ram": memory_report(arena, bound, io, done.footprint, stack=done.run.stack, state=lasting),
+        "ram": memory_report(arena, bound, bounds, io, done.footprint, stack=done.run.stack, state=lasting),
         "flash": flash_report(main["constants_size_bytes"], done.footprint),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),

@@ -12,6 +12,7 @@ from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
+from uaccel.ops.behind import rows_behind, site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -31,6 +32,7 @@ def _kernel(
     *,
     header: str = "",
     scratch: int = 0,
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1).astype(np.int32)
     constants = (Constant("weights", weights), Constant("constants", table))
@@ -39,7 +41,7 @@ def _kernel(
     call = KernelCall(
         function, f"uaccel_{header or name}_blocked.h", struct, {**parameters, **stage.bounds()}, arguments
     )
-    return Kernel("blocked", (call,), scratch=scratch)
+    return Kernel("blocked", (call,), scratch=scratch, behind=behind or {})
 
 
 def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
@@ -60,9 +62,11 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding):
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
-        return _kernel("rows", parameters, packed, stage, header="conv2d")
+        behind = {0: rows_behind(pixels, data, site.output, 2)}
+        return _kernel("rows", parameters, packed, stage, header="conv2d", behind=behind)
     kept = geometry(site, (height, width))
-    return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1])
+    behind = site_behind(site, 2, copied=True)
+    return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1], behind=behind)
 
 
 @offers(FullyConnected, EMBEDDED, float32=())
@@ -77,7 +81,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     if count == 1:
         return _kernel("fully_connected", {"depth": depth, "units": len(weights)}, packed, filled)
     parameters = {"rows": count, "depth": depth, "out_channels": len(weights)}
-    return _kernel("rows", parameters, packed, filled, header="conv2d")
+    return _kernel("rows", parameters, packed, filled, header="conv2d", behind=site_behind(site, 2))
 
 
 @offers(DepthwiseConv2d, EMBEDDED, float32=())
@@ -90,4 +94,5 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         return None
     parameters = geometry(site, (height, width), depthwise=True)
     scratch = height * width * LARGEST_ADDRESS + channels
-    return _kernel("depthwise_conv2d", parameters, interleaved(rows, 4), stage, scratch=scratch)
+    packed = interleaved(rows, 4)
+    return _kernel("depthwise_conv2d", parameters, packed, stage, scratch=scratch, behind=site_behind(site))

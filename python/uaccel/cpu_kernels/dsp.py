@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +11,7 @@ from uaccel.cpu_kernels.dsp_pack import paired_stream
 from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
-from uaccel.ops.behind import windows_behind
+from uaccel.ops.behind import site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -45,12 +46,11 @@ def dsp_kernel(
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
     single: bool = False,
-    behind: int | None = None,
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     function = f"uaccel_{name}_dsp_s8{'_float32' * single}"
     call = KernelCall(function, f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
-    stated = {} if behind is None else {0: behind}
-    return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=stated)
+    return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
 
 
 @offers(Conv2d, REQUIRES, FPU)
@@ -64,9 +64,8 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if len(whole) < groups:
         return None
     calls = tuple(call for kernel in whole for call in kernel.calls)
-    behind = windows_behind(site.operands[0].info, site.output, site.attrs.strides, site.attrs.padding, 2, copied=True)
-    scratch = max(kernel.scratch for kernel in whole)
-    return replace(whole[0], calls=calls, scratch=scratch, behind={0: behind} if groups == 1 else {})
+    behind = site_behind(site, 2, copied=True) if groups == 1 else {}
+    return replace(whole[0], calls=calls, scratch=max(kernel.scratch for kernel in whole), behind=behind)
 
 
 def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
-from uaccel.ops.behind import windows_behind
+from uaccel.ops.behind import site_behind
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
@@ -63,18 +64,16 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     def of_band(band: int) -> Kernel:
         plane = ((band - 1) * stride + 3) * pitch
         given = parameters | {"band": band, "plane": plane}
-        behind = windows_behind(data, site.output, attrs.strides, attrs.padding, band * out_width)
-        return dsp_kernel("depthwise_rows", given, arguments, 16 * plane, behind=behind)
+        return dsp_kernel("depthwise_rows", given, arguments, 16 * plane, behind=site_behind(site, band * out_width))
 
-    per_row = QUAD_ROW + QUAD_WORD * pitch
-    rows = data.shape[0] * -(-channels // QUAD) * per_row
-    leaner = [
-        (of_band(less), _planes(out_height, less, stride) - _planes(out_height, band, stride))
-        for less in sorted({-(-out_height // count) for count in range(1, out_height + 1)}, reverse=True)
-        if less < band
-    ]
-    kernel = of_band(band)
-    return replace(kernel, inplace=(0,) if inplace else (), leaner=tuple((own, more * rows) for own, more in leaner))
+    def leaner() -> Iterator[tuple[Kernel, float]]:
+        """In more bands; the rows that two of them need are put into planes twice."""
+        per_row = data.shape[0] * -(-channels // QUAD) * (QUAD_ROW + QUAD_WORD * pitch)
+        for less in sorted({-(-out_height // count) for count in range(1, out_height + 1)}, reverse=True):
+            if less < band:
+                yield of_band(less), (_planes(out_height, less, stride) - _planes(out_height, band, stride)) * per_row
+
+    return replace(of_band(band), inplace=(0,) if inplace else (), leaner=leaner)
 
 
 def _planes(rows: int, band: int, stride: int) -> int:
@@ -136,10 +135,8 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     scratch = taps.shape[1] * ADDRESS + channels + (ring * data.shape[2] * channels if multiplier > 1 else 0)
-    behind = windows_behind(data, site.output, attrs.strides, attrs.padding)
-    return dsp_kernel(
-        "depthwise_conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single, behind=behind
-    )
+    given, behind = parameters | stage.parameters(), site_behind(site)
+    return dsp_kernel("depthwise_conv2d", given, arguments, scratch, single=stage.single, behind=behind)
 
 
 def _quads(channels: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from uaccel.cpu_kernels.output_stage import padded_to
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
+from uaccel.ops.behind import site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.exact import limits
@@ -53,9 +55,10 @@ def _kernel(
     parameters: dict[str, ParameterValue],
     arguments: tuple[Argument, ...],
     scratch: int = 0,
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     call = KernelCall(function, HEADER, struct, parameters, arguments)
-    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES)
+    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
 
 
 @offers(Conv2d, REQUIRES)
@@ -110,7 +113,8 @@ def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixe
         "finish.highest": (high & 0xFFFF) * 0x00010001,
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1])
+    behind = site_behind(site, 2, copied=True)
+    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1], behind)
 
 
 def _unit_stream(weights: Array, stage: WideStage) -> NDArray[np.int32]:
@@ -160,7 +164,8 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     words = _words(taps.transpose(0, 2, 1)[..., (0, 2, 1, 3)])
     stream = joined(chosen.bias.reshape(-1, 4), words, finish_words(chosen))
     arguments = (Input(0), Constant("stream", stream), Output(0))
-    return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", depthwise_parameters(site), arguments)
+    parameters, behind = depthwise_parameters(site), site_behind(site)
+    return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
 
 
 @offers(DepthwiseConv2d, REQUIRES)

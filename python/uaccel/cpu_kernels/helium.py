@@ -13,6 +13,7 @@ from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of, unit_s
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
+from uaccel.ops.behind import rows_behind, site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -66,7 +67,9 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     }
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
     scratch = VECTOR if direct else columns * pitch + VECTOR
-    return helium_kernel("conv2d", parameters | _finish(stage, attrs.output_zero_point), arguments, scratch)
+    finish = _finish(stage, attrs.output_zero_point)
+    behind = site_behind(site, 2 if direct else out_width, run=out_width, copied=not direct)
+    return helium_kernel("conv2d", parameters | finish, arguments, scratch, behind=behind)
 
 
 @offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
@@ -117,7 +120,9 @@ def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> K
         "columns": columns,
     }
     arguments = (Input(0), Constant("stream", np.concatenate(streams)), Output(0), Scratch())
-    return helium_kernel("conv2d_apart", parameters | _finish(stage, attrs.output_zero_point), arguments, columns)
+    finish, width = _finish(stage, attrs.output_zero_point), site.output.shape[2]
+    behind = site_behind(site, width, copied=attrs.groups == 1)
+    return helium_kernel("conv2d_apart", parameters | finish, arguments, columns, behind=behind)
 
 
 def _pixels_a_vector(depth: int, pitch: int) -> int:
@@ -176,8 +181,9 @@ def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kerne
         "places": _places(depth, depth, taken),
     }
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
-    finish = _finish(stage, site.attrs.output_zero_point)
-    return helium_kernel("conv2d", parameters | finish, arguments, columns or VECTOR)
+    finish, data = _finish(stage, site.attrs.output_zero_point), site.operands[0].info
+    behind = rows_behind(pixels, data, site.output, 2 if direct else width, copied=not direct)
+    return helium_kernel("conv2d", parameters | finish, arguments, columns or VECTOR, behind={0: behind})
 
 
 def _divisor(count: int, limit: int) -> int:

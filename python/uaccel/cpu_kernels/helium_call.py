@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from uaccel.ops.exact import limits
@@ -17,10 +18,11 @@ def helium_kernel(
     scratch: int = 0,
     inplace: tuple[int, ...] = (),
     suffix: str = "s8",
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     header, struct = f"uaccel_{name}_helium.h", f"uaccel_{name}_helium"
     call = KernelCall(f"{struct}_{suffix}", header, struct, parameters, arguments)
-    return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES)
+    return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
 
 
 def finish_parameters(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,9 @@ from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_k
 from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of
 from uaccel.cpu_kernels.output_stage import output_stage_of
 from uaccel.cpu_kernels.registry import offers
+from uaccel.model import TensorInfo
 from uaccel.ops.base import Site
+from uaccel.ops.behind import windows_behind
 from uaccel.ops.conv2d import Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
@@ -169,6 +171,7 @@ def _cuts(window: Window, regions: list[Pair]) -> Iterator[Cut]:
                 yield Cut(window, region, four, more)
 
 
+@lru_cache(maxsize=256)
 def best_cut(window: Window, channels: int, limit: int, whole_only: bool) -> Cut | None:
     """The one that takes the fewest instructions within ``limit`` bytes of scratch, or the one of least scratch."""
     height, width = window.output
@@ -224,11 +227,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     whole = best_cut(window, count, 0, True) if data.shape == site.output.shape else None
     inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
-    loads = None if cut is None else cut.loads()
-    if cut is None or loads is None or ((output[1] * cut.tile[0]) + cut.tile[1]) * results > LARGEST_RESULT:
-        return None
     channels = channels_of(rows, stage, attrs.output_zero_point)
-    stream = _stream(channels, cut, loads)
     parameters: dict[str, ParameterValue] = {
         "batch": batch,
         **sides("in", (in_height, in_width)),
@@ -239,22 +238,61 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "pad_top": padding[0],
         "pad_left": padding[1],
         "input_zero_point": attrs.input_zero_point,
-        **sides("region", cut.region),
-        "rows": cut.plane[0],
-        "pitch": cut.plane[1],
-        **sides("tile", cut.tile),
-        "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
-        "loads": loads * window.parts,
-        "part": window.part_step(cut.plane[1]),
-        "count": cut.tiles,
-        "channel_words": stream.shape[1],
-        "results": _results(cut, results),
-        "lanes": _lanes(cut, loads),
+        **finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max),
     }
-    finish = finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max)
-    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    scratch = cut.scratch(count)
-    return helium_kernel("depthwise_conv2d", parameters | finish, arguments, scratch, (0,) if inplace else ())
+    shapes = TensorInfo((batch, in_height, in_width, count), "int8"), TensorInfo((batch, *output, results), "int8")
+    common = _Common(window, parameters, channels, shapes, (padding[0], padding[1]))
+    made = None if cut is None else common.kernel(cut)
+    if cut is None or made is None:
+        return None
+    return replace(made, inplace=(0,) if inplace else (), leaner=partial(common.leaner, cut))
+
+
+@dataclass(frozen=True)
+class _Common:
+    """What kernels for all cuts have in common."""
+
+    window: Window
+    parameters: dict[str, ParameterValue]
+    channels: Channels
+    shapes: tuple[TensorInfo, TensorInfo]
+    padding: Pair
+
+    def kernel(self, cut: Cut) -> Kernel | None:
+        (data, output), loads = self.shapes, cut.loads()
+        results, strides = output.shape[3], self.window.strides
+        if loads is None or ((output.shape[2] * cut.tile[0]) + cut.tile[1]) * results > LARGEST_RESULT:
+            return None
+        stream = _stream(self.channels, cut, loads)
+        parameters = self.parameters | {
+            **sides("region", cut.region),
+            "rows": cut.plane[0],
+            "pitch": cut.plane[1],
+            **sides("tile", cut.tile),
+            "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
+            "loads": loads * self.window.parts,
+            "part": self.window.part_step(cut.plane[1]),
+            "count": cut.tiles,
+            "channel_words": stream.shape[1],
+            "results": _results(cut, results),
+            "lanes": _lanes(cut, loads),
+        }
+        arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+        one_row = output.shape[1] == 1
+        band, run = (cut.region[1], output.shape[2]) if one_row else (cut.region[0] * output.shape[2], 0)
+        behind = {0: windows_behind(data, output, strides, self.padding, band, run=run, back=True)}
+        return helium_kernel("depthwise_conv2d", parameters, arguments, cut.scratch(data.shape[3]), behind=behind)
+
+    def leaner(self, cut: Cut) -> Iterator[tuple[Kernel, float]]:
+        """With half of the scratch memory, a quarter, and so on."""
+        data = self.shapes[0]
+        count, least = data.shape[3], cut.scratch(data.shape[3])
+        for part in (2, 4, 8, 16):
+            less = best_cut(self.window, count, cut.scratch(count) // part, False)
+            kernel = None if less is None or less.scratch(count) >= least else self.kernel(less)
+            if less is not None and kernel is not None:
+                least = less.scratch(count)
+                yield kernel, data.shape[0] * count * (less.cost(less.loads() or 1) - cut.cost(cut.loads() or 1))
 
 
 def _pair(values: Any) -> Pair:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from uaccel.cpu_kernels.output_stage import padded_to
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
+from uaccel.ops.behind import site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -44,9 +46,10 @@ def _kernel(
     parameters: dict[str, ParameterValue],
     arguments: tuple[Argument, ...],
     scratch: int = 0,
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     call = KernelCall(function, HEADER, struct, parameters, arguments)
-    return Kernel("arm_helium", (call,), scratch=scratch, requires=REQUIRES)
+    return Kernel("arm_helium", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
 
 
 @offers(Conv2d, REQUIRES)
@@ -88,7 +91,8 @@ def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixe
     length = _whole(weights.shape[1])
     parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
-    return _kernel("uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", parameters, arguments, 2 * ITEM * length)
+    function, struct, scratch = "uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", 2 * ITEM * length
+    return _kernel(function, struct, parameters, arguments, scratch, site_behind(site, 2))
 
 
 def _whole(count: int) -> int:
@@ -127,7 +131,8 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     )
     stream = joined(bias, _words(taps), multiplier, shift)
     arguments = (Input(0), Constant("stream", stream), Output(0))
-    return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", depthwise_parameters(site), arguments)
+    parameters, behind = depthwise_parameters(site), site_behind(site)
+    return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
 
 
 @offers(DepthwiseConv2d, REQUIRES)

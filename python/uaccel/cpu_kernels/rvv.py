@@ -11,6 +11,7 @@ from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
+from uaccel.ops.behind import rows_behind, site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -24,7 +25,12 @@ ADDRESS: Final = 4
 
 
 def _kernel(
-    name: str, parameters: Mapping[str, ParameterValue], rows: Array, stage: OutputStage, scratch: int = 0
+    name: str,
+    parameters: Mapping[str, ParameterValue],
+    rows: Array,
+    stage: OutputStage,
+    scratch: int = 0,
+    behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     """``rows`` has the weights of one channel each."""
     table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
@@ -33,7 +39,7 @@ def _kernel(
     arguments = (*arguments, Output(0), *((Scratch(),) if scratch else ()))
     function, struct = f"uaccel_{name}_rvv_s8", f"uaccel_{name}_rvv"
     call = KernelCall(function, f"uaccel_{name}_rvv.h", struct, {**parameters, **stage.bounds()}, arguments)
-    return Kernel("rvv", (call,), scratch=scratch, requires=REQUIRES)
+    return Kernel("rvv", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
 
 
 def blocks_of(rows: Array) -> Array:
@@ -55,19 +61,25 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or attrs.groups > 1:
         return None
     if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding):
-        pixels = int(np.prod(data.shape[:3]))
-        return _kernel("fully_connected", {"rows": pixels, "depth": data.shape[3], "units": channels}, rows, stage)
-    parameters = geometry(site, (height, width))
-    return _kernel("conv2d", parameters, rows, stage, _together(channels) * rows.shape[1])
+        return _rows(site, int(np.prod(data.shape[:3])), rows, stage)
+    parameters, together = geometry(site, (height, width)), _together(channels)
+    behind = site_behind(site, together, copied=True)
+    return _kernel("conv2d", parameters, rows, stage, together * rows.shape[1], behind)
+
+
+def _rows(site: Site[Any], count: int, weights: Array, stage: OutputStage) -> Kernel:
+    """Every 32 channels go over all rows."""
+    units, depth = weights.shape
+    behind = {0: rows_behind(count, site.operands[0].info, site.output, _together(units), copied=True)}
+    parameters = {"rows": count, "depth": depth, "units": units}
+    return _kernel("fully_connected", parameters, weights, stage, behind=behind if units <= LANES else None)
 
 
 @offers(FullyConnected, REQUIRES)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
+    weights = site.operands[1].value
     stage = output_stage_of(site, weights)
-    if stage is None:
-        return None
-    return _kernel("fully_connected", {"rows": count, "depth": depth, "units": len(weights)}, weights, stage)
+    return None if stage is None else _rows(site, site.operands[0].info.shape[0], weights, stage)
 
 
 @offers(DepthwiseConv2d, REQUIRES)
@@ -80,4 +92,4 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         return None
     parameters = geometry(site, (height, width), depthwise=True)
     scratch = (1 + PIXELS) * height * width * ADDRESS + channels
-    return _kernel("depthwise_conv2d", parameters, rows, stage, scratch)
+    return _kernel("depthwise_conv2d", parameters, rows, stage, scratch, site_behind(site, PIXELS))

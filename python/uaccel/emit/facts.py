@@ -6,7 +6,7 @@ from typing import Any
 
 from uaccel.emit.generate import Generated
 from uaccel.emit.options import EmitOptions
-from uaccel.lower.placement import Placement
+from uaccel.lower.placement import BOUNDED, Placement
 from uaccel.lower.program import Covered, Layer, Program
 from uaccel.version import __version__
 
@@ -23,7 +23,7 @@ def facts(generated: Generated) -> dict[str, Any]:
         "model": {"name": model.name, "format": model.source_format, "sha256": model.digest},
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
-        "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound},
+        "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
         "requires": sorted({need for layer in program.layers for v in layer.forms for need in v.kernel.requires}),
         "accelerators": [{"name": engine.name, "tolerance": engine.tolerance} for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],

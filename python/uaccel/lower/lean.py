@@ -6,7 +6,8 @@ as large as it is, such a one is taken, as long as all of them together stay wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uaccel.cpu_kernels.choice import Option, Work
@@ -16,16 +17,16 @@ from uaccel.lower.placement import Placement, needed_by_layer, place
 from uaccel.lower.program import Layer, Program
 from uaccel.ops.kernel import Kernel
 
-SHARE: Final = 0.02
-"""Of the model's instructions, which are estimated, and so is what it takes more."""
+Leaner = tuple[Kernel, float]
+SHARE: Final = 0.03
+"""Of the model's instructions, which are estimated, and so is what it takes more; and no larger than the saved share of
+the arena."""
 
 
 def place_lean(program: Program, target: Target, *, workspace_io: bool = False) -> tuple[Program, Placement]:
     """The program with leaner kernels where the arena is smaller with them, and its placement."""
     placement = place(program, workspace_io=workspace_io)
-    if not any(layer.kernel.leaner for layer in program.layers):
-        return program, placement
-    leaner = _Leaner(program, SHARE * _instructions(program, target), workspace_io).result()
+    leaner = _Leaner(program, _instructions(program, target), workspace_io).result()
     if leaner is not program:
         smaller = place(leaner, workspace_io=workspace_io)
         if smaller.arena < placement.arena:
@@ -45,29 +46,31 @@ def _instructions(program: Program, target: Target) -> float:
 
 @dataclass
 class _Leaner:
-    """``allowed``: instructions that may be spent; ``spent`` goes by the layer."""
+    """``instructions`` are those of the whole program; ``known`` and ``more`` are leaner kernels by the layer."""
 
     program: Program
-    allowed: float
+    instructions: float
     workspace_io: bool
+    known: dict[int, list[Leaner]] = field(default_factory=dict)
+    more: dict[int, Iterator[Leaner]] = field(default_factory=dict)
 
     def result(self) -> Program:
         spent: dict[int, float] = {}
         best, needed = self.program, self._needed(self.program)
-        while needed:
-            peak = [step for step, size in needed.items() if size == max(needed.values())]
+        whole = most = max(needed.values(), default=0)
+        while most:
             program = best
-            for step in peak:
-                found = self._smaller(program, step, needed[step])
+            for step in [step for step, size in needed.items() if size == most]:
+                found = self._smaller(program, step, most)
                 if found is None:
                     return best
                 program, spent[step] = found
-            if sum(spent.values()) > self.allowed:
-                return best
-            now = self._needed(program)
-            if max(now.values()) >= max(needed.values()):
-                return best
-            best, needed = program, now
+            needed = self._needed(program)
+            most = max(needed.values())
+            share = sum(spent.values()) / max(1, self.instructions)
+            if share > min(SHARE, (whole - most) / whole):
+                break
+            best = program
         return best
 
     def _needed(self, program: Program) -> dict[int, int]:
@@ -77,11 +80,19 @@ class _Leaner:
         """With the cheapest kernel for a layer by which it needs fewer bytes."""
         if not 0 <= step < len(program.layers):
             return None
-        for kernel, more in self.program.layers[step].kernel.leaner:
+        for kernel, more in self._leaner(step):
             trial = _with_kernel(program, step, kernel)
             if self._needed(trial).get(step, 0) < size:
                 return trial, more
         return None
+
+    def _leaner(self, step: int) -> Iterator[Leaner]:
+        """Made when they are wanted, and once."""
+        known = self.known.setdefault(step, [])
+        yield from known
+        for option in self.more.setdefault(step, iter(self.program.layers[step].kernel.leaner())):
+            known.append(option)
+            yield option
 
 
 def _with_kernel(program: Program, index: int, kernel: Kernel) -> Program:

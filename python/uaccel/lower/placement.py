@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from uaccel.basics.numbers import round_up
 from uaccel.lower.program import Layer, Program, Value, view_roots
@@ -18,6 +19,10 @@ from uaccel.memory import Block, Overlap, Plan, check, choose_inplace, live_byte
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8
+BOUNDED: Final = "layer by layer, outputs over what is read of their inputs"
+"""The way to compute that an arena's lower bound is about; another one may take less."""
+BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"
+"""That of archives that say nothing of it."""
 
 
 @dataclass(frozen=True)

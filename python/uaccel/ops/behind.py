@@ -8,10 +8,13 @@ byte of the windows that follow. The output may lie over that.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from uaccel.model import TensorInfo
+from uaccel.ops.base import Site
 
 
 def windows_behind(
@@ -21,12 +24,15 @@ def windows_behind(
     padding: Sequence[int],
     together: int = 1,
     *,
+    run: int = 0,
     copied: bool = False,
+    back: bool = False,
 ) -> int:
     """Bytes for a kernel that takes ``together`` output pixels of an image at a time, row by row, all their channels.
 
-    ``copied``: it has read the windows of those before it writes any of them. Tensors are NHWC; ``padding`` begins
-    with the rows above and the columns before the input.
+    ``copied``: it has read the windows of those before it writes any of them. ``run``: it begins anew after so many
+    pixels, of which an image is a multiple. ``back``: the last of an image are as many as the others, so that some are
+    computed again. Tensors are NHWC; ``padding`` begins with the rows above and the columns before the input.
     """
     (batch, in_height, in_width, in_channels), (_, height, width, channels) = data.shape, output.shape
     pixels, in_pixels = height * width, in_height * in_width
@@ -35,9 +41,28 @@ def windows_behind(
     image = (tops[:, np.newaxis] * in_width + lefts).reshape(-1)
     first = (np.arange(batch)[:, np.newaxis] * in_pixels + image).reshape(-1)
     needed = np.append(np.minimum.accumulate(first[::-1])[::-1], np.iinfo(np.int32).max)
-    starts = np.arange(0, pixels, together)
-    ends = np.minimum(starts + together, pixels)
-    origins = np.arange(batch)[:, np.newaxis] * pixels
+    run = run or pixels
+    starts = np.arange(0, run, together)
+    starts = np.minimum(starts, run - together) if back else starts
+    ends = np.minimum(starts + together, run)
+    origins = np.arange(0, batch * pixels, run)[:, np.newaxis]
     read = needed[origins + (ends if copied else starts)] * in_channels * data.itemsize
     written = (origins + ends) * channels * output.itemsize
     return max(0, int((written - read).max()))
+
+
+def rows_behind(
+    rows: int, data: TensorInfo, output: TensorInfo, together: int = 1, *, run: int = 0, copied: bool = False
+) -> int:
+    """The same for so many rows, or pixels, of which each gives one of the output."""
+    shapes = [replace(info, shape=(1, 1, rows, info.elements // rows)) for info in (data, output)]
+    return windows_behind(shapes[0], shapes[1], (1, 1), (0, 0), together, run=run, copied=copied)
+
+
+def site_behind(site: Site[Any], together: int = 1, *, run: int = 0, copied: bool = False) -> dict[int, int]:
+    """The same for a layer with windows, or of rows, on its first input."""
+    data = site.operands[0].info
+    if len(data.shape) == 2:
+        return {0: rows_behind(data.shape[0], data, site.output, together, run=run, copied=copied)}
+    attrs = site.attrs
+    return {0: windows_behind(data, site.output, attrs.strides, attrs.padding, together, run=run, copied=copied)}

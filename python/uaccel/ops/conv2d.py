@@ -11,6 +11,7 @@ import numpy as np
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.behind import site_behind
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same, sides
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
@@ -135,7 +136,9 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         else:
             function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
         arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-        return [portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch)]
+        copied = scratch > 0 and attrs.groups == 1
+        behind = site_behind(site, copied=copied)
+        return [portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch, behind=behind)]
 
 
 def accumulator_suffix(site: Site[Any]) -> str:

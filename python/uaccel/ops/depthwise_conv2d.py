@@ -10,6 +10,7 @@ import numpy as np
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Channels, IntegerOperator, Site, register, require
+from uaccel.ops.behind import site_behind
 from uaccel.ops.conv2d import (
     Conv2dAttrs,
     accumulator_suffix,
@@ -65,7 +66,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
         parameters = window_parameters(site, (kernel_h, kernel_w))
         arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
-        return [portable(function, "uaccel_depthwise_conv2d", parameters, arguments)]
+        return [portable(function, "uaccel_depthwise_conv2d", parameters, arguments, behind=site_behind(site))]
 
     def macs(self, site: Site[Conv2dAttrs]) -> int:
         return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))

@@ -6,7 +6,7 @@ structure beside the call, so that the inlined kernel folds and unrolls for this
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +81,8 @@ class Kernel:
     output 0 is input 0 under another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the
     output may lie where the input does. ``behind`` says of inputs that are read upwards how many bytes before them
     output 0 begins at least, to overlap them: it is written upwards and destroys what is not read again
-    (``ops/behind.py``). ``leaner`` are the same kernel with less scratch memory, and the instructions that this takes.
+    (``ops/behind.py``). ``leaner`` gives the same kernel with less and less scratch memory, and the instructions that
+    it takes more.
     """
 
     family: str
@@ -93,7 +94,7 @@ class Kernel:
     requires: tuple[str, ...] = field(default=())
     updates: tuple[tuple[int, int], ...] = ()
     behind: Mapping[int, int] = field(default_factory=dict)
-    leaner: tuple[tuple[Kernel, float], ...] = ()
+    leaner: Callable[[], Iterable[tuple[Kernel, float]]] = field(default=tuple, compare=False)
 
 
 @dataclass(frozen=True)

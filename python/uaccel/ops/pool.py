@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
+from uaccel.ops.behind import site_behind
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same, sides
 from uaccel.tvm_api import te, tirx
 
@@ -76,7 +77,7 @@ def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
         **same(attrs, "clamp_min", "clamp_max"),
     }
     name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)))
+    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)), behind=site_behind(site))
 
 
 class _Pool(IntegerOperator[PoolAttrs]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,7 @@ def _plan(compiled: Compiled) -> dict[str, Any]:
             {"name": b.name, "size": b.size, "first": b.first, "last": b.last, "offset": placement.plan.offsets[b.name]}
             for b in placement.blocks
         ],
+        "overlaps": [asdict(overlap) for overlap in placement.overlaps],
     }
 
 

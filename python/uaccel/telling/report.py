@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.emit.facts import io_bytes, layer_facts, state_facts
+from uaccel.lower.placement import BOUNDED
 from uaccel.lower.program import CPU, Program
 from uaccel.pipeline import Compiled
 from uaccel.project.footprint import Footprint
@@ -176,18 +177,26 @@ def stood_in(rows: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
     return sentences
 
 
-def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None) -> dict[str, int | None]:
+def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None) -> dict[str, Any]:
     placement = compiled.placement
     io = io_bytes(compiled.program, compiled.options)
     state = placement.state if compiled.program.state else None
-    return memory_report(placement.arena, placement.plan.lower_bound, io, taken, stack=stack, state=state)
+    return memory_report(placement.arena, placement.plan.lower_bound, BOUNDED, io, taken, stack=stack, state=state)
 
 
 def memory_report(
-    arena: int, lower_bound: int, io: int, taken: Footprint | None, *, stack: int | None, state: int | None = None
-) -> dict[str, int | None]:
+    arena: int,
+    lower_bound: int,
+    bounds: str,
+    io: int,
+    taken: Footprint | None,
+    *,
+    stack: int | None,
+    state: int | None = None,
+) -> dict[str, Any]:
     """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells.
 
+    ``bounds``: which execution the lower bound is about, in words.
     ``state``: the part of the static data that lasts between inferences, of a model that has such.
     """
     static = taken.static if taken else None
@@ -195,6 +204,7 @@ def memory_report(
     return lasting | {
         "arena": arena,
         "arena_lower_bound": lower_bound,
+        "arena_bounds": bounds,
         "io": io,
         "static": static,
         "stack": stack,
