@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels import Target
 from uaccel.lower.lean import place_lean
 from uaccel.lower.program import CPU, Layer, Program, Value
@@ -52,6 +53,14 @@ def test_leaner_kernels(kernels: list[Kernel], scratch: list[int], arena: int) -
     for layer, given in zip(program.layers, kernels, strict=True):
         leaner = layer.scratch < given.scratch
         assert layer.reason == ("why; less scratch for a smaller arena" if leaner else "why")
+
+
+@pytest.mark.parametrize(
+    ("favour", "scratch"), [(Favour.speed, 80), (Favour.balanced, 40), (Favour.size, 40), (Favour.ram, 16)]
+)
+def test_what_is_favoured_says_how_much_it_may_take(favour: Favour, scratch: int) -> None:
+    program = replace(chain([kernel(80, (40, 3000.0), (16, 40000.0)), kernel(0)]), favour=favour)
+    assert place_lean(program, Target(), workspace_io=True)[0].layers[0].scratch == scratch
 
 
 def test_nothing_changes_where_the_peak_is_elsewhere() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.choice import Option, Work
 from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated
 from uaccel.cpu_kernels.target import Target
@@ -18,9 +19,9 @@ from uaccel.lower.program import Layer, Program
 from uaccel.ops.kernel import Kernel
 
 Leaner = tuple[Kernel, float]
-SHARE: Final = 0.03
-"""Of the model's instructions, which are estimated, and so is what it takes more; and no larger than the saved share of
-the arena."""
+SHARES: Final = {Favour.balanced: 0.03, Favour.size: 0.03, Favour.speed: 0.0, Favour.ram: 0.25}
+"""Of the model's instructions, which are estimated, and so is what it takes more. It is no larger than the saved share
+of the arena unless RAM is what to save."""
 
 
 def place_lean(program: Program, target: Target, *, workspace_io: bool = False) -> tuple[Program, Placement]:
@@ -67,8 +68,8 @@ class _Leaner:
                 program, spent[step] = found
             needed = self._needed(program)
             most = max(needed.values())
-            share = sum(spent.values()) / max(1, self.instructions)
-            if share > min(SHARE, (whole - most) / whole):
+            favour, share = program.favour, sum(spent.values()) / max(1, self.instructions)
+            if share > SHARES[favour] or (favour is not Favour.ram and share > (whole - most) / whole):
                 break
             best = program
         return best
