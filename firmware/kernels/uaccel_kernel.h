@@ -66,6 +66,13 @@
 #define UACCEL_WORKSPACE
 #endif
 
+/* The same for each part of a divided workspace, by its name. */
+#if !defined(UACCEL_WORKSPACE_POOL) && defined(UACCEL_WORKSPACE_POOL_SECTION)
+#define UACCEL_WORKSPACE_POOL(name) __attribute__((section(UACCEL_WORKSPACE_POOL_SECTION #name)))
+#elif !defined(UACCEL_WORKSPACE_POOL)
+#define UACCEL_WORKSPACE_POOL(name) UACCEL_WORKSPACE
+#endif
+
 #define UACCEL_STATIC_ASSERT(condition, name) typedef char uaccel_assert_##name[(condition) ? 1 : -1]
 
 /* What kernels and generated code rely on, where C99 leaves a compiler the choice; docs/generated-code.md tells why. */

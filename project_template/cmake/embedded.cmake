@@ -26,6 +26,7 @@ target_compile_definitions(
   PUBLIC "UACCEL_CONSTANT=__attribute__((section(\".rodata.uaccel_weights\")))"
          "UACCEL_DEVICE_CONSTANT=__attribute__((section(\".rodata.uaccel_device\")))"
          "UACCEL_WORKSPACE=__attribute__((section(\".bss.uaccel_arena\")))"
+         "UACCEL_WORKSPACE_POOL_SECTION=\".bss.uaccel_pool.\""
          "UACCEL_IO=__attribute__((section(\".bss.uaccel_io\")))")
 
 set(MEMORY ${CMAKE_CURRENT_SOURCE_DIR}/board/memory.ld)

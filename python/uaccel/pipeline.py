@@ -12,12 +12,14 @@ from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
+from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.lower.engine import Known
 from uaccel.lower.from_relax import lower
 from uaccel.lower.lean import place_lean
-from uaccel.lower.placement import Placement
+from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import Program
+from uaccel.memory import Pool
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import CPU, Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
@@ -99,6 +101,7 @@ def compile_model(
     cpu_fallback: bool = False,
     engine_words: Sequence[str] = (),
     input_shapes: Mapping[str, Shape] | None = None,
+    memories: Sequence[Pool] = (),
     progress: Progress = _quiet,
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
@@ -107,6 +110,8 @@ def compile_model(
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
     accelerators: it takes them to generate the same again. ``input_shapes``: of inputs that the file leaves open.
+    ``memories``: the board's, the preferred one first, with what is free of each; a workspace that fits into none of
+    those on the chip is divided.
     """
     path, options = Path(path), options or EmitOptions()
     progress("import")
@@ -124,11 +129,30 @@ def compile_model(
     program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known)
     progress("plan memory")
     program, placement = place_lean(program, selection.target, workspace_io=options.workspace_io)
+    placement, options = _in_pools(program, placement, options, memories)
     progress("emit C")
     words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
     command = regenerate_command(path.name, board_file or board, program.name, options, words)
     generated = generate(program, placement, options, board, command)
     return Compiled(generated, stages, partitioned, selection, plans)
+
+
+def _in_pools(
+    program: Program, placement: Placement, options: EmitOptions, memories: Sequence[Pool]
+) -> tuple[Placement, EmitOptions]:
+    """By the pools that were asked for; without any, among the board's memories if none on the chip holds it all. What
+    accelerators work on stays together."""
+    if options.pools:
+        return place(program, workspace_io=options.workspace_io, pools=options.pools), options
+    whole = any(placement.arena <= (pool.size or 0) for pool in memories if not pool.spare)
+    if whole or program.engines or len(memories) < 2:
+        return placement, options
+    try:
+        parts = place(program, workspace_io=options.workspace_io, pools=memories)
+    except UaccelError:  # the board is too small; who makes a project says so
+        return placement, options
+    used = tuple(pool for pool in memories if parts.pools[pool.name])
+    return (parts, replace(options, pools=used, own_pools=True)) if len(used) > 1 else (placement, options)
 
 
 def _partitioned(

@@ -16,6 +16,7 @@ from support.onnx_networks import convolutional, quantised
 from support.oracle import Tflm
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.weights import Array, weights_header, weights_source
+from uaccel.memory import Pool
 from uaccel.pipeline import compile_model
 from uaccel.running.execute import archive_of
 
@@ -23,7 +24,8 @@ GCC, CLANG = Machine("gcc"), Machine("clang")
 POWERPC = Machine("powerpc-linux-gnu-gcc", ("qemu-ppc",), ("-static",), big_endian=True)
 BOARDS = ("mps2_an385", "mps2_an386", "mps2_an500", "mps3_an547", "qemu_riscv32", "qemu_riscv32v")
 MACHINES = [GCC, CLANG, POWERPC, *(Machine(board=board) for board in BOARDS)]
-INTERFACES = [EmitOptions("arena"), EmitOptions(workspace_io=True), EmitOptions("arena", workspace_io=True)]
+POOL = (Pool("arena"),)
+INTERFACES = [EmitOptions(POOL), EmitOptions(workspace_io=True), EmitOptions(POOL, workspace_io=True)]
 GESTURE, MIXED = OWN / "gesture.tflite", OWN / "mixed.tflite"
 
 

@@ -31,6 +31,7 @@ INTERFACES = pytest.mark.parametrize(
         {"workspace_pool": "sram"},
         {"workspace_io": True},
         {"workspace_pool": "sram", "workspace_io": True},
+        {"workspace_pool": "fast=1K slow"},
     ],
     ids=lambda interface: "+".join(interface),
 )

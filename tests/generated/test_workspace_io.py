@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 BRANCHES, GESTURE = (OWN / f"{name}.tflite" for name in ("branches", "gesture"))
 RUNS = 3
 each_pool = pytest.mark.parametrize("pool", ["", "sram"])
+each_division = pytest.mark.parametrize("pool", ["", "sram", "fast=1K slow", "one=200 two=300 three"])
 
 
 def joined(arrays: list[Array]) -> bytes:
@@ -50,8 +51,8 @@ def check(tree: Unpacked, data: bytes) -> None:
     assert got == b"".join(joined(reference.run(values)) for values in samples)
 
 
-@pytest.mark.sample(3)
-@each_pool
+@pytest.mark.sample(4)
+@each_division
 @each_network
 def test_networks_compute_the_references_bytes(network: Network, pool: str, tmp_path: Path) -> None:
     if network.float_outputs:
@@ -60,7 +61,7 @@ def test_networks_compute_the_references_bytes(network: Network, pool: str, tmp_
 
 
 @pytest.mark.covering
-@each_pool
+@each_division
 @pytest.mark.parametrize("make", SHAPES, ids=lambda make: make.__name__)
 def test_models_of_unusual_shape_do(make: Callable[[], bytes], pool: str, tmp_path: Path) -> None:
     model = tmp_path / "model.tflite"

@@ -16,6 +16,7 @@ from support.relax_modules import compiled_module
 from support.rounded_once import Case, module_of, samples_of
 from support.rounded_once_cases import Pool, binary, norm, reduction, softmax
 from support.sanitized import POOL, run_sanitized
+from uaccel import memory
 from uaccel.board import load_board
 from uaccel.emit.options import EmitOptions
 from uaccel.running.execute import run_on_board
@@ -72,5 +73,5 @@ def test_same_bytes(name: str, meant: Meant, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_clean_under_sanitizers(meant: Meant) -> None:
-    compiled = compiled_module(meant.module, EmitOptions(workspace_pool=POOL))
+    compiled = compiled_module(meant.module, EmitOptions(pools=(memory.Pool(POOL),)))
     assert_outputs(run_sanitized(compiled, meant.samples), meant, "under sanitizers")

@@ -16,6 +16,7 @@ from support.hostlib import Array, HostModel
 from support.relax_modules import compiled, module_of
 from support.sanitized import POOL, run_sanitized
 from uaccel.emit.options import EmitOptions
+from uaccel.memory import Pool
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -199,7 +200,7 @@ def limits_of_everything() -> tuple[Array, Scaling]:
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_limits_under_sanitizers(compiler: str) -> None:
     sums, scaling = limits_of_everything()
-    found = compiled([sums], lambda x: scaling(x, 1), EmitOptions(workspace_pool=POOL))
+    found = compiled([sums], lambda x: scaling(x, 1), EmitOptions(pools=(Pool(POOL),)))
     (outputs,) = run_sanitized(found, [[sums]], compiler)
     assert_same(outputs[0], scaling.expected(sums, 1), "the generated C")
 

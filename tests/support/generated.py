@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.hostlib import STRICT
+from uaccel.cli.model_options import read_pools
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.running.execute import archive_of
@@ -23,8 +24,8 @@ WARNINGS = (*STRICT, *CAREFUL)
 
 @functools.cache
 def compiled(path: Path, *, name: str = "", workspace_pool: str = "", workspace_io: bool = False) -> Compiled:
-    """A model, compiled once a process however many tests look at it."""
-    options = EmitOptions(workspace_pool=workspace_pool, workspace_io=workspace_io)
+    """A model, compiled once a process however many tests look at it; ``workspace_pool`` as it is typed, or several."""
+    options = EmitOptions(read_pools(workspace_pool.split()), workspace_io)
     return compile_model(path, board="host", name=name, options=options)
 
 

@@ -174,11 +174,11 @@ def _runs(machine: Machine, one: Sampled) -> str:
         lines.append(f"    struct {names.prefix}_inputs inputs = {{{', '.join(places[:count])}}};")
         lines.append(f"    struct {names.prefix}_outputs outputs = {{{', '.join(places[count:])}}};")
         arguments += ["&inputs", "&outputs"]
-    if options.workspace_pool:
+    if options.given_pools:
         lines.append(f"    static UACCEL_ALIGNED(16) uint8_t pool[{names.macro}_WORKSPACE_SIZE + 8];")
         lines.append(f"    struct {names.prefix}_workspace_pools pools = {{pool + 8}};")
         arguments.append("&pools")
-    given = "&pools" if options.workspace_pool else ""
+    given = "&pools" if options.given_pools else ""
     body = [f"{what} = {names.prefix}_map_{what}({given});" for what in ("inputs", "outputs") if options.workspace_io]
     for member, spec in zip(names.inputs, signature.inputs, strict=True):
         body += [f"memcpy(inputs.{member}, next, {spec.info.size});", f"next += {spec.info.size};"]

@@ -18,6 +18,7 @@ from support.exactness import assert_same
 from support.hostlib import Array, compile_c, write_sources
 from support.oracle import Tflm, random_inputs
 from uaccel.emit.options import EmitOptions
+from uaccel.memory import Pool
 from uaccel.pipeline import Compiled, compile_model
 
 __all__ = ["SANITIZE", "assert_clean", "compile_pooled", "run_sanitized"]
@@ -33,7 +34,7 @@ def compile_pooled(data: bytes, name: str = "model") -> Compiled:
     with tempfile.TemporaryDirectory(prefix="uaccel-test-") as folder:
         path = Path(folder) / f"{name}.tflite"
         path.write_bytes(data)
-        return compile_model(path, board="host", options=EmitOptions(workspace_pool=POOL))
+        return compile_model(path, board="host", options=EmitOptions(pools=(Pool(POOL),)))
 
 
 def run_sanitized(compiled: Compiled, inputs: Sequence[Sequence[Array]], compiler: str = "gcc") -> list[list[Array]]:

@@ -10,8 +10,9 @@ import pytest
 
 from uaccel.board import Board, load_board
 from uaccel.errors import BoardError, UaccelError
+from uaccel.memory import Pool
 from uaccel.project.boardfiles import board_files
-from uaccel.project.layout import Layout, Needs, lay_out, needs_of
+from uaccel.project.layout import Layout, Needs, lay_out, needs_of, workspace_memories
 
 SMALL = """\
 description = "A board with little memory"
@@ -81,7 +82,7 @@ def small_board(folder: Path, external: str = "") -> Board:
 
 
 def names(layout: Layout) -> dict[str, str | None]:
-    return {part: memory and memory.name for part, memory in vars(layout).items()}
+    return {part: memory and memory.name for part, memory in vars(layout).items() if part != "pools"}
 
 
 def test_what_fits_goes_where_the_file_says_first(tmp_path: Path) -> None:
@@ -118,9 +119,39 @@ def test_what_does_not_fit_goes_to_the_next(
     assert layout.shared.name == "sdram"
 
 
+def test_each_part_of_a_divided_arena_lies_in_the_memory_of_its_name(tmp_path: Path) -> None:
+    board = small_board(tmp_path, EXTERNAL)
+    parts = (("ccm", 20 * K), ("sdram", 90 * K), ("other", 8 * K))
+    needs = Needs("m", 118 * K, K, 1, pools=parts)
+    assert [(pool, memory.name) for pool, memory in lay_out(board, needs).pools] == [
+        ("ccm", "ccm"),
+        ("sdram", "sdram"),
+        ("other", "sram"),
+    ]
+    script = board_files(board, needs)["board/memory.ld"]
+    for pool, memory in (("ccm", "ccm"), ("sdram", "sdram"), ("other", "sram")):
+        assert f".uaccel_pool_{pool} (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_pool.{pool}) }} > {memory}\n" in script
+
+
+def test_what_is_free_for_a_workspace(tmp_path: Path) -> None:
+    """External memory comes last; stacks and variables lie in the first of the others."""
+    assert workspace_memories(small_board(tmp_path, EXTERNAL)) == (
+        Pool("sram", 53_632),
+        Pool("ccm", 32 * K),
+        Pool("sdram", 8 << 20, spare=True),
+    )
+    assert workspace_memories(load_board("host")) == ()
+
+
 @pytest.mark.parametrize(
     ("needs", "message"),
     [
+        (
+            Needs("m", 80_000, 1, 1, pools=(("ccm", 40_000), ("sram", 40_000))),
+            "model m does not fit on board small: its arena pool ccm is 40,000 bytes, "
+            "7,232 more than any memory has left for that (ccm 32,768); "
+            "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
+        ),
         (
             Needs("vww", arena=55_296, io=27_650, weights=1),
             "model vww does not fit on board small: its arena is 55,296 bytes, "

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.lower.placement import Placement, place
+from uaccel.lower.placement import Place, Placement, place
 from uaccel.lower.program import CPU, Layer, Program, Value
+from uaccel.memory import Pool
 from uaccel.model import Origin, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Kernel
 
@@ -97,14 +98,17 @@ class Memory:
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
-        self.bytes: dict[tuple[str, int, int], str] = {}
+        self.bytes: dict[tuple[str, int, str, int], str] = {}
         self.marks: dict[str, str] = {}
 
-    def cells(self, value: Value) -> list[tuple[str, int, int]]:
+    def cells(self, value: Value) -> list[tuple[str, int, str, int]]:
         spot = self.placement.places[value.name]
         assert spot.offset >= 0
-        assert spot.kind != "arena" or spot.offset + value.info.size <= self.placement.arena
-        return [(spot.kind, spot.index, spot.offset + i) for i in range(value.info.size)]
+        assert spot.kind != "arena" or spot.offset + value.info.size <= self.size(spot.pool)
+        return [(spot.kind, spot.index, spot.pool, spot.offset + i) for i in range(value.info.size)]
+
+    def size(self, pool: str) -> int:
+        return self.placement.pools[pool] if pool else self.placement.arena
 
     def write(self, value: Value, mark: str) -> None:
         self.marks[value.name] = mark
@@ -134,22 +138,27 @@ def execute(program: Program, memory: Memory) -> None:
             memory.marks[output.name] = memory.marks[layer.inputs[0].name]
             assert memory.holds(output), layer.name
             continue
-        at = memory.placement.scratch.get(layer.index, 0)
-        memory.bytes.update((("arena", 0, at + i), "scratch") for i in range(layer.scratch))
+        spot = memory.placement.scratch.get(layer.index, Place("arena"))
+        cells = [("arena", 0, spot.pool, spot.offset + i) for i in range(layer.scratch)]
+        memory.bytes.update((cell, "scratch") for cell in cells)
         if layer.kernel.behind:
             follow(layer, memory)
         memory.write(output, output.name)
         if not layer.kernel.inplace and not layer.kernel.behind:
             assert all(memory.holds(value) for value in layer.inputs), layer.name
-        scratch = [memory.bytes["arena", 0, at + i] for i in range(layer.scratch)]
-        assert set(scratch) <= {"scratch"}, layer.name
+        assert {memory.bytes[cell] for cell in cells} <= {"scratch"}, layer.name
 
 
 @settings(max_examples=300, deadline=None)
-@given(program=programs(), workspace_io=st.booleans())
-def test_no_value_is_lost_from_the_inputs_to_the_outputs(program: Program, workspace_io: bool) -> None:
+@given(program=programs(), workspace_io=st.booleans(), sizes=st.lists(st.integers(1, 40), max_size=2))
+def test_no_value_is_lost_from_the_inputs_to_the_outputs(
+    program: Program, workspace_io: bool, sizes: list[int]
+) -> None:
     """Twice, over what the run before left behind: the inputs are all written first, the outputs all read last."""
-    placement = place(program, workspace_io=workspace_io)
+    pools = [*(Pool(f"pool{i}", size) for i, size in enumerate(sizes)), Pool("rest")] if sizes else []
+    placement = place(program, workspace_io=workspace_io, pools=pools)
+    assert all(placement.pools[pool.name] <= (pool.size or placement.arena) for pool in pools)
+    assert sum(placement.pools.values()) in (0, placement.arena)
     memory = Memory(placement)
     for run in range(2):
         for value in program.inputs:

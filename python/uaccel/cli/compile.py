@@ -29,6 +29,7 @@ from uaccel.cli.model_options import (
     InputShapeOption,
     ModelArgument,
     NameOption,
+    PoolOption,
     RecordsOption,
     WorkspaceIoOption,
     read_shapes,
@@ -40,12 +41,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The archive to write (MODEL.tar).")]
-PoolOption = Annotated[
-    str,
-    typer.Option("--workspace-pool", metavar="NAME", help="The application passes the arena in, as pool NAME."),
-]
-
-
 DumpOption = Annotated[
     Path | None,
     typer.Option("--dump", metavar="DIR", help="Write what each stage made: IR, plan, regions, command streams."),
@@ -63,7 +58,7 @@ def compile_command(
     accelerator: AcceleratorOption = None,
     output: OutputOption = None,
     name: NameOption = "",
-    workspace_pool: PoolOption = "",
+    workspace_pool: PoolOption = None,
     workspace_io: WorkspaceIoOption = None,
     choose: ChooseOption = None,
     pin: PinOption = None,

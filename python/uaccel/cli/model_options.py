@@ -14,6 +14,7 @@ from uaccel.frontend import SUFFIXES
 
 if TYPE_CHECKING:
     from uaccel.emit.options import EmitOptions
+    from uaccel.memory import Pool
 
 # readable=False: a file that may not be read is no error of usage, and our own words say more.
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=f"The model file ({SUFFIXES}).", readable=False)]
@@ -35,6 +36,15 @@ RecordsOption = Annotated[
 FavourOption = Annotated[
     Favour,
     typer.Option("--favour", help="What to save where one costs another: time ('speed'), flash ('size') or 'ram'."),
+]
+PoolOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workspace-pool",
+        metavar="NAME[=BYTES]",
+        help="The application passes the arena in, as pool NAME. May be repeated, the fastest first: tensors that are "
+        "used most go into the first that has room; without BYTES a pool takes the rest.",
+    ),
 ]
 WorkspaceIoOption = Annotated[
     bool | None,
@@ -78,14 +88,38 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def emit_options(workspace_pool: str, *, workspace_io: bool) -> EmitOptions:
-    """Checked: the pool's name becomes a member of a C structure."""
-    from uaccel.basics.sinks import is_reserved
+def emit_options(pools: list[str] | None, *, workspace_io: bool) -> EmitOptions:
     from uaccel.emit.options import EmitOptions
 
-    if workspace_pool and (not re.fullmatch(r"[A-Za-z]\w*", workspace_pool, re.ASCII) or is_reserved(workspace_pool)):
-        raise UaccelError(
-            f"--workspace-pool {workspace_pool!r} cannot name a member of a C structure; "
-            "wanted a letter, then letters, digits and underscores, and no word of C"
-        )
-    return EmitOptions(workspace_pool=workspace_pool, workspace_io=workspace_io)
+    return EmitOptions(pools=read_pools(pools), workspace_io=workspace_io)
+
+
+def read_pools(words: list[str] | None) -> tuple[Pool, ...]:
+    """``NAME[=BYTES]`` each; checked, since names become members of a C structure."""
+    from uaccel.basics.sinks import is_reserved
+    from uaccel.memory import Pool
+
+    pools: list[Pool] = []
+    for word in words or []:
+        name, given, size = word.partition("=")
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or is_reserved(name):
+            raise UaccelError(
+                f"--workspace-pool {name!r} cannot name a member of a C structure; "
+                "wanted a letter, then letters, digits and underscores, and no word of C"
+            )
+        if name.upper() in {pool.name.upper() for pool in pools}:
+            raise UaccelError(f"--workspace-pool {name} is given twice; name each pool once, the fastest first")
+        if pools and pools[-1].size is None:
+            raise UaccelError(
+                f"--workspace-pool {name} comes after {pools[-1].name}, which has no size and takes the rest; "
+                f"write {pools[-1].name}=BYTES"
+            )
+        pools.append(Pool(name, _bytes(word, size) if given else None))
+    return tuple(pools)
+
+
+def _bytes(word: str, size: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,10})([KMG]?)", size)
+    if match is None or not int(match[1]):
+        raise UaccelError(f"--workspace-pool {word}: {size!r} is no size; wanted bytes such as 4096, 64K or 16M")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]

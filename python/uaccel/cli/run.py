@@ -31,8 +31,10 @@ from uaccel.cli.model_options import (
     FavourOption,
     InputShapeOption,
     NameOption,
+    PoolOption,
     RecordsOption,
     WorkspaceIoOption,
+    read_pools,
     read_shapes,
 )
 from uaccel.cli.output import JsonFlag
@@ -107,6 +109,7 @@ class RunCommand:
     no_flash: NoFlashFlag = False
     name: NameOption = ""
     workspace_io: WorkspaceIoOption = None
+    workspace_pool: PoolOption = None
     project: KeepOption = None
     template: TemplateOption = None
     option: OptionOption = None
@@ -169,7 +172,12 @@ class RunCommand:
     def _about_models(self) -> list[str]:
         """The options that were given and are for a model file."""
         given: dict[str, object] = {"accelerator": self.accelerator, "name": self.name, "project": self.project}
-        given |= {"template": self.template, "workspace-io": self.workspace_io is not None, "records": self.records}
+        given |= {
+            "template": self.template,
+            "workspace-io": self.workspace_io is not None,
+            "workspace-pool": self.workspace_pool,
+            "records": self.records,
+        }
         given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
         given |= {"engines": self.engines, "allow-none": self.allow_none}
         given |= {"favour": self.favour is not Favour.balanced}
@@ -190,6 +198,7 @@ class RunCommand:
             self.records,
             read_shapes(self.input_shape),
             self.favour,
+            read_pools(self.workspace_pool),
         )
 
 

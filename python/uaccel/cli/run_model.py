@@ -21,6 +21,7 @@ from uaccel.errors import InputError, VerificationError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uaccel.memory import Pool
     from uaccel.pipeline import Compiled
     from uaccel.running.execute import Measured
     from uaccel.running.job import Job
@@ -48,6 +49,7 @@ class ModelJob:
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     favour: Favour = Favour.balanced
+    pools: tuple[Pool, ...] = ()
 
     @property
     def io_in_workspace(self) -> bool:
@@ -61,7 +63,7 @@ class ModelJob:
         from uaccel.emit.options import EmitOptions
         from uaccel.running.job import Job
 
-        options, words = EmitOptions(workspace_io=self.io_in_workspace), self.board_file
+        options, words = EmitOptions(self.pools, self.io_in_workspace), self.board_file
         given = (*self.engines.arguments(), self.records, self.input_shapes, self.favour)
         return Job(self.model, self.board, words, self.name, options, *given)
 

@@ -68,24 +68,23 @@ def _io(program: Program, placement: Placement, names: Names, options: EmitOptio
     signature = program.signature
     specs = (*signature.inputs, *signature.outputs)
     if options.workspace_io:
-        array = "workspace" if options.workspace_pool else names.workspace
-        at = [placement.places[value.name].offset for value in (*program.inputs, *program.outputs)]
+        places = [placement.places[value.name] for value in (*program.inputs, *program.outputs)]
+        at = [f"{options.array(names, place.pool)} + {place.offset}" for place in places]
         memory = []
     else:
-        array, memory = "tensors", [_memory(specs)]
-        at = [tensor_memory(specs[:i]) for i in range(len(specs))]
+        memory = [_memory(specs)]
+        at = [f"tensors + {tensor_memory(specs[:i])}" for i in range(len(specs))]
     count = len(signature.inputs)
     return [
         *memory,
-        _tensors("inputs", signature.inputs, array, at[:count]),
-        _tensors("outputs", signature.outputs, array, at[count:]),
+        _tensors("inputs", signature.inputs, at[:count]),
+        _tensors("outputs", signature.outputs, at[count:]),
     ]
 
 
-def _tensors(name: str, specs: tuple[TensorSpec, ...], array: str, at: Sequence[int]) -> str:
+def _tensors(name: str, specs: tuple[TensorSpec, ...], at: Sequence[str]) -> str:
     rows = [
-        f"    {{{c_string(spec.name)}, {spec.info.size}, {array} + {offset}}},\n"
-        for spec, offset in zip(specs, at, strict=True)
+        f"    {{{c_string(spec.name)}, {spec.info.size}, {place}}},\n" for spec, place in zip(specs, at, strict=True)
     ]
     return f"static const struct uaccel_tensor {name}[] = {{\n{''.join(rows) or '    {0, 0, 0},' + chr(10)}}};\n"
 
@@ -125,9 +124,18 @@ def _layer(layer: Layer) -> dict[str, Any]:
 
 
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
-    if not options.workspace_pool or not placement.arena:
-        return ""
-    return f"static UACCEL_WORKSPACE UACCEL_ALIGNED({ALIGNMENT}) uint8_t workspace[{names.macro}_WORKSPACE_SIZE];\n"
+    """The application's pools: one lies where the arena would, several in memories of their names, if there are."""
+    several = len(options.pools) > 1
+    return "".join(
+        f"static {f'UACCEL_WORKSPACE_POOL({pool})' if several else 'UACCEL_WORKSPACE'} UACCEL_ALIGNED({ALIGNMENT}) "
+        f"uint8_t {options.array(names, pool)}[{names.macro}_{pool.upper()}_WORKSPACE_POOL_SIZE];\n"
+        for pool in _filled_pools(placement, options)
+    )
+
+
+def _filled_pools(placement: Placement, options: EmitOptions) -> list[str]:
+    """Of the application's, those in which something lies."""
+    return [pool for pool in options.given_pools if placement.pools.get(pool, placement.arena)]
 
 
 def _run(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
@@ -137,10 +145,10 @@ def _run(program: Program, names: Names, placement: Placement, options: EmitOpti
         lines.append(f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs))}}};")
         lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
         arguments += ["&given", "&wanted"]
-    if options.workspace_pool:
-        lines.append(
-            f"    struct {names.prefix}_workspace_pools pools = {{{'workspace' if placement.arena else '0'}}};"
-        )
+    if options.given_pools:
+        filled = _filled_pools(placement, options)
+        arrays = ", ".join(options.array(names, pool) if pool in filled else "0" for pool in options.given_pools)
+        lines.append(f"    struct {names.prefix}_workspace_pools pools = {{{arrays}}};")
         arguments.append("&pools")
     if program.engines:
         handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.engines)

@@ -24,11 +24,18 @@ def facts(generated: Generated) -> dict[str, Any]:
         "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
+        **_pools(placement),
         "requires": sorted({need for layer in program.layers for v in layer.forms for need in v.kernel.requires}),
         "accelerators": [{"name": engine.name, "tolerance": engine.tolerance} for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],
         "build": generated.build.hex(),
     }
+
+
+def _pools(placement: Placement) -> dict[str, Any]:
+    """Of an arena that is divided; nothing of one that is not."""
+    sizes = [{"name": name, "bytes": size} for name, size in placement.pools.items() if size]
+    return {"pools": sizes} if len(placement.pools) > 1 else {}
 
 
 def io_bytes(program: Program, options: EmitOptions) -> int:

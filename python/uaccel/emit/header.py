@@ -56,9 +56,9 @@ def _sizes(program: Program, placement: Placement, names: Names, options: EmitOp
     what = "inputs, outputs and intermediate tensors" if options.workspace_io else "intermediate tensors"
     lines = [f"/* Bytes of the workspace, in which {what} live. */"]
     lines.append(f"#define {workspace} {placement.arena}")
-    if options.workspace_pool:
-        pool = f"{names.macro}_{options.workspace_pool.upper()}_WORKSPACE_POOL_SIZE"
-        lines.append(f"#define {pool} {workspace}")
+    for pool in options.given_pools:
+        size = placement.pools.get(pool, workspace) if len(options.pools) > 1 else workspace
+        lines.append(f"#define {names.macro}_{pool.upper()}_WORKSPACE_POOL_SIZE {size}")
     lines.append("\n/* Bytes of each input and output. */")
     lines += [f"#define {macro} {spec.info.size}" for macro, spec in size_macros(program, names)]
     lines.append("\n/* What the run function returns. */")
@@ -85,7 +85,7 @@ def _struct(name: str, comment: str, members: tuple[str, ...], specs: tuple[Tens
 
 
 def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
-    if not options.workspace_pool:
+    if not options.given_pools:
         return ""
     comment = (
         "/* Memory for inputs, outputs and intermediate tensors, aligned to 8 bytes; it may serve others when the\n"
@@ -94,11 +94,10 @@ def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
         else "/* Memory for intermediate tensors, aligned to 8 bytes. What it holds before a run does not matter;\n"
         " * after a run it may serve others. */\n"
     )
-    return (
-        f"{comment}"
-        f"struct {names.prefix}_workspace_pools {{\n"
-        f"    void *{options.workspace_pool}; /* {placement.arena} bytes */\n}};\n"
+    members = "".join(
+        f"    void *{pool}; /* {placement.pools.get(pool, placement.arena)} bytes */\n" for pool in options.given_pools
     )
+    return f"{comment}struct {names.prefix}_workspace_pools {{\n{members}}};\n"
 
 
 def _devices(program: Program, names: Names) -> str:
@@ -120,9 +119,11 @@ def _maps(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.workspace_io:
         return ""
     inputs, outputs = map_heads(names, options)
-    null = " Members are NULL where the pool is." if options.workspace_pool else ""
-    array = f"/* The workspace; two functions tell what lies where in it. */\nextern uint8_t {names.workspace}[];\n\n"
-    array = "" if options.workspace_pool or not placement.arena else array
+    null = " Members are NULL where the pool is." if options.given_pools else ""
+    arrays = [pool for pool, size in placement.pools.items() if size] or [""]
+    externs = "".join(f"extern uint8_t {options.array(names, pool)}[];\n" for pool in arrays)
+    array = f"/* The workspace; two functions tell what lies where in it. */\n{externs}\n"
+    array = "" if options.given_pools or not placement.arena else array
     return (
         f"{array}"
         "/* Where the inputs lie. Write all of them before every run: it uses their bytes for other tensors. And read\n"
@@ -135,10 +136,10 @@ def _maps(placement: Placement, names: Names, options: EmitOptions) -> str:
 
 def _run(program: Program, names: Names, options: EmitOptions) -> str:
     structs = [] if options.workspace_io else ["inputs", "outputs"]
-    structs += ["workspace_pools"] if options.workspace_pool else []
+    structs += ["workspace_pools"] if options.given_pools else []
     structs += ["devices"] if program.engines else []
     given = ",".join(f"\n    struct {names.prefix}_{struct} *{struct}" for struct in structs) or "void"
-    where = "" if options.workspace_pool else "The workspace is static: not reentrant. "
+    where = "" if options.given_pools else "The workspace is static: not reentrant. "
     failed = (
         "\n * A number above 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h."
         if any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)

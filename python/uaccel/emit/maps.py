@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.options import EmitOptions, Names
-from uaccel.lower.placement import Placement
+from uaccel.lower.placement import Place, Placement
 from uaccel.lower.program import Program, Value
 
 
@@ -30,24 +30,30 @@ def map_heads(names: Names, options: EmitOptions) -> list[str]:
 
 
 def _parameters(names: Names, options: EmitOptions) -> list[str]:
-    return [f"struct {names.prefix}_workspace_pools *workspace_pools"] if options.workspace_pool else []
+    return [f"struct {names.prefix}_workspace_pools *workspace_pools"] if options.given_pools else []
 
 
 def _map(names: Names, options: EmitOptions, what: str, tensors: list[tuple[str, Value]], placement: Placement) -> str:
     head = map_heads(names, options)[what == "outputs"]
     nothing = ", ".join("NULL" for _ in tensors) or "0"
     lines = [head, "{", f"    struct {names.prefix}_{what} {what} = {{{nothing}}};"]
-    places = [f"{what}.{member} = AT({placement.places[value.name].offset});" for member, value in tensors]
-    pool = options.workspace_pool
-    if not pool:
-        lines += [f"    {place}" for place in places]
+    places = [(member, placement.places[value.name]) for member, value in tensors]
+    if not options.given_pools:
+        lines += [f"    {what}.{member} = {address(place, options)};" for member, place in places]
     elif not places:
         lines.append("    (void)workspace_pools;")
-    else:
-        lines += [
-            f"    if (workspace_pools != NULL && workspace_pools->{pool} != NULL) {{",
-            f"        uint8_t *const workspace = workspace_pools->{pool};",
-            *(f"        {place}" for place in places),
-            "    }",
-        ]
+    for pool in options.given_pools if places else ():
+        inside = [(member, place) for member, place in places if place.pool in ("", pool)]
+        if inside:
+            lines += [
+                f"    if (workspace_pools != NULL && workspace_pools->{pool} != NULL) {{",
+                f"        uint8_t *const {options.array(names, pool)} = workspace_pools->{pool};",
+                *(f"        {what}.{member} = {address(place, options)};" for member, place in inside),
+                "    }",
+            ]
     return "\n".join([*lines, f"    return {what};", "}", ""])
+
+
+def address(place: Place, options: EmitOptions) -> str:
+    """Of what lies in the workspace."""
+    return f"AT({place.pool}, {place.offset})" if len(options.pools) > 1 else f"AT({place.offset})"

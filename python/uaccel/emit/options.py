@@ -8,18 +8,44 @@ from dataclasses import dataclass
 
 from uaccel.basics.sinks import is_reserved
 from uaccel.lower.program import Program
+from uaccel.memory import Pool
 from uaccel.model import unique_names
 
 
 @dataclass(frozen=True)
 class EmitOptions:
-    """``workspace_pool``: the name of the pool that the application passes in; empty for an array of our own.
+    """``pools``: what the workspace is divided among, the preferred one first; none for one array of our own. The
+    application passes them in, but for ``own_pools``, which are arrays of our own.
 
     ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where.
     """
 
-    workspace_pool: str = ""
+    pools: tuple[Pool, ...] = ()
     workspace_io: bool = False
+    own_pools: bool = False
+
+    @property
+    def given_pools(self) -> tuple[str, ...]:
+        """Names of those that the application passes in."""
+        return () if self.own_pools else tuple(pool.name for pool in self.pools)
+
+    @property
+    def words(self) -> list[str]:
+        """What to type for them."""
+        words = [word for pool in self.pools if not self.own_pools for word in ("--workspace-pool", _stated(pool))]
+        return [*words, *(["--workspace-io"] if self.workspace_io else [])]
+
+    def array(self, names: Names, pool: str) -> str:
+        """The variable that the executor finds a pool by: an array of its own, or a pointer to the application's."""
+        if not self.pools:
+            return names.workspace if self.workspace_io else "workspace"
+        if self.own_pools:
+            return f"{names.prefix}_{pool}_workspace" if self.workspace_io else f"{pool}_workspace"
+        return "workspace" if len(self.pools) == 1 else f"{pool}_workspace"
+
+
+def _stated(pool: Pool) -> str:
+    return pool.name if pool.size is None else f"{pool.name}={pool.size}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +80,7 @@ def names_of(program: Program, options: EmitOptions) -> Names:
     """From the tensors' names in the model file, by microTVM's rules where these give valid and unique C."""
     inputs = [c_name(spec.name) for spec in program.signature.inputs]
     outputs = [c_name(spec.name) for spec in program.signature.outputs]
-    taken = ["WORKSPACE", f"{options.workspace_pool}_WORKSPACE_POOL".upper()]
+    taken = ["WORKSPACE", *(f"{name}_WORKSPACE_POOL".upper() for name in options.given_pools)]
     taken += ["STATE"] if program.state else []
     words = unique_names([*taken, *(name.upper() for name in (*inputs, *outputs))])[len(taken) :]
     macros = tuple(f"TVMGEN_{program.name}_{word}_SIZE".upper() for word in words)

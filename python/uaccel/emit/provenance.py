@@ -17,9 +17,7 @@ def regenerate_command(
     """What to type beside the model file for the same bytes."""
     model_file = f"./{model_file}" if model_file.startswith("-") else model_file
     words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
-    words += ["--workspace-pool", options.workspace_pool] if options.workspace_pool else []
-    words += ["--workspace-io"] if options.workspace_io else []
-    return shlex.join([*words, *engines])
+    return shlex.join([*words, *options.words, *engines])
 
 
 def provenance(program: Program, what: str, command: str) -> str:

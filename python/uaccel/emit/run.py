@@ -5,6 +5,7 @@ from __future__ import annotations
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.engines import activated, found_again, hook
 from uaccel.emit.layer_text import function_name
+from uaccel.emit.maps import address
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import begin_state
 from uaccel.lower.placement import Placement
@@ -37,9 +38,7 @@ class RunFunction:
             if self.options.workspace_io
             else [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
         )
-        parameters = own + (
-            [f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.workspace_pool else []
-        )
+        parameters = own + ([f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.given_pools else [])
         return parameters + ([f"struct {prefix}_devices *devices"] if self.program.engines else [])
 
     def _layers_apart(self) -> str:
@@ -82,8 +81,15 @@ class RunFunction:
         return [*lines, f"    return {self.names.macro}_OK;"]
 
     def _workspace(self) -> list[str]:
-        pool = self.options.workspace_pool
-        return [f"    uint8_t *const workspace = workspace_pools->{pool};"] if pool and self.placement.arena else []
+        return [
+            f"    uint8_t *const {self.options.array(self.names, pool)} = workspace_pools->{pool};"
+            for pool in self._used_pools()
+        ]
+
+    def _used_pools(self) -> list[str]:
+        """Of the application's, those in which something lies."""
+        sizes = self.placement.pools
+        return [pool for pool in self.options.given_pools if sizes.get(pool, self.placement.arena)]
 
     def _checks(self) -> list[str]:
         pointers = []
@@ -91,9 +97,8 @@ class RunFunction:
             pointers += ["inputs", "outputs"]
             pointers += [f"inputs->{member}" for member in self.names.inputs]
             pointers += [f"outputs->{member}" for member in self.names.outputs]
-        if self.options.workspace_pool:
-            pointers += ["workspace_pools"]
-            pointers += [f"workspace_pools->{self.options.workspace_pool}"] if self.placement.arena else []
+        if self.options.given_pools:
+            pointers += ["workspace_pools", *(f"workspace_pools->{pool}" for pool in self._used_pools())]
         if self.program.engines:
             pointers.append("devices")
         begin = begin_state(self.program, self.names)
@@ -122,7 +127,7 @@ class RunFunction:
     def _call(self, layer: Layer, *before: str) -> str:
         arguments = [*before, *(self._address(value) for value in (*layer.inputs, *layer.outputs))]
         if layer.kernel.scratch:
-            arguments.append(_at(self.placement.scratch[layer.index]))
+            arguments.append(address(self.placement.scratch[layer.index], self.options))
         return f"{function_name(layer)}({', '.join(arguments)})"
 
     def _on_accelerator(self, layer: Layer) -> list[str]:
@@ -152,13 +157,9 @@ class RunFunction:
             return f"inputs->{self.names.inputs[place.index]}"
         if place.kind == "output":
             return f"outputs->{self.names.outputs[place.index]}"
-        return f"STATE({place.offset})" if place.kind == "state" else _at(place.offset)
+        return f"STATE({place.offset})" if place.kind == "state" else address(place, self.options)
 
 
 def _status(engine: str) -> str:
     """The run function's variable: of a name that no parameter has."""
     return f"{engine}_status"
-
-
-def _at(offset: int) -> str:
-    return f"AT({offset})"

@@ -86,15 +86,25 @@ def _assertions(program: Program, placement: Placement, names: Names) -> str:
 
 
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
+    """The arrays, where they are the executor's own, and the macro by which it finds what lies in them."""
     if not placement.arena:
         return ""
-    array = names.workspace if options.workspace_io and not options.workspace_pool else "workspace"
-    macro = f"#define AT(offset) ((void *)({array} + (offset)))\n"
-    if options.workspace_pool:
+    several = len(options.pools) > 1
+    array = options.array(names, "##pool##" if several else "").removeprefix("##")
+    macro = f"#define AT({'pool, ' if several else ''}offset) ((void *)({array} + (offset)))\n"
+    if options.given_pools:
         return macro
     what = "Inputs, outputs, intermediate tensors" if options.workspace_io else "Intermediate tensors"
     static = "" if options.workspace_io else "static "
-    return (
-        f"/* {what} and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
-        f"{static}UACCEL_WORKSPACE UACCEL_ALIGNED(16) uint8_t {array}[{names.macro}_WORKSPACE_SIZE];\n{macro}"
-    )
+    if not options.pools:
+        return (
+            f"/* {what} and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
+            f"{static}UACCEL_WORKSPACE UACCEL_ALIGNED(16) uint8_t {array}[{names.macro}_WORKSPACE_SIZE];\n{macro}"
+        )
+    lines = [f"/* {what} and scratch; UACCEL_WORKSPACE_POOL(name) may place each part in a memory of your choice. */"]
+    lines += [
+        f"{static}UACCEL_WORKSPACE_POOL({pool}) UACCEL_ALIGNED(16) uint8_t {options.array(names, pool)}[{size}];"
+        for pool, size in placement.pools.items()
+        if size
+    ]
+    return "\n".join([*lines, macro])

@@ -10,12 +10,26 @@ which holds its value before an inference and, later, the one after it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from uaccel.basics.numbers import round_up
+from uaccel.errors import UaccelError
+from uaccel.lower.heat import heat_of
 from uaccel.lower.program import Layer, Program, Value, view_roots
-from uaccel.memory import Block, Overlap, Plan, check, choose_inplace, live_bytes, merge_shared, overlaps_of, plan
+from uaccel.memory import (
+    Block,
+    Overlap,
+    Plan,
+    Pool,
+    check,
+    choose_inplace,
+    divide,
+    live_bytes,
+    merge_shared,
+    overlaps_of,
+    plan,
+)
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8
@@ -27,43 +41,99 @@ BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"
 
 @dataclass(frozen=True)
 class Place:
-    """``kind`` is input, output (``index`` counts them), arena or state (``offset`` in bytes)."""
+    """``kind`` is input, output (``index`` counts them), arena or state (``offset`` in bytes); ``pool`` is the arena's,
+    where there are several."""
 
     kind: str
     index: int = 0
     offset: int = 0
+    pool: str = ""
 
     def to_json(self) -> dict[str, str | int]:
-        return {"memory": self.kind, "offset": self.offset if self.kind in ("arena", "state") else self.index}
+        where: dict[str, str | int] = {"pool": self.pool} if self.pool else {}
+        return where | {"memory": self.kind, "offset": self.offset if self.kind in ("arena", "state") else self.index}
 
 
 @dataclass(frozen=True)
 class Placement:
-    """``scratch`` gives the arena offset of a layer's scratch memory, by layer index; ``state`` is the state's size."""
+    """``scratch`` gives the place of a layer's scratch memory, by layer index; ``state`` is the state's size.
+
+    ``pools`` are the bytes of each pool, by its name, where the arena is divided; ``plan`` has the offsets in all.
+    """
 
     places: Mapping[str, Place]
-    scratch: Mapping[int, int]
+    scratch: Mapping[int, Place]
     plan: Plan
     blocks: tuple[Block, ...]
     state: int = 0
     overlaps: tuple[Overlap, ...] = ()
+    pools: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def arena(self) -> int:
+        """Bytes of all pools together."""
         return self.plan.size
 
 
-def place(program: Program, *, workspace_io: bool = False) -> Placement:
+def place(program: Program, *, workspace_io: bool = False, pools: Sequence[Pool] = ()) -> Placement:
     """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes,
-    outputs over what is read of their inputs where kernels say how far behind they write."""
+    outputs over what is read of their inputs where kernels say how far behind they write.
+
+    ``pools``: the memories that it is divided among, the preferred one first.
+    """
     asked = _question(program, workspace_io)
-    planned = plan(asked.merged, asked.overlaps)
-    check(asked.merged, planned, asked.overlaps)
+    planned, pool_of, sizes = _planned(program, asked, pools)
     places = dict(asked.fixed)
-    for block in asked.blocks:
-        places[block.name] = Place("arena", offset=planned.offsets[asked.owner[block.name]])
-    offsets = {index: planned.offsets[asked.owner[name]] for index, name in asked.scratch.items()}
-    return Placement(places, offsets, planned, tuple(asked.merged), asked.state, tuple(asked.overlaps))
+
+    def placed(block: str) -> Place:
+        owner = asked.owner[block]
+        return Place("arena", offset=planned.offsets[owner], pool=pool_of.get(owner, ""))
+
+    places |= {block.name: placed(block.name) for block in asked.blocks}
+    scratch = {index: placed(name) for index, name in asked.scratch.items()}
+    return Placement(places, scratch, planned, tuple(asked.merged), asked.state, tuple(asked.overlaps), sizes)
+
+
+def _planned(
+    program: Program, asked: _Question, pools: Sequence[Pool]
+) -> tuple[Plan, Mapping[str, str], Mapping[str, int]]:
+    """The plan of all blocks; the pool of each, and the bytes of each pool."""
+    if not pools:
+        planned = plan(asked.merged, asked.overlaps)
+        check(asked.merged, planned, asked.overlaps)
+        return planned, {}, {}
+    heat = heat_of(program, asked.owner, asked.scratch)
+    divided, left = divide(asked.merged, pools, heat, lambda blocks: plan(blocks, _among(asked, blocks), effort=0))
+    if left:
+        raise UaccelError(_too_small(program, pools, left))
+    plans = [plan(blocks, _among(asked, blocks)) for blocks in divided]
+    for blocks, each in zip(divided, plans, strict=True):
+        check(blocks, each, _among(asked, blocks))
+    pool_of = {block.name: pool.name for pool, blocks in zip(pools, divided, strict=True) for block in blocks}
+    whole = Plan(
+        offsets={name: offset for each in plans for name, offset in each.offsets.items()},
+        size=sum(each.size for each in plans),
+        lower_bound=max(live_bytes(asked.merged, asked.overlaps).values(), default=0),
+        optimal=len(pools) == 1 and plans[0].optimal,
+        method=plans[0].method,
+    )
+    return whole, pool_of, {pool.name: each.size for pool, each in zip(pools, plans, strict=True)}
+
+
+def _among(asked: _Question, blocks: Sequence[Block]) -> list[Overlap]:
+    """The overlaps whose blocks are both there."""
+    names = {block.name for block in blocks}
+    return [overlap for overlap in asked.overlaps if {overlap.low, overlap.high} <= names]
+
+
+def _too_small(program: Program, pools: Sequence[Pool], left: Sequence[Block]) -> str:
+    block = max(left, key=lambda block: (block.size, block.name))
+    layer = next((layer.name for layer in program.layers if layer.index >= block.first), "the inputs")
+    sizes = ", ".join(f"{pool.name} {pool.size:,}" for pool in pools if pool.size is not None)
+    return (
+        f"the workspace pools of {program.name} are too small ({sizes} bytes): no room is left for '{block.name}', "
+        f"{block.size:,} bytes, at {layer}; make them larger, or add a pool without '=BYTES', which takes the rest"
+    )
 
 
 def needed_by_layer(program: Program, *, workspace_io: bool = False) -> dict[int, int]:

@@ -6,15 +6,18 @@ from uaccel.memory.block import Block, Overlap, Plan, live_at, live_bytes, lower
 from uaccel.memory.check import check
 from uaccel.memory.firstfit import lowest_free
 from uaccel.memory.planner import plan
+from uaccel.memory.pools import Pool, divide
 from uaccel.memory.sharing import Share, choose_inplace, merge_shared, overlaps_of
 
 __all__ = [
     "Block",
     "Overlap",
     "Plan",
+    "Pool",
     "Share",
     "check",
     "choose_inplace",
+    "divide",
     "live_at",
     "live_bytes",
     "lower_bound",

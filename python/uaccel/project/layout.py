@@ -10,6 +10,7 @@ from typing import Any, Final
 from uaccel.basics.documents import parse_json
 from uaccel.board import Board, Memory
 from uaccel.errors import BoardError, UaccelError
+from uaccel.memory import Pool
 from uaccel.project.devices import runs_models
 
 INTERRUPT_STACK: Final = 1536
@@ -22,6 +23,7 @@ CODE_RESERVE: Final = 12 << 10
 """The least that code takes, the session server's and the model's; how much it is the linker will say."""
 WINDOW: Final = 256
 """For the mailbox through which firmware under QEMU reaches its devices, and for alignment."""
+WORKSPACE_ALIGNMENT: Final = 16
 _REMEDIES: Final = {
     "constants": "of kind flash",
     "arena with inputs and outputs": "with 'accelerator = true'",
@@ -42,6 +44,8 @@ class Needs:
     weights: int
     accelerators: tuple[str, ...] = ()
     device_constants: int = 0
+    pools: tuple[tuple[str, int], ...] = ()
+    """Name and bytes of each part of an arena that is divided."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Layout:
     """Where the constants lie that accelerators read; None without accelerators."""
     device_load: Memory | None = None
     """Where these are until the start-up code copies them; None where they lie at once where they are read."""
+    pools: tuple[tuple[str, Memory], ...] = ()
+    """Where each part of an arena lies that is divided."""
 
 
 def needs_of(files: Mapping[str, bytes]) -> Needs:
@@ -71,13 +77,15 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
         device = main.get("device_constants_size_bytes", 0)
         accelerators = tuple(str(entry["name"]) for entry in document.get("uaccel", {}).get("accelerators", []))
-        needs = Needs(str(name), int(arena), int(io), int(weights) - int(device), accelerators, int(device))
+        pools = tuple((str(pool["name"]), int(pool["bytes"])) for pool in document.get("uaccel", {}).get("pools", []))
+        needs = Needs(str(name), int(arena), int(io), int(weights) - int(device), accelerators, int(device), pools)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise UaccelError(
             f"metadata.json of the archive does not say what memory the model takes ({error!r}); "
             "make the archive anew with 'uaccel compile'"
         ) from error
-    for what, word in (("the model", needs.model), *(("an accelerator", name) for name in accelerators)):
+    called = [("an accelerator", name) for name in accelerators] + [("a pool", name) for name, _ in pools]
+    for what, word in (("the model", needs.model), *called):
         if not _IN_C.fullmatch(word):
             raise UaccelError(
                 f"metadata.json of the archive calls {what} {word!r}; wanted letters, digits and underscores: "
@@ -131,19 +139,44 @@ def lay_out(board: Board, needs: Needs) -> Layout:
     weights = room.take("constants", needs.weights, flashes)
     if needs.accelerators:
         return _with_accelerators(board, needs, room, Layout(flashes[0], weights, data, data, data, None))
+    pools = tuple(
+        (name, room.take(f"arena pool {name}", size, [m for m in working if m.name == name] or working))
+        for name, size in needs.pools
+    )
     return Layout(
         code=flashes[0],
         weights=weights,
         data=data,
-        arena=room.take("arena", needs.arena, working),
+        pools=pools,
+        arena=pools[0][1] if pools else room.take("arena", needs.arena, working),
         io=room.take("inputs and outputs", needs.io, working),
         shared=next((memory for memory in board.memories if memory.accelerator), None),
     )
 
 
+def workspace_memories(board: Board) -> tuple[Pool, ...]:
+    """What a workspace may be divided among, the fastest first, with what is free of each; nothing in a process."""
+    if board.cpu.arch == "native":
+        return ()
+    working = [memory for memory in board.memories if memory.kind != "flash"]
+    free = {memory.name: memory.length for memory in working}
+    data = next((memory for memory in working if memory.kind in ("ram", "tcm")), working[0])
+    free[data.name] = max(0, data.length - _always(board))
+    ordered = sorted(working, key=lambda memory: (memory.kind == "external", memory.wait_states))
+    return tuple(
+        Pool(memory.name, free[memory.name] & -WORKSPACE_ALIGNMENT, memory.kind == "external")
+        for memory in ordered
+        if _IN_C.fullmatch(memory.name)
+    )
+
+
+def _always(board: Board) -> int:
+    return board.stack + INTERRUPT_STACK + GUARD + STATIC_RESERVE
+
+
 def _fixed(board: Board, data: Memory) -> int:
     """What stacks and variables take of the first RAM, whatever the model."""
-    size = board.stack + INTERRUPT_STACK + GUARD + STATIC_RESERVE
+    size = _always(board)
     if size > data.length:
         key = ("stack",) if "stack" in board.source.data else ("memory", board.memories.index(data))
         raise BoardError(
@@ -192,7 +225,7 @@ def regions(layout: Layout) -> Iterator[tuple[str, Memory]]:
     yield "code", layout.code
     yield "constants", layout.weights
     yield "stacks and variables", layout.data
-    yield "arena", layout.arena
+    yield from [(f"arena pool {name}", memory) for name, memory in layout.pools] or [("arena", layout.arena)]
     yield "inputs and outputs", layout.io
     if layout.shared is not None:
         yield "what an accelerator reaches", layout.shared

@@ -17,7 +17,7 @@ PORT: Final = "/firmware/ports/"
 STARTUP: Final = frozenset({"startup", "core", "fault", "report", "clock"})
 """Files of a port that a product needs as well: from reset to main, clocks, and what reports a fault."""
 WEIGHTS: Final = (".rodata.uaccel_weights", ".rodata.uaccel_device")
-ARENA, IO = ".bss.uaccel_arena", ".bss.uaccel_io"
+ARENA, IO = (".bss.uaccel_arena", ".bss.uaccel_pool."), ".bss.uaccel_io"
 FLASH_SECTIONS: Final = (*CODE_SECTIONS, *DATA_SECTIONS, ".uaccel_vectors")
 RAM_SECTIONS: Final = (*DATA_SECTIONS, *ZERO_SECTIONS)
 
@@ -103,7 +103,7 @@ def _flash_part(piece: Piece, shared: frozenset[tuple[str, str]]) -> str:
 
 
 def _ram_part(piece: Piece, shared: frozenset[tuple[str, str]]) -> str:
-    if piece.section.startswith((ARENA, IO)):
+    if piece.section.startswith((*ARENA, IO)):
         return "arena" if piece.section.startswith(ARENA) else "io"
     return "static" if _is_model(piece) or (piece.file, piece.member) in shared else "session"
 

@@ -37,7 +37,8 @@ def _working(layout: Layout) -> str:
     if layout.shared is not None and layout.device_constants is not None:
         return _REACHED.format(shared=layout.shared.name)
     shared = "" if layout.shared is None else _SHARED.format(shared=layout.shared.name)
-    return _PLAIN.format(arena=layout.arena.name, io=layout.io.name) + shared
+    pools = "".join(_POOL.format(name=name, memory=memory.name) for name, memory in layout.pools)
+    return _PLAIN.format(arena=layout.arena.name, io=layout.io.name, pools=pools) + shared
 
 
 def _device_constants(layout: Layout) -> str:
@@ -67,16 +68,17 @@ _DEVICE_CONSTANTS = """  /* Read by accelerators; copied by the start-up code wh
 
 _PLAIN = """  /* Left as they are at start-up: their contents do not matter then. */
   .uaccel_arena (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_arena) }} > {arena}
-  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
+{pools}  .uaccel_io (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_io) }} > {io}
 
 """
+_POOL = "  .uaccel_pool_{name} (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_pool.{name}) }} > {memory}\n"
 
 _REACHED = """  /* Read and written by accelerators, between the two symbols; left as they are at start-up. */
   .uaccel_shared (NOLOAD) :
   {{
     . = ALIGN(64);
     uaccel_shared_start = .;
-    *(.bss.uaccel_arena)
+    *(.bss.uaccel_arena .bss.uaccel_pool.*)
     . = ALIGN(64);
     *(.bss.uaccel_io)
     . = ALIGN(64);

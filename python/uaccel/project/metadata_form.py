@@ -69,6 +69,7 @@ _OWN: Final = Fields(
         "inputs": _TENSORS,
         "outputs": _TENSORS,
         "arena": Fields({"lower_bound": WHOLE}),
+        "pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE}))),
         "requires": Rows(TEXT),
         "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
         "layers": Rows(_LAYER),

@@ -16,6 +16,7 @@ from uaccel.emit.options import EmitOptions
 from uaccel.model import Shape
 from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, Progress, compile_model
+from uaccel.project.layout import workspace_memories
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Job:
             cpu_fallback=self.cpu_fallback,
             engine_words=(*self.engine_words, *self._record_words),
             input_shapes=self.input_shapes,
+            memories=workspace_memories(self.board),
             progress=progress,
         )
 
@@ -92,8 +94,7 @@ class Job:
         """The line to type for the same; files by their paths."""
         words = ["uaccel", verb, str(self.model), "--board", self.board_word or self.board.name]
         words += ["--name", self.name] if self.name else []
-        words += ["--workspace-io"] if self.options.workspace_io else []
-        words += ["--workspace-pool", self.options.workspace_pool] if self.options.workspace_pool else []
+        words += self.options.words
         words += self.favour.words
         for name, shape in self.input_shapes.items():
             words += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]

@@ -181,7 +181,9 @@ def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None
     placement = compiled.placement
     io = io_bytes(compiled.program, compiled.options)
     state = placement.state if compiled.program.state else None
-    return memory_report(placement.arena, placement.plan.lower_bound, BOUNDED, io, taken, stack=stack, state=state)
+    pools = {"pools": dict(placement.pools)} if len(placement.pools) > 1 else {}
+    bound = placement.plan.lower_bound
+    return pools | memory_report(placement.arena, bound, BOUNDED, io, taken, stack=stack, state=state)
 
 
 def memory_report(
