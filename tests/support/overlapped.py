@@ -38,7 +38,7 @@ def row_less(layer: Layer) -> int | None:
 def closest(program: Program, distance: Distance) -> Placement:
     """Layers apart from each other, of which each has inputs of its own."""
     places: dict[str, Place] = {}
-    scratch: dict[int, int] = {}
+    scratch: dict[int, Place] = {}
     end = 0
 
     def place(name: str, at: int, size: int) -> None:
@@ -53,7 +53,7 @@ def closest(program: Program, distance: Distance) -> Placement:
             if value.name not in places:
                 over = behind is not None and index == 0
                 place(value.name, start + (behind or 0) if over else end, value.info.size)
-        scratch[layer.index] = end
+        scratch[layer.index] = Place("arena", offset=end)
         end = round_up(end + layer.scratch, WORD)
     for value in program.inputs:
         if value.name not in places:
