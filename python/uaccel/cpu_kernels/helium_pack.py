@@ -72,7 +72,12 @@ def unit_stream(channels: Channels) -> NDArray[np.int32]:
     order = np.arange(len(filled.bias)).reshape(-1, 4, 2).transpose(0, 2, 1).ravel()
     blocks = filled[order]
     ends = (array.reshape(-1, 8) for array in (blocks.multiplier, -blocks.right))
-    return joined(blocks.bias.reshape(-1, 8), _words(_vectors(blocks.weights, 8)), *ends)
+    return joined(blocks.bias.reshape(-1, 8), vector_words(blocks.weights, 8), *ends)
+
+
+def vector_words(weights: NDArray[np.int8], block: int) -> Ints:
+    """A row for each block of channels: vector by vector, those of all of them."""
+    return _words(_vectors(weights, block))
 
 
 def _vectors(weights: NDArray[np.int8], block: int) -> NDArray[np.int8]:
