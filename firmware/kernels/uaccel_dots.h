@@ -20,21 +20,4 @@ struct uaccel_dots_scale {
     int32_t multiplier, shift;
 };
 
-/* Bytes towards lower addresses, or elsewhere, by words. */
-UACCEL_KERNEL void uaccel_dots_move(const void *from, void *to, uaccel_index bytes)
-{
-    const uint8_t *source = from;
-    uint8_t *target = to;
-    for (; bytes >= 4; bytes -= 4) {
-        uint32_t word;
-        memcpy(&word, source, 4);
-        memcpy(target, &word, 4);
-        source += 4;
-        target += 4;
-    }
-    for (; bytes > 0; --bytes) {
-        *target++ = *source++;
-    }
-}
-
 #endif

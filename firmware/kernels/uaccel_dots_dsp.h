@@ -145,4 +145,29 @@ UACCEL_KERNEL void uaccel_scaled_dots_dsp(int32_t *sums, const int32_t *bias, ua
     }
 }
 
+UACCEL_KERNEL void uaccel_move_word_dots_dsp(const uint8_t *source, uint8_t *target)
+{
+    uint32_t word;
+    memcpy(&word, source, 4);
+    memcpy(target, &word, 4);
+}
+
+/* Bytes towards lower addresses, or elsewhere, by words. */
+UACCEL_KERNEL void uaccel_move_dots_dsp(const void *from, void *to, uaccel_index bytes)
+{
+    const uint8_t *source = from;
+    uint8_t *target = to;
+    for (; bytes >= 16; bytes -= 16) {
+        uaccel_move_word_dots_dsp(source, target);
+        uaccel_move_word_dots_dsp(source + 4, target + 4);
+        uaccel_move_word_dots_dsp(source + 8, target + 8);
+        uaccel_move_word_dots_dsp(source + 12, target + 12);
+        source += 16;
+        target += 16;
+    }
+    for (; bytes > 0; --bytes) {
+        *target++ = *source++;
+    }
+}
+
 #endif

@@ -48,22 +48,28 @@ UACCEL_ASSEMBLY void uaccel_eight_dots_helium(const int8_t *input, const int8_t 
 
 UACCEL_KERNEL int32_t uaccel_row_s8_dots_helium(const int8_t *a, const int8_t *b, uaccel_index count, int32_t sum)
 {
-    for (; count > 0; count -= 16) {
-        const mve_pred16_t some = vctp8q((uint32_t)count);
-        sum = vmladavaq_p_s8(sum, vldrbq_z_s8(a, some), vldrbq_z_s8(b, some), some);
+    for (; count >= 16; count -= 16) {
+        sum = vmladavaq_s8(sum, vldrbq_s8(a), vldrbq_s8(b));
         a += 16;
         b += 16;
+    }
+    if (count > 0) {
+        const mve_pred16_t some = vctp8q((uint32_t)count);
+        sum = vmladavaq_p_s8(sum, vldrbq_z_s8(a, some), vldrbq_z_s8(b, some), some);
     }
     return sum;
 }
 
 UACCEL_KERNEL int32_t uaccel_row_s16_dots_helium(const int16_t *a, const int16_t *b, uaccel_index count, int32_t sum)
 {
-    for (; count > 0; count -= 8) {
-        const mve_pred16_t some = vctp16q((uint32_t)count);
-        sum = vmladavaq_p_s16(sum, vldrhq_z_s16(a, some), vldrhq_z_s16(b, some), some);
+    for (; count >= 8; count -= 8) {
+        sum = vmladavaq_s16(sum, vldrhq_s16(a), vldrhq_s16(b));
         a += 8;
         b += 8;
+    }
+    if (count > 0) {
+        const mve_pred16_t some = vctp16q((uint32_t)count);
+        sum = vmladavaq_p_s16(sum, vldrhq_z_s16(a, some), vldrhq_z_s16(b, some), some);
     }
     return sum;
 }
@@ -103,6 +109,12 @@ UACCEL_KERNEL void uaccel_scaled_dots_helium(int32_t *sums, const int32_t *bias,
         sums += 4;
         bias += 4;
     }
+}
+
+/* Bytes towards lower addresses, or elsewhere. */
+UACCEL_KERNEL void uaccel_move_dots_helium(const void *from, void *to, uaccel_index bytes)
+{
+    uaccel_helium_copy(to, from, bytes);
 }
 
 #endif

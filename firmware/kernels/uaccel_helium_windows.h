@@ -16,6 +16,7 @@ struct uaccel_helium_windows {
     int32_t zero_point, lowest, highest;
     uint16_t places[8];   /* where a pair's four channels go, in turn */
     uint16_t channels[8]; /* the same of one pixel, twice */
+    uaccel_index biases;  /* of short runs: where the last four channels' are, in the stream */
 };
 UACCEL_AT(uaccel_helium_windows, first, 0);
 UACCEL_AT(uaccel_helium_windows, second, 4);
@@ -31,13 +32,14 @@ UACCEL_AT(uaccel_helium_windows, lowest, 40);
 UACCEL_AT(uaccel_helium_windows, highest, 44);
 UACCEL_AT(uaccel_helium_windows, places, 48);
 UACCEL_AT(uaccel_helium_windows, channels, 64);
+UACCEL_AT(uaccel_helium_windows, biases, 80);
 
 typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
 
 #define UACCEL_HELIUM_STEP 56    /* bytes of code for 16 bytes of a run */
 #define UACCEL_HELIUM_UNROLLED 15 /* steps without a loop: what an address reaches from the middle of a run */
 
-/* Sixteen bytes of both windows, in q0 and q1; q2 holds the first weights, at the end what comes behind the last. Loads
+/* Of long runs: sixteen bytes of both windows, in q0 and q1; q2 holds the first weights, at the end what comes behind the last. Loads
  * and products take turns, so that a core with a unit for each keeps both busy. */
 #define UACCEL_HELIUM_WINDOW_MACROS                                                                                  \
     UACCEL_HELIUM_MACROS                                                                                             \
@@ -117,29 +119,171 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     ".purgem uaccel_results\n"                                                                                       \
     ".purgem uaccel_leave\n" UACCEL_HELIUM_END_MACROS
 
-/* Runs of up to 15 vectors, addressed from their middle: no loop, and no address moves. stream: of each four channels
- * where their results go, counted from the last four, and their biases; the weights, the run's last bytes first; the
- * multipliers; the shifts. */
+/* Runs of up to 15 vectors, addressed from their middle: no address moves. A turn is the last steps of four channels
+ * amid the first products of the next four, so that neither waits; behind the last four of a pair come the first of the
+ * next, and before the first and behind the last of all something that is written over, or not used. stream: of each
+ * four channels, the last four of which may begin amid others, the weights of the run's first 16 bytes, then of its last
+ * ones, and so on to the second; biases; multipliers; shifts. At the end once more what a turn reads of the first. */
+#define UACCEL_HELIUM_TURN_MACROS                                                                                    \
+    ".syntax unified\n"                                                                                              \
+    ".macro uaccel_products at\n"                                                                                    \
+    "vldrb.u8 q2, [r3, #\\at]\n"                                                                                     \
+    "vmladava.s8 r0, q2, q5\n"                                                                                       \
+    "vldrb.u8 q3, [r5, #\\at]\n"                                                                                     \
+    "vmladava.s8 r8, q3, q5\n"                                                                                       \
+    "vldrw.u32 q6, [r1, #16]!\n"                                                                                     \
+    "vmladava.s8 r2, q2, q6\n"                                                                                       \
+    "vldrw.u32 q5, [r1, #16]!\n"                                                                                     \
+    "vmladava.s8 r10, q3, q6\n"                                                                                      \
+    "vmladava.s8 r4, q2, q5\n"                                                                                       \
+    "vldrw.u32 q6, [r1, #16]!\n"                                                                                     \
+    "vmladava.s8 r12, q3, q5\n"                                                                                      \
+    "vmladava.s8 r6, q2, q6\n"                                                                                       \
+    "vldrw.u32 q5, [r1, #16]!\n"                                                                                     \
+    "vmladava.s8 lr, q3, q6\n"                                                                                       \
+    ".endm\n"                                                                                                        \
+    /* q5: the biases, at r1; q4: places; q7: the zero point in halves; sp + 32: the bounds */                       \
+    ".macro uaccel_turn sign, clamp\n"                                                                               \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vldrb.u8 q2, [r3, #-112]\n"                                                                                     \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "vldrw.u32 q6, [r1, #48]\n"                                                                                      \
+    "vmov q1[2], q1[0], r8, r12\n"                                                                                   \
+    "vmladav.s8 r0, q2, q6\n"                                                                                        \
+    "vmov q1[3], q1[1], r10, lr\n"                                                                                   \
+    "vldrb.u8 q3, [r5, #-112]\n"                                                                                     \
+    "vadd.i32 q0, q0, q5\n"                                                                                          \
+    "vmladav.s8 r8, q3, q6\n"                                                                                        \
+    "vadd.i32 q1, q1, q5\n"                                                                                          \
+    "vldrw.u32 q5, [r1, #16]\n"                                                                                      \
+    ".if \\sign == 2\n"                                                                                              \
+    "vcvt.f32.s32 q0, q0\n"                                                                                          \
+    "vcvt.f32.s32 q1, q1\n"                                                                                          \
+    "vmul.f32 q0, q0, q5\n"                                                                                          \
+    "vmul.f32 q1, q1, q5\n"                                                                                          \
+    "vcvtn.s32.f32 q0, q0\n"                                                                                         \
+    "vcvtn.s32.f32 q1, q1\n"                                                                                         \
+    "vldrw.u32 q6, [r1, #64]\n"                                                                                      \
+    "vmladav.s8 r2, q2, q6\n"                                                                                        \
+    "vmladav.s8 r10, q3, q6\n"                                                                                       \
+    "vldrw.u32 q6, [r1, #80]\n"                                                                                      \
+    ".else\n"                                                                                                        \
+    "vqrdmulh.s32 q0, q0, q5\n"                                                                                      \
+    "vldrw.u32 q6, [r1, #64]\n"                                                                                      \
+    "vqrdmulh.s32 q1, q1, q5\n"                                                                                      \
+    ".if \\sign\n"                                                                                                   \
+    "vshr.s32 q5, q0, #31\n"                                                                                         \
+    "vmladav.s8 r2, q2, q6\n"                                                                                        \
+    "vadd.i32 q0, q0, q5\n"                                                                                          \
+    "vshr.s32 q5, q1, #31\n"                                                                                         \
+    "vmladav.s8 r10, q3, q6\n"                                                                                       \
+    "vadd.i32 q1, q1, q5\n"                                                                                          \
+    "vldrw.u32 q5, [r1, #32]\n"                                                                                      \
+    ".else\n"                                                                                                        \
+    "vldrw.u32 q5, [r1, #32]\n"                                                                                      \
+    "vmladav.s8 r2, q2, q6\n"                                                                                        \
+    "vmladav.s8 r10, q3, q6\n"                                                                                       \
+    ".endif\n"                                                                                                       \
+    "vrshl.s32 q0, q0, q5\n"                                                                                         \
+    "vldrw.u32 q6, [r1, #80]\n"                                                                                      \
+    "vrshl.s32 q1, q1, q5\n"                                                                                         \
+    ".endif\n"                                                                                                       \
+    "vmladav.s8 r4, q2, q6\n"                                                                                        \
+    "vqmovnb.s32 q0, q0\n"                                                                                           \
+    "vmladav.s8 r12, q3, q6\n"                                                                                       \
+    "vldrw.u32 q6, [r1, #96]\n"                                                                                     \
+    "vqmovnt.s32 q0, q1\n"                                                                                           \
+    "vmladav.s8 r6, q2, q6\n"                                                                                        \
+    "vldrw.u32 q5, [r1, #112]!\n"                                                                                    \
+    "vqadd.s16 q0, q0, q7\n"                                                                                         \
+    "vmladav.s8 lr, q3, q6\n"                                                                                        \
+    ".if \\clamp\n"                                                                                                  \
+    "vldrw.u32 q1, [sp, #32]\n"                                                                                      \
+    "vmax.s16 q0, q0, q1\n"                                                                                          \
+    "vldrw.u32 q1, [sp, #48]\n"                                                                                      \
+    "vmin.s16 q0, q0, q1\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "vqmovnb.s16 q0, q0\n"                                                                                           \
+    ".endif\n"                                                                                                       \
+    "vstrb.16 q0, [r7, q4]\n"                                                                                        \
+    "adds r7, #4\n"                                                                                                  \
+    "bx r9\n"                                                                                                        \
+    ".endm\n"
+
 #define UACCEL_HELIUM_SHORT_RUNS(name, sign, clamp)                                                                  \
     UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
     {                                                                                                                \
-        __asm__(UACCEL_HELIUM_WINDOW_MACROS                                                                          \
-                "uaccel_enter 3f\n"                                                                                  \
-                "1: uaccel_pair\n"                                                                                   \
+        __asm__(UACCEL_HELIUM_TURN_MACROS                                                                            \
+                "vpush {d8-d15}\n"                                                                                   \
+                "push {r4-r11, lr}\n"                                                                                \
+                "sub sp, #64\n" /* where products go on, pairs, both steps, the stream behind its first turn, the last channels; bounds */ \
+                "ldrd r3, r5, [r0]\n"                                                                                \
+                "ldrd r11, r12, [r0, #8]\n"                                                                          \
+                "ldrd r4, r6, [r0, #16]\n"                                                                           \
+                "strd r12, r4, [sp, #4]\n"                                                                           \
+                "ldrd r2, r8, [r0, #32]\n"                                                                           \
+                "ldrd r10, lr, [r0, #40]\n"                                                                          \
+                "vldrw.u32 q4, [r0, #48]\n"                                                                          \
+                "vdup.16 q7, r8\n"                                                                                   \
+                ".if " #clamp "\n"                                                                                   \
+                "vdup.16 q0, r10\n"                                                                                  \
+                "vdup.16 q1, lr\n"                                                                                   \
+                "vstrw.32 q0, [sp, #32]\n"                                                                           \
+                "vstrw.32 q1, [sp, #48]\n"                                                                           \
+                ".endif\n"                                                                                           \
+                "mov r7, r11\n"                                                                                      \
+                "add r11, r11, r2\n"                                                                                 \
+                "add r12, r1, #64\n"                                                                                 \
+                "strd r6, r12, [sp, #12]\n"                                                                          \
+                "str r2, [sp, #20]\n"                                                                                \
                 "add r3, #112\n"                                                                                     \
                 "add r5, #112\n"                                                                                     \
-                "2: uaccel_begin\n"                                                                                  \
+                "ldr r8, [r0, #80]\n"                                                                                \
+                "add r1, r1, r8\n"                                                                                   \
+                "ldr r8, [r0, #24]\n"                                                                                \
+                "adr.w r9, 3f\n"                                                                                     \
+                "sub r9, r9, r8\n"                                                                                   \
+                "orr r9, r9, #1\n"                                                                                   \
+                "str r9, [sp]\n"                                                                                     \
+                "b 2f\n"                                                                                             \
                 ".balign 4\n"                                                                                        \
-                ".irp at, 112, 96, 80, 64, 48, 32, 16, 0, -16, -32, -48, -64, -80, -96, -112\n"                      \
-                "uaccel_products \"[r3, #\\at]\", \"[r5, #\\at]\"\n"                                                 \
+                ".irp at, 112, 96, 80, 64, 48, 32, 16, 0, -16, -32, -48, -64, -80, -96\n"                            \
+                "uaccel_products \\at\n"                                                                             \
                 ".endr\n"                                                                                            \
-                "3: uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                \
-                "uaccel_results " #sign ", " #clamp "\n"                                                             \
-                "bne 2b\n"                                                                                           \
-                "uaccel_leave 1b\n" UACCEL_HELIUM_END_WINDOW_MACROS);                                                \
+                "3: cmp r7, r11\n"                                                                                   \
+                "bhs 1f\n"                                                                                           \
+                "4: uaccel_turn " #sign ", " #clamp "\n"                                                             \
+                /* the next pair */                                                                                  \
+                "1: mov r7, r11\n"                                                                                   \
+                "ldr r11, [sp, #4]\n"                                                                                \
+                "subs r11, #1\n"                                                                                     \
+                "beq 6f\n"                                                                                           \
+                "str r11, [sp, #4]\n"                                                                                \
+                "ldr r11, [sp, #8]\n"                                                                                \
+                "add r3, r11\n"                                                                                      \
+                "add r5, r11\n"                                                                                      \
+                "ldr r11, [sp, #12]\n"                                                                               \
+                "add r11, r7\n"                                                                                      \
+                "2: adr.w r9, 5f + 1\n"                                                                              \
+                "b 4b\n"                                                                                             \
+                ".balign 4\n"                                                                                        \
+                "5: ldr r9, [sp]\n"                                                                                  \
+                "ldrd r1, r7, [sp, #16]\n"                                                                           \
+                "sub r7, r11, r7\n"                                                                                  \
+                "bx r9\n"                                                                                            \
+                "6: adr.w r9, 7f + 1\n"                                                                              \
+                "b 4b\n"                                                                                             \
+                ".balign 4\n"                                                                                        \
+                "7: add sp, #64\n"                                                                                   \
+                "pop {r4-r11, lr}\n"                                                                                 \
+                "vpop {d8-d15}\n"                                                                                    \
+                "bx lr\n"                                                                                            \
+                ".purgem uaccel_products\n"                                                                          \
+                ".purgem uaccel_turn\n");                                                                            \
     }
 
-/* Runs of any length. stream: the same, but the run's first bytes first. */
+/* Runs of any length. stream: of each four channels where their results go, counted from the last four, and their
+ * biases; the weights, the run's first bytes first; the multipliers; the shifts. */
 #define UACCEL_HELIUM_LONG_RUNS(name, sign, clamp)                                                                   \
     UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
     {                                                                                                                \
@@ -212,7 +356,9 @@ UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel
 UACCEL_KERNEL void uaccel_helium_begin(struct uaccel_helium_windows *job, const struct uaccel_helium_finish *finish,
                                        uaccel_index length, uaccel_index channels)
 {
-    job->skip = ((length / 16 - 1) % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
+    const uaccel_index more = length / 16 - 1;
+    job->skip = (more < UACCEL_HELIUM_UNROLLED ? more : more % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
+    job->biases = (channels + 3) / 4 * (4 * length + 48) - 48;
     job->length = length;
     job->last = channels < 4 ? 0 : channels - 4;
     job->zero_point = finish->zero_point;

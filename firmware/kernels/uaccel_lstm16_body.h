@@ -1,5 +1,5 @@
 /* LSTM on int16 vectors for one family: UACCEL_LSTM16 names the kernel and its structure, UACCEL_LSTM16_ROW the family's
- * fully connected layer of one row. Included once a family. */
+ * fully connected layer of one row, UACCEL_LSTM16_SHOW what it makes of the gates. Included once a family. */
 
 /* scratch: four gates of each unit twice, and what a row takes. */
 UACCEL_KERNEL void UACCEL_LSTM16(uaccel_lstm_s16)(const struct UACCEL_LSTM16(uaccel_lstm) *p, const int16_t *input,
@@ -23,8 +23,8 @@ UACCEL_KERNEL void UACCEL_LSTM16(uaccel_lstm_s16)(const struct UACCEL_LSTM16(uac
             for (uaccel_index i = 0; i < 4 * units; ++i) {
                 gates[i] = (int16_t)uaccel_clamp16(gates[i] + kept[i]);
             }
-            uaccel_lstm_show_s16(layer, points, output + at * units, hidden_after + b * units, cell_after + b * units,
-                                 gates);
+            UACCEL_LSTM16_SHOW(layer, points, output + at * units, hidden_after + b * units, cell_after + b * units,
+                               gates, units);
         }
     }
 }

@@ -3,7 +3,7 @@
 #define UACCEL_LSTM16_DSP_H
 
 #include "uaccel_int16_dsp.h"
-#include "uaccel_lstm.h"
+#include "uaccel_lstm_show_dsp.h"
 
 struct uaccel_lstm_dsp16 {
     struct uaccel_lstm layer;
@@ -11,9 +11,11 @@ struct uaccel_lstm_dsp16 {
 };
 
 #define UACCEL_LSTM16(name) name##_dsp16
+#define UACCEL_LSTM16_SHOW uaccel_lstm_show_dsp_s16
 #define UACCEL_LSTM16_ROW uaccel_fully_connected_dsp_s16
 #include "uaccel_lstm16_body.h"
 #undef UACCEL_LSTM16
 #undef UACCEL_LSTM16_ROW
+#undef UACCEL_LSTM16_SHOW
 
 #endif

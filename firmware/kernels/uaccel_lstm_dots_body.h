@@ -4,6 +4,7 @@
 #ifndef UACCEL_LSTM_DOTS_H
 #define UACCEL_LSTM_DOTS_H
 
+#include "uaccel_dots.h"
 #include "uaccel_lstm.h"
 
 struct uaccel_lstm_dots {
@@ -11,57 +12,45 @@ struct uaccel_lstm_dots {
     uaccel_index filled, hidden_filled; /* bytes of an input and of a hidden state, filled up */
 };
 
+/* Gates of one step: sums of both vectors in units of 2^-12, each of 16 bits, added up; eight at a time. */
+struct uaccel_lstm_gates {
+    const int8_t *input, *input_end, *hidden, *hidden_end; /* whole steps of the family */
+    int16_t *gates;
+    uaccel_index eights; /* one at least */
+};
+UACCEL_AT(uaccel_lstm_gates, input, 0);
+UACCEL_AT(uaccel_lstm_gates, input_end, 4);
+UACCEL_AT(uaccel_lstm_gates, hidden, 8);
+UACCEL_AT(uaccel_lstm_gates, hidden_end, 12);
+UACCEL_AT(uaccel_lstm_gates, gates, 16);
+UACCEL_AT(uaccel_lstm_gates, eights, 20);
+
 #endif
 
-/* Rows of weights times a vector for every gate, in units of 2^-12; added to what is there already if `add`. */
-UACCEL_KERNEL void UACCEL_DOTS(uaccel_lstm_gates_s8)(uaccel_index units, const int8_t *vector, uaccel_index filled,
-                                                     const int32_t *weights, const int32_t *bias,
-                                                     const int32_t *scales, bool add, int16_t *gates)
-{
-    for (uaccel_index gate = 0; gate < 4; ++gate) {
-        const struct uaccel_dots_scale scale = {scales[4 * gate], scales[4 * gate + 1]};
-        for (uaccel_index unit = 0; unit < units; unit += 8) {
-            const uaccel_index count = units - unit < 8 ? units - unit : 8;
-            int32_t sums[8];
-            UACCEL_DOTS(uaccel_rows)(vector, filled, weights, count, sums);
-            weights += UACCEL_DOTS(uaccel_words)(filled, count);
-            UACCEL_DOTS(uaccel_scaled)(sums, bias, count, scale);
-            bias += count;
-            for (uaccel_index i = 0; i < count; ++i) {
-                const int32_t value = uaccel_clamp16(sums[i]);
-                *gates = (int16_t)(add ? uaccel_clamp16(*gates + value) : value);
-                ++gates;
-            }
-        }
-    }
-}
-
-/* scratch: four gates of each unit, int16, and a vector filled up, unless both kinds are. */
+/* scratch: four gates of each unit, int16, by whole eights, and both vectors filled up, unless they are. */
 UACCEL_KERNEL void UACCEL_DOTS(uaccel_lstm_s8)(const struct uaccel_lstm_dots *p, const int8_t *input,
-                                               const int8_t *hidden, const int16_t *cell, const int32_t *weights,
-                                               const int32_t *recurrent_weights, const int32_t *bias,
-                                               const int32_t *recurrent_bias, const int32_t *scales,
+                                               const int8_t *hidden, const int16_t *cell, const int32_t *stream,
                                                const uint16_t *points, int8_t *output, int8_t *hidden_after,
                                                int16_t *cell_after, void *scratch)
 {
     const struct uaccel_lstm *const layer = &p->layer;
-    const uaccel_index units = layer->units;
-    int16_t *const gates = scratch;
-    int8_t *const vector = (int8_t *)(gates + 4 * units);
-    for (uaccel_index i = 0; i < layer->batch * units; ++i) {
-        hidden_after[i] = hidden[i];
-        cell_after[i] = cell[i];
-    }
+    const uaccel_index units = layer->units, room = (units + 7) & ~(uaccel_index)7;
+    struct uaccel_lstm_gates job;
+    job.gates = scratch;
+    job.eights = room / 2;
+    int8_t *const given = (int8_t *)(job.gates + 4 * room), *const kept = given + p->filled;
+    memmove(hidden_after, hidden, (size_t)(layer->batch * units));
+    memmove(cell_after, cell, (size_t)(layer->batch * units) * sizeof *cell);
     for (uaccel_index b = 0; b < layer->batch; ++b) {
         for (uaccel_index t = 0; t < layer->steps; ++t) {
             const uaccel_index at = b * layer->batch_stride + t * layer->step_stride;
-            const int8_t *x = uaccel_dots_vector(input + at * layer->depth, layer->depth, p->filled, vector);
-            UACCEL_DOTS(uaccel_lstm_gates_s8)(units, x, p->filled, weights, bias, scales, false, gates);
-            x = uaccel_dots_vector(hidden_after + b * units, units, p->hidden_filled, vector);
-            UACCEL_DOTS(uaccel_lstm_gates_s8)(units, x, p->hidden_filled, recurrent_weights, recurrent_bias,
-                                              scales + 2, true, gates);
+            job.input = uaccel_dots_vector(input + at * layer->depth, layer->depth, p->filled, given);
+            job.input_end = job.input + p->filled;
+            job.hidden = uaccel_dots_vector(hidden_after + b * units, units, p->hidden_filled, kept);
+            job.hidden_end = job.hidden + p->hidden_filled;
+            UACCEL_DOTS(uaccel_lstm_gates)(&job, stream);
             UACCEL_DOTS(uaccel_lstm_show)(layer, points, output + at * units, hidden_after + b * units,
-                                          cell_after + b * units, gates);
+                                          cell_after + b * units, job.gates, room);
         }
     }
 }

@@ -26,6 +26,26 @@ def as_convolution(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs] | None:
     )
 
 
+def column_as_row(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs]:
+    """A convolution of an image of one column as that of one row; any other as it is."""
+    (data, kernels, *constants), attrs, output = site.operands, site.attrs, site.output
+    top, left, bottom, right = attrs.padding
+    if not data.info.shape[2] == kernels.info.shape[2] == output.shape[2] == 1 or left or right:
+        return site
+    turned = [_turned(shape) for shape in (data.info.shape, kernels.info.shape, output.shape)]
+    attrs = replace(attrs, strides=attrs.strides[::-1], padding=(0, top, 0, bottom), dilation=attrs.dilation[::-1])
+    kernels = Operand(replace(kernels.info, shape=turned[1]), kernels.value.reshape(turned[1]))
+    return Site(
+        attrs,
+        (replace(data, info=replace(data.info, shape=turned[0])), kernels, *constants),
+        (replace(output, shape=turned[2]),),
+    )
+
+
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[0], shape[2], shape[1], shape[3]
+
+
 def rows_as_pixels(site: Site[FullyConnectedAttrs]) -> Site[Conv2dAttrs]:
     """A fully connected layer as a pointwise convolution of an image of one row."""
     (rows, depth), weights, attrs = site.operands[0].info.shape, site.operands[1], site.attrs

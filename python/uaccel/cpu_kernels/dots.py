@@ -14,7 +14,6 @@ from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch
-from uaccel.ops.lstm import Lstm, LstmAttrs
 from uaccel.ops.rounding import TFLITE
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
@@ -88,17 +87,6 @@ def offer_dots(dots: Dots) -> None:
         depth = features.shape[1]
         weights, filled = {"feature_weights": features}, {"filled": dots.filled(depth)}
         return dots.kernel(portable, weights, filled, dots.scratch(depth))
-
-    @offers(Lstm, dots.requires)
-    def lstm(site: Site[LstmAttrs]) -> Kernel | None:
-        if site.output.dtype != "int8":
-            return None
-        (portable,) = Lstm().kernels(site)
-        into, back = site.operands[3].value, site.operands[4].value
-        _, units, depth = into.shape
-        filled = {"filled": dots.filled(depth), "hidden_filled": dots.filled(units)}
-        weights = {"weights": into, "recurrent_weights": back}
-        return dots.kernel(portable, weights, filled, portable.scratch + dots.scratch(depth, units))
 
     @offers(FullyConnected, dots.requires)
     def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.cpu_kernels.as_convolution import as_convolution
+from uaccel.cpu_kernels.as_convolution import as_convolution, column_as_row
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
@@ -39,6 +39,7 @@ def _whole(count: int) -> int:
 @offers(Conv2d, REQUIRES, float32=("fpu",))
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Windows of two pixels at a time, as runs of bytes; four channels over them."""
+    site = column_as_row(site)
     attrs, weights = site.attrs, site.operands[1].value
     out_channels, height, width, depth = weights.shape
     # by columns, each from top to bottom

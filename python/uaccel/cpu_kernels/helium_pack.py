@@ -14,7 +14,9 @@ from uaccel.cpu_kernels.output_stage import OutputStage, padded_to
 VECTOR: Final = 16
 """Bytes of a vector."""
 UNROLLED: Final = 15
-"""Vectors of a window's run that need no loop; their weights come last ones first."""
+"""Vectors of a window's run that need no loop; their weights come last ones first, but for those of the first."""
+HEAD: Final = 4 * 4 + 4
+"""Words that are read of the first channels with the last steps of the last ones."""
 
 Ints = NDArray[np.int64]
 
@@ -51,19 +53,21 @@ def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) 
 
 
 def window_stream(channels: Channels) -> NDArray[np.int32]:
-    """Four channels a row. Where they are no multiple of four, the second four begin amid the first.
+    """Four channels a row. Where they are no multiple of four, the last four begin amid others.
 
     Of three channels and fewer the last one comes again.
     """
     count = len(channels.bias)
-    starts = np.unique([0, *range(count % 4, count, 4)]) if count >= 4 else np.zeros(1, np.int64)
-    starts = starts[starts <= max(0, count - 4)]
+    last = max(0, count - 4)
+    starts = np.minimum(np.arange(0, last + 4, 4), last)
     quads = channels[np.minimum(starts[:, None] + np.arange(4), count - 1).ravel()]
     vectors = _vectors(quads.weights, 4)
-    if vectors.shape[1] <= UNROLLED:
-        vectors = vectors[:, ::-1]
-    ends = (array.reshape(-1, 4) for array in (quads.multiplier, -quads.right))
-    return joined((starts - max(0, count - 4))[:, None], quads.bias.reshape(-1, 4), _words(vectors), *ends)
+    bias, *ends = (array.reshape(-1, 4) for array in (quads.bias, quads.multiplier, -quads.right))
+    if vectors.shape[1] > UNROLLED:
+        return joined((starts - last)[:, None], bias, _words(vectors), *ends)
+    in_turn = np.concatenate([vectors[:, :1], vectors[:, :0:-1]], axis=1)
+    stream = joined(_words(in_turn), bias, *ends).ravel()
+    return np.concatenate([stream, stream[:HEAD]])
 
 
 def unit_stream(channels: Channels) -> NDArray[np.int32]:
@@ -72,7 +76,12 @@ def unit_stream(channels: Channels) -> NDArray[np.int32]:
     order = np.arange(len(filled.bias)).reshape(-1, 4, 2).transpose(0, 2, 1).ravel()
     blocks = filled[order]
     ends = (array.reshape(-1, 8) for array in (blocks.multiplier, -blocks.right))
-    return joined(blocks.bias.reshape(-1, 8), _words(_vectors(blocks.weights, 8)), *ends)
+    return joined(blocks.bias.reshape(-1, 8), vector_words(blocks.weights, 8), *ends)
+
+
+def vector_words(weights: NDArray[np.int8], block: int) -> Ints:
+    """A row for each block of channels: vector by vector, those of all of them."""
+    return _words(_vectors(weights, block))
 
 
 def _vectors(weights: NDArray[np.int8], block: int) -> NDArray[np.int8]:

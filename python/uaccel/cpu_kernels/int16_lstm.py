@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels import dsp_int16, helium_int16
+from uaccel.cpu_kernels.lstm_dots import ROWS, curves_by_helium, last_twice
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site
@@ -44,9 +45,9 @@ def lstm16(site: Site[LstmAttrs], family: str, row: Maker) -> Kernel | None:
         header=f"uaccel_lstm16_{family}.h",
         struct=f"uaccel_lstm_{family}16",
         parameters=parameters,
-        arguments=(*states, *streams, Constant("points", points), *results),
+        arguments=(*states, *streams, last_twice(points), *results),
     )
-    scratch = 2 * portable.scratch + max(given.scratch, kept.scratch)
+    scratch = 2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS)
     return replace(portable, family=f"arm_{family}", calls=(own,), scratch=scratch, requires=(family,))
 
 
@@ -67,7 +68,7 @@ def _stream(kernel: Kernel) -> Array:
 
 @offers(Lstm, ("helium",))
 def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, "helium", helium_int16.fully_connected)
+    return lstm16(site, "helium", helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
 
 
 @offers(Lstm, ("dsp",))

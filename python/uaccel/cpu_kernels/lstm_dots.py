@@ -1,0 +1,128 @@
+"""LSTM of int8 vectors by a family's dot products: all gates of a step eight at a time, from one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.cpu_kernels.dsp_pack import joined, paired_words
+from uaccel.cpu_kernels.helium_pack import VECTOR, vector_words
+from uaccel.cpu_kernels.output_stage import padded_to
+from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
+from uaccel.ops.base import Site
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.lstm import Lstm, LstmAttrs
+from uaccel.ops.sigmoid16 import SATURATED
+
+ROWS: Final = 8
+EVEN_FIRST: Final = (0, 2, 4, 6, 1, 3, 5, 7)
+LARGEST_FACTOR: Final = 255
+"""What multiplies a cell state before its curve, where its eights are halves of words."""
+LARGEST_SUM: Final = 1 << 30
+"""Sums come to the output stage doubled."""
+
+Ints = NDArray[np.int64]
+Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """``pack`` gives words of eights of gates over one vector: rows of weights, biases, multiplier, shift."""
+
+    name: str
+    unit: int
+    pack: Packer
+
+    def filled(self, depth: int) -> int:
+        return -(-depth // self.unit) * self.unit
+
+
+def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+    """S and B of each pair, the words of each two inputs; the multiplier, the rounding's half, the shift."""
+    words = paired_words(padded_to(weights, 1, 4), bias, ROWS)
+    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
+    if words is None or reach.max() >= LARGEST_SUM >> max(0, shift):
+        return None
+    start = np.stack([256 * bias[0::2] + bias[1::2], bias[1::2]], axis=1).reshape(len(words), -1)
+    ends = np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (len(words), 1))
+    return np.concatenate([start, words, ends], axis=1)
+
+
+def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+    """Biases and the weights of each vector, even gates first; the multiplier and the shift."""
+    order = (np.arange(0, len(bias), ROWS)[:, None] + EVEN_FIRST).ravel()
+    words = vector_words(weights[order], ROWS)
+    ends = np.tile([multiplier, shift], (len(words), 1))
+    return np.concatenate([bias[order].reshape(-1, ROWS), words, ends], axis=1)
+
+
+DSP: Final = Family("dsp", 4, _dsp)
+HELIUM: Final = Family("helium", VECTOR, _helium)
+
+
+def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
+    if site.output.dtype != "int8":
+        return None
+    (portable,) = Lstm().kernels(site)
+    (call,) = portable.calls
+    constants = {part.role: part.data for part in call.arguments if isinstance(part, Constant)}
+    stream = _stream(constants, family)
+    if stream is None:
+        return None
+    units, depth = constants["weights"].shape[1:]
+    filled = {"filled": family.filled(depth), "hidden_filled": family.filled(units)}
+    parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
+    states, results = (Input(0), Input(1), Input(2)), (Output(0), Output(1), Output(2), Scratch())
+    own = replace(
+        call,
+        function=f"uaccel_lstm_s8_dots_{family.name}",
+        header=f"uaccel_lstm_dots_{family.name}.h",
+        struct="uaccel_lstm_dots",
+        parameters=parameters | filled,
+        arguments=(*states, Constant("stream", stream), last_twice(constants["points"]), *results),
+    )
+    scratch = 4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values())
+    return replace(portable, family=f"arm_{family.name}", calls=(own,), scratch=scratch, requires=(family.name,))
+
+
+def _stream(constants: dict[str, Array], family: Family) -> NDArray[np.int32] | None:
+    """Gate by gate, eight by eight: what is added up over the input, and over the hidden state."""
+    gates = []
+    for gate, scales in enumerate(constants["scales"].tolist()):
+        parts = []
+        for role, multiplier, shift in (("", *scales[:2]), ("recurrent_", *scales[2:])):
+            weights = padded_to(constants[f"{role}weights"][gate], 0, ROWS)
+            bias = padded_to(constants[f"{role}bias"][gate].astype(np.int64), 0, ROWS)
+            words = family.pack(weights, bias, multiplier, shift)
+            if words is None:
+                return None
+            parts.append(words)
+        gates.append(np.concatenate(parts, axis=1))
+    return joined(np.concatenate(gates)).reshape(-1)
+
+
+def last_twice(points: Array) -> Constant:
+    """The table of the curves, and what is behind its last line."""
+    return Constant("points", np.append(points, np.uint16(SATURATED)))
+
+
+def curves_by_helium(attrs: LstmAttrs) -> bool:
+    """Whether eight cells' arguments of tanh are halves of words."""
+    if attrs.tanh_right_shift == 0:
+        return attrs.tanh_multiplier <= LARGEST_FACTOR
+    return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
+
+
+@offers(Lstm, ("helium",))
+def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm_dots(site, HELIUM) if curves_by_helium(site.attrs) else None
+
+
+@offers(Lstm, ("dsp",))
+def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm_dots(site, DSP)
