@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import get
+from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.exact import limits
@@ -240,6 +241,17 @@ def transposed(zoo: Zoo) -> Any:
     return (shape,), layer
 
 
+def matrices(zoo: Zoo) -> Any:
+    """Of both orders, and now and then one right side for all."""
+    rows, depth, columns, batch = zoo.channels(), zoo.integer(1, 40), zoo.channels(), zoo.integer(1, 3)
+    flips = (zoo.integer(0, 4) == 0, bool(zoo.integer(0, 1)))
+    lhs = (batch, depth, rows) if flips[0] else (batch, rows, depth)
+    rhs = (columns, depth) if flips[1] else (depth, columns)
+    points = (zoo._zero_point(), zoo._zero_point(), zoo._zero_point())
+    attrs = BatchMatmulAttrs(*flips, *points, int(zoo.random.integers(2**30, 2**31)), -zoo.integer(6, 14))
+    return (lhs, (batch, *rhs) if zoo.integer(0, 2) else rhs), lambda x, y: get(BatchMatmul)(x, y, attrs=attrs)
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -288,6 +300,7 @@ MAKERS = (
     single(large),
     one_channel,
     multiplied,
+    matrices,
     transposed,
     single(transposed),
     int16(transposed),
