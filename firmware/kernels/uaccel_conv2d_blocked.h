@@ -10,6 +10,7 @@ struct uaccel_conv2d_blocked {
     uaccel_index kernel_height, kernel_width;
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
+    uaccel_index out_pixel, out_row; /* bytes from one to the next */
     int32_t input_zero_point;
     struct uaccel_blocked_finish finish;
 };
@@ -41,6 +42,18 @@ UACCEL_KERNEL void uaccel_conv2d_blocked_window(const struct uaccel_conv2d_block
             window += p->in_channels;
         }
     }
+}
+
+/* Where the results of the next pixel go. */
+UACCEL_KERNEL int8_t *uaccel_conv2d_blocked_next(const struct uaccel_conv2d_blocked *p, int8_t *output,
+                                                 uaccel_index *column)
+{
+    output += p->out_pixel;
+    if (++*column == p->out_width) {
+        *column = 0;
+        output += p->out_row - p->out_width * p->out_pixel;
+    }
+    return output;
 }
 
 /* Pixels or rows side by side, each with weights of its own for each channel and no others. */

@@ -8,16 +8,19 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_blocked_s8)(
     const uaccel_index depth = p->kernel_height * p->kernel_width * p->in_channels;
     const uaccel_index pixels = p->out_height * p->out_width;
     int8_t *first = scratch, *second = first + depth;
+    uaccel_index column = 0;
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
-            const uaccel_index more = pixel + 1 < pixels ? p->out_channels : 0;
+            const bool both = pixel + 1 < pixels;
+            int8_t *const result = output;
             uaccel_conv2d_blocked_window(p, input, pixel, first);
-            if (more > 0) {
+            if (both) {
                 uaccel_conv2d_blocked_window(p, input, pixel + 1, second);
+                output = uaccel_conv2d_blocked_next(p, output, &column);
             }
-            UACCEL_ROUNDED(uaccel_blocked_channels)(&p->finish, first, more > 0 ? second : first, depth, weights,
-                                                    constants, p->out_channels, output, output + more);
-            output += p->out_channels + more;
+            UACCEL_ROUNDED(uaccel_blocked_channels)(&p->finish, first, both ? second : first, depth, weights,
+                                                    constants, p->out_channels, result, output);
+            output = uaccel_conv2d_blocked_next(p, output, &column);
         }
         input += p->in_height * p->in_width * p->in_channels;
     }

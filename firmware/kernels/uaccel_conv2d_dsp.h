@@ -16,6 +16,7 @@ struct uaccel_conv2d_dsp {
     uaccel_index pad_top, pad_left;
     int32_t input_zero_point;
     uaccel_index row, pixel, out_pixel; /* bytes from one to the next */
+    uaccel_index out_skip;              /* from what would be a row's next result to the next row's first */
     uaccel_index tops, lefts;           /* of windows that are read where they are: below these */
     uaccel_index reach;                 /* bytes from the beginning of such a window to its end */
     uaccel_index direct;                /* where they end at last; 0: their pixels lie apart */
@@ -60,18 +61,21 @@ UACCEL_SHARED void uaccel_conv2d_dsp_gather(const struct uaccel_conv2d_dsp *p, c
     }
 }
 
-/* The row and the column at which the window of an output pixel begins, and the pixel's column. */
+/* The row and the column at which the window of an output pixel begins, the pixel's column, and its results. */
 struct uaccel_conv2d_dsp_window {
     uaccel_index top, left, x;
+    int8_t *output;
 };
 
 UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, struct uaccel_conv2d_dsp_window *w)
 {
     w->left += p->stride_width;
+    w->output += p->out_pixel;
     if (++w->x == p->out_width) {
         w->x = 0;
         w->left = -p->pad_left;
         w->top += p->stride_height;
+        w->output += p->out_skip;
     }
 }
 

@@ -29,7 +29,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
 {
     const uaccel_index pixels = p->out_height * p->out_width;
     for (uaccel_index n = 0; n < p->batch; ++n) {
-        struct uaccel_conv2d_dsp_window first = {-p->pad_top, -p->pad_left, 0}, second = first;
+        struct uaccel_conv2d_dsp_window first = {-p->pad_top, -p->pad_left, 0, output}, second = first;
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             const bool both = pixel + 1 < pixels;
             if (both) {
@@ -37,13 +37,13 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
             }
             const int16_t *end = uaccel_conv2d_dsp_patches(p, input, &first, &second, scratch);
             struct uaccel_dsp_job job = {
-                scratch, end, &p->finish, output, both ? output + p->out_pixel : output, 0,
+                scratch, end, &p->finish, first.output, second.output, 0,
             };
             UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, &job);
-            output += (both ? 2 : 1) * p->out_pixel;
             uaccel_conv2d_dsp_next(p, &second);
             first = second;
         }
+        output = first.output;
         input += p->in_height * p->row;
     }
 }

@@ -13,6 +13,7 @@ struct uaccel_conv2d_helium {
     uaccel_index kernel_height, stride_height, dilation_height;
     uaccel_index pad_top, pad_left;
     int32_t input_zero_point;
+    uaccel_index out_pixel, out_row; /* bytes from one to the next */
     uaccel_index step;    /* bytes from window to window */
     uaccel_index length;  /* of a window, in whole vectors of 16 bytes */
     uaccel_index columns; /* bytes of a row's columns, and of a whole vector behind them; 0: the input as it is */
@@ -96,7 +97,7 @@ UACCEL_SHARED void uaccel_conv2d_helium_rows(const struct uaccel_conv2d_helium *
     struct uaccel_helium_windows job;
     uaccel_helium_begin(&job, &p->finish, p->length, p->out_channels);
     job.input_step = 2 * p->step;
-    job.output_step = 2 * p->out_channels;
+    job.output_step = 2 * p->out_pixel;
     uaccel_helium_fill(columns, p->input_zero_point, p->columns);
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index y = 0; y < p->out_height; ++y) {
@@ -106,8 +107,8 @@ UACCEL_SHARED void uaccel_conv2d_helium_rows(const struct uaccel_conv2d_helium *
                 uaccel_conv2d_helium_columns(p, input, top, columns);
                 row = columns;
             }
-            uaccel_helium_row(&job, loop, stream, row, p->step, output, p->out_width, p->out_channels);
-            output += p->out_width * p->out_channels;
+            uaccel_helium_row(&job, loop, stream, row, p->step, output, p->out_width, p->out_pixel);
+            output += p->out_row;
         }
         input += p->in_height * p->in_width * p->in_channels;
     }

@@ -263,7 +263,8 @@ struct uaccel_conv2d_dsp16 {
     uaccel_index kernel_height, kernel_width;
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
-    uaccel_index quad_words; /* words of the stream for four output channels */
+    uaccel_index out_pixel, out_row; /* elements from one to the next */
+    uaccel_index quad_words;         /* words of the stream for four output channels */
     struct uaccel_int16_dsp_finish finish;
 };
 
@@ -318,17 +319,34 @@ UACCEL_SHARED const uint32_t *uaccel_conv2d_dsp16_patches(const struct uaccel_co
     return patches;
 }
 
+/* Where the results of the next pixel go. */
+UACCEL_KERNEL int16_t *uaccel_conv2d_dsp16_next(const struct uaccel_conv2d_dsp16 *p, int16_t *output,
+                                                uaccel_index *column)
+{
+    output += p->out_pixel;
+    if (++*column == p->out_width) {
+        *column = 0;
+        output += p->out_row - p->out_width * p->out_pixel;
+    }
+    return output;
+}
+
 /* scratch: both windows twice, filled up. */
 UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, const int16_t *input,
                                          const int32_t *stream, int16_t *output, void *scratch)
 {
     const uaccel_index pixels = p->out_height * p->out_width, rest = p->out_channels & 3;
+    uaccel_index column = 0;
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             /* the second one of a last pair may be the first again */
             const uaccel_index more = pixel + 1 < pixels ? 1 : 0;
-            int16_t *next = output + more * p->out_channels, last[8];
-            struct uaccel_int16_dsp_job job = {scratch, NULL, &p->finish, output, next, p->out_channels >> 2};
+            int16_t *const first = output, last[8];
+            if (more > 0) {
+                output = uaccel_conv2d_dsp16_next(p, output, &column);
+            }
+            int16_t *const second = output;
+            struct uaccel_int16_dsp_job job = {scratch, NULL, &p->finish, first, second, p->out_channels >> 2};
             job.end = uaccel_conv2d_dsp16_patches(p, input, pixel, pixel + more, scratch);
             if (job.quads > 0) {
                 uaccel_int16_dsp_2x4(&job, stream);
@@ -339,10 +357,10 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
                 job.second = last + 4;
                 job.quads = 1;
                 uaccel_int16_dsp_2x4(&job, stream + (done >> 2) * p->quad_words);
-                memcpy(output + done, last, (size_t)rest * sizeof(int16_t));
-                memcpy(next + done, last + 4, (size_t)rest * sizeof(int16_t));
+                memcpy(first + done, last, (size_t)rest * sizeof(int16_t));
+                memcpy(second + done, last + 4, (size_t)rest * sizeof(int16_t));
             }
-            output = next + p->out_channels;
+            output = uaccel_conv2d_dsp16_next(p, output, &column);
         }
         input += p->in_height * p->in_width * p->in_channels;
     }

@@ -200,6 +200,7 @@ struct uaccel_conv2d_helium16 {
     uaccel_index kernel_height, kernel_width;
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
+    uaccel_index out_pixel, out_row; /* elements from one to the next */
     uaccel_index length; /* of a window, in whole vectors of eight */
     int32_t clamp_min, clamp_max;
 };
@@ -252,27 +253,40 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_helium16_window(const struct uaccel_c
     return copy;
 }
 
+/* Where the results of the next pixel go. */
+UACCEL_KERNEL int16_t *uaccel_conv2d_helium16_next(const struct uaccel_conv2d_helium16 *p, int16_t *output,
+                                                   uaccel_index *column)
+{
+    output += p->out_pixel;
+    if (++*column == p->out_width) {
+        *column = 0;
+        output += p->out_row - p->out_width * p->out_pixel;
+    }
+    return output;
+}
+
 /* scratch: two windows. */
 UACCEL_SHARED void uaccel_conv2d_helium_s16(const struct uaccel_conv2d_helium16 *p, const int16_t *input,
                                             const int32_t *stream, int16_t *output, void *scratch)
 {
     const uaccel_index pixels = p->out_height * p->out_width;
     int16_t *copies = scratch;
+    uaccel_index column = 0;
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             /* the second one of a last pair may be the first again */
             const bool both = pixel + 1 < pixels;
             const int16_t *first = uaccel_conv2d_helium16_window(p, input, pixel, copies), *second = first;
-            int16_t *next = output;
+            int16_t *const result = output;
             if (both) {
                 second = uaccel_conv2d_helium16_window(p, input, pixel + 1, copies + p->length);
-                next += p->out_channels;
+                output = uaccel_conv2d_helium16_next(p, output, &column);
             }
             struct uaccel_int16_helium_job job = {
-                first, second, first + p->length, p->clamp_min, p->clamp_max, output, next, p->out_channels,
+                first, second, first + p->length, p->clamp_min, p->clamp_max, result, output, p->out_channels,
             };
             uaccel_int16_helium_2x4(&job, stream);
-            output = next + p->out_channels;
+            output = uaccel_conv2d_helium16_next(p, output, &column);
         }
         input += p->in_height * p->in_width * p->in_channels;
     }

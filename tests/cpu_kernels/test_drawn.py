@@ -9,6 +9,7 @@ import pytest
 from support.boards import board_with_tools
 from support.drawn_layers import KINDS, drawn
 from support.drawn_networks import NETWORKS, network
+from support.drawn_others import OTHERS
 from support.exactness import assert_same
 from support.oracle import Tflm, random_inputs
 from support.stateful import Lstm, Svdf
@@ -43,9 +44,9 @@ def assert_exact_on(board_name: str, data: bytes, folder: Path) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *OTHERS])
 def test_drawn_layers_are_exact(kind: str, board: str, tmp_path: Path) -> None:
-    assert_exact_on(board, drawn(kind, seed=11, count=4), tmp_path)
+    assert_exact_on(board, drawn(kind, seed=11, count=4, kinds={**KINDS, **OTHERS}), tmp_path)
 
 
 @pytest.mark.sample(1)

@@ -8,7 +8,7 @@ such that outputs fill their range. Convolutions are rectified three times in fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -310,7 +310,10 @@ def softmax(draw: Draw) -> None:
     draw.add("SOFTMAX", [draw.input(*shape)], y, {"beta": 1.0})
 
 
-KINDS: dict[str, tuple[Callable[[Draw], None], str]] = {
+Kind = tuple[Callable[[Draw], None], str]
+"""What draws a layer, and the type of its activations."""
+
+KINDS: dict[str, Kind] = {
     "convolution 1x1": (pointwise, "int8"),
     "convolution 3x3": (square, "int8"),
     "convolution of 1 to 4 channels": (first, "int8"),
@@ -350,9 +353,9 @@ KINDS: dict[str, tuple[Callable[[Draw], None], str]] = {
 """What layers there are, and of which type their activations."""
 
 
-def drawn(kind: str, seed: int, count: int) -> bytes:
+def drawn(kind: str, seed: int, count: int, kinds: Mapping[str, Kind] = KINDS) -> bytes:
     """A model of so many layers of a kind."""
-    maker, dtype = KINDS[kind]
+    maker, dtype = kinds[kind]
     draw = Draw(seed, dtype)
     for _ in range(count):
         maker(draw)

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import get
+from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.exact import limits
 from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.rounding import FLOAT32, TFLITE
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 from uaccel.testing.layers import Layers
 from uaccel.tvm_api import ModuleBuilder, relax
 
@@ -51,10 +53,11 @@ class Zoo(Layers):
         return (256 * low, 256 * high + 255) if self.dtype == "int16" else (low, high)
 
     def _bias(self, channels: int, terms: int) -> Array:
-        """Those of int16 layers have 64 bits, and now and then more than 32 of them count."""
+        """Those of int16 layers have 64 bits, and now and then more than 32 of them count; scaled sums still fit 32."""
         bias = super()._bias(channels, terms)
         if self.dtype == "int16":
-            return bias.astype(np.int64) << (10 if self.integer(0, 9) == 0 else 0)
+            wide = bias.astype(np.int64)
+            return wide.clip(-(1 << 26), 1 << 26) << 10 if self.integer(0, 9) == 0 else wide
         return bias
 
     def sum16(self, x: Any, y: Any, operator: type[Add] | type[Sub] = Add) -> Any:
@@ -219,6 +222,36 @@ def multiplied(zoo: Zoo) -> Any:
     return (shape,), lambda x: zoo.windows(x, (zoo.integer(1, 4), zoo.integer(1, 4)), zoo.integer(2, 8))
 
 
+def transposed(zoo: Zoo) -> Any:
+    """Doubled mostly; outputs are as large as their windows reach, or less, or more."""
+    shape = zoo.image()
+    strides = (zoo.integer(1, 3), zoo.integer(1, 3)) if zoo.integer(0, 3) == 0 else (2, 2)
+    kernel, padding = (zoo.integer(1, 5), zoo.integer(1, 5)), (zoo.integer(0, 1), zoo.integer(0, 1))
+    size = tuple(
+        max(1, extent * stride + zoo.integer(-1, 1)) for extent, stride in zip(shape[1:3], strides, strict=True)
+    )
+    channels = zoo.channels()
+
+    def layer(x: Any) -> Any:
+        points = (zoo._zero_point(), zoo._zero_point())
+        attrs = TransposeConv2dAttrs(size, strides, padding, *points, *zoo._range(), zoo.rounding)
+        weights = zoo._weights(channels, (channels, *kernel, shape[3]), kernel[0] * kernel[1] * shape[3])
+        return get(TransposeConv2d)(x, *weights, attrs=attrs)
+
+    return (shape,), layer
+
+
+def matrices(zoo: Zoo) -> Any:
+    """Of both orders, and now and then one right side for all."""
+    rows, depth, columns, batch = zoo.channels(), zoo.integer(1, 40), zoo.channels(), zoo.integer(1, 3)
+    flips = (zoo.integer(0, 4) == 0, bool(zoo.integer(0, 1)))
+    lhs = (batch, depth, rows) if flips[0] else (batch, rows, depth)
+    rhs = (columns, depth) if flips[1] else (depth, columns)
+    points = (zoo._zero_point(), zoo._zero_point(), zoo._zero_point())
+    attrs = BatchMatmulAttrs(*flips, *points, int(zoo.random.integers(2**30, 2**31)), -zoo.integer(6, 14))
+    return (lhs, (batch, *rhs) if zoo.integer(0, 2) else rhs), lambda x, y: get(BatchMatmul)(x, y, attrs=attrs)
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -267,6 +300,10 @@ MAKERS = (
     single(large),
     one_channel,
     multiplied,
+    matrices,
+    transposed,
+    single(transposed),
+    int16(transposed),
 )
 """One network has a layer of each."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_of, padded_to
+from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -17,6 +18,7 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 EMBEDDED: Final = ("embedded",)
 """Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory."""
@@ -59,14 +61,20 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or attrs.groups > 1:
         return None
     packed, stage = interleaved(rows, 4), stage.filled(-(-channels // 4) * 4)
-    if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding):
+    if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site):
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
         behind = {0: rows_behind(pixels, data, site.output, 2)}
         return _kernel("rows", parameters, packed, stage, header="conv2d", behind=behind)
-    kept = geometry(site, (height, width))
+    out_pixel, out_row = output_steps(site)
+    kept = geometry(site, (height, width)) | {"out_pixel": out_pixel, "out_row": out_row}
     behind = site_behind(site, 2, copied=True)
     return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1], behind=behind)
+
+
+@offers(TransposeConv2d, EMBEDDED, float32=())
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
 
 
 @offers(FullyConnected, EMBEDDED, float32=())

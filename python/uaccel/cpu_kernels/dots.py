@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 from uaccel.cpu_kernels.output_stage import padded_to
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
+from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs, matrix
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch
 from uaccel.ops.rounding import TFLITE
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
 ROWS: Final = 8
+LARGEST_DEPTH: Final = 1 << 13
+"""Products of differences from zero points, of which so many fit 30 bits."""
+LARGEST_SHIFT: Final = 30
+WORD: Final = 4
+"""Bytes."""
 Packer = Callable[[NDArray[np.int8]], "NDArray[np.int32] | None"]
 
 
@@ -33,6 +39,8 @@ class Dots:
     requires: tuple[str, ...]
     unit: int
     pack: Packer
+    element: int
+    """Bytes of an element of a matrix that is packed at run time."""
 
     def filled(self, depth: int) -> int:
         return -(-depth // self.unit) * self.unit
@@ -52,7 +60,7 @@ class Dots:
         return max((self.filled(depth) for depth in depths if depth % self.unit), default=0)
 
     def kernel(
-        self, portable: Kernel, weights: dict[str, NDArray[Any]], filled: dict[str, int], scratch: int
+        self, portable: Kernel, weights: dict[str, NDArray[Any]], filled: Mapping[str, ParameterValue], scratch: int
     ) -> Kernel | None:
         """The portable kernel's call with these weights packed."""
         (call,) = portable.calls
@@ -71,7 +79,7 @@ class Dots:
             function=f"{call.function}_dots_{self.suffix}",
             header=f"{call.struct}_dots_{self.suffix}.h",
             struct=f"{call.struct}_dots",
-            parameters=parameters | filled,
+            parameters={**parameters, **filled},
             arguments=arguments if Scratch() in arguments else (*arguments, Scratch() if scratch else UNUSED),
         )
         return replace(portable, family=self.family, calls=(own,), scratch=scratch, requires=self.requires)
@@ -87,6 +95,19 @@ def offer_dots(dots: Dots) -> None:
         depth = features.shape[1]
         weights, filled = {"feature_weights": features}, {"filled": dots.filled(depth)}
         return dots.kernel(portable, weights, filled, dots.scratch(depth))
+
+    @offers(BatchMatmul, dots.requires)
+    def batch_matmul(site: Site[BatchMatmulAttrs]) -> Kernel | None:
+        """Neither side is known: eight columns of the right one are packed at run time."""
+        lhs, attrs = site.operands[0].info, site.attrs
+        rows, depth = matrix(lhs.shape, attrs.adj_x)
+        exact = depth <= LARGEST_DEPTH and attrs.multiplier >= 0 and -LARGEST_SHIFT <= attrs.shift <= 0
+        if site.output.dtype != "int8" or attrs.rounding != TFLITE or not exact:
+            return None
+        filled = dots.filled(depth)
+        packed = ROWS * filled * dots.element
+        own: dict[str, ParameterValue] = {"filled": filled, "lhs_bytes": lhs.elements, "packed": packed}
+        return dots.kernel(BatchMatmul().kernels(site)[0], {}, own, filled + packed + WORD * rows)
 
     @offers(FullyConnected, dots.requires)
     def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:

@@ -9,6 +9,7 @@ from typing import Final
 from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
 from uaccel.cpu_kernels.dsp_pack import paired_stream
 from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
+from uaccel.cpu_kernels.phases import by_phases, output_steps
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.behind import site_behind
@@ -27,6 +28,7 @@ from uaccel.ops.kernel import (
     Scratch,
     sides,
 )
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 REQUIRES: Final = ("dsp",)
 FPU: Final = ("fpu",)
@@ -69,7 +71,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
 
 
 def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
-    pixel, out_pixel = site.operands[0].info.shape[3], site.output.shape[3]
+    pixel, (out_pixel, out_row) = site.operands[0].info.shape[3], output_steps(site)
     site = of_group(site, group) if site.attrs.groups > 1 else site
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     out_channels, height, width, depth = weights.shape
@@ -94,6 +96,7 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
         "input_zero_point": attrs.input_zero_point,
         **_places(attrs, data.shape, weights.shape, pixel),
         "out_pixel": out_pixel,
+        "out_skip": out_row - site.output.shape[2] * out_pixel,
         "quad_words": stream.shape[1],
     }
     staged = parameters["direct"] == 0 or any(attrs.padding) or (width * depth) % 4 > 0
@@ -129,6 +132,11 @@ def _places(
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     converted = as_convolution(site)
     return None if converted is None else conv2d(converted)
+
+
+@offers(TransposeConv2d, REQUIRES, FPU)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
 
 
 @offers(FullyConnected, REQUIRES, FPU)

@@ -20,4 +20,4 @@ def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
     return None if words is None else joined(words).reshape(-1)
 
 
-offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack))
+offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2))

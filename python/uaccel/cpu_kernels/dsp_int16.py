@@ -21,6 +21,7 @@ from uaccel.cpu_kernels.int16_stage import (
     wide_stage_of,
 )
 from uaccel.cpu_kernels.output_stage import padded_to
+from uaccel.cpu_kernels.phases import by_phases
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -40,6 +41,7 @@ from uaccel.ops.kernel import (
     Scratch,
     same,
 )
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 REQUIRES: Final = ("dsp",)
 HEADER: Final = "uaccel_int16_dsp.h"
@@ -73,6 +75,11 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         return _one_row(site, weights.reshape(channels, -1), stage)
     rows = padded_to(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
     return _convolution(site, rows, stage, convolution_of(site))
+
+
+@offers(TransposeConv2d, REQUIRES)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
 
 
 @offers(FullyConnected, REQUIRES)

@@ -11,6 +11,7 @@ from uaccel.cpu_kernels.as_convolution import as_convolution, column_as_row
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
+from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.behind import rows_behind, site_behind
@@ -18,6 +19,7 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 LARGEST_PLACE: Final = 255
 """Where a byte of a vector can be put, from where the first one is."""
@@ -50,15 +52,18 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     channels = channels_of(rows, stage, attrs.output_zero_point)
     if attrs.groups > 1 or (width > 1 and attrs.dilation[1] > 1):
         return _apart(site, channels, stage)
-    if out_channels > LARGEST_PAIR:
+    out_pixel, out_row = output_steps(site)
+    if out_channels + out_pixel > LARGEST_PAIR:
         return None
-    if height == width == 1 and not any(attrs.padding) and attrs.strides == (1, 1):
+    if height == width == 1 and not any(attrs.padding) and attrs.strides == (1, 1) and is_dense(site):
         return _pointwise(site, channels, stage)
     in_width, out_width = site.operands[0].info.shape[2], site.output.shape[2]
     direct = height == width == 1 and not any(attrs.padding) and depth % VECTOR == 0
     pitch, taken = height * depth, _pixels_a_vector(depth, height * depth)
     columns = (out_width - 1) * attrs.strides[1] + width
     parameters = _common(site, height) | {
+        "out_pixel": out_pixel,
+        "out_row": out_row,
         "step": attrs.strides[1] * pitch,
         "length": _whole(pitch * width),
         "columns": 0 if direct else columns * pitch + VECTOR,
@@ -78,6 +83,11 @@ def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     """To so few that half of a vector would be idle: by planes."""
     converted = as_convolution(site) if site.output.shape[3] >= 4 else None
     return None if converted is None else conv2d(converted)
+
+
+@offers(TransposeConv2d, REQUIRES, float32=("fpu",))
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
 
 
 def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
@@ -174,6 +184,8 @@ def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kerne
         "pad_top": 0,
         "pad_left": 0,
         "input_zero_point": site.attrs.input_zero_point,
+        "out_pixel": len(channels.bias),
+        "out_row": width * len(channels.bias),
         "step": depth,
         "length": _whole(depth),
         "columns": columns,

@@ -22,6 +22,7 @@ from uaccel.cpu_kernels.int16_stage import (
     wide_stage_of,
 )
 from uaccel.cpu_kernels.output_stage import padded_to
+from uaccel.cpu_kernels.phases import by_phases
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -30,6 +31,7 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, same
+from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 HEADER: Final = "uaccel_int16_helium.h"
 VECTOR: Final = 8
@@ -61,6 +63,11 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or site.attrs.groups > 1 or not is_worth_it(weights):
         return None
     return _one_row(site, rows, stage) if is_one_row(site) else _convolution(site, rows, stage, convolution_of(site))
+
+
+@offers(TransposeConv2d, REQUIRES)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
 
 
 @offers(FullyConnected, REQUIRES)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.cpu_kernels.phases import is_dense, output_steps
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2dAttrs
@@ -68,9 +69,12 @@ class Pixels:
     strides: tuple[int, ...] = (1, 1)
     dilation: tuple[int, ...] = (1, 1)
     padding: tuple[int, ...] = (0, 0)
+    steps: tuple[int, int] | None = None
+    """Elements from pixel to pixel of the result and from row to row, where they lie apart."""
 
     def parameters(self) -> dict[str, ParameterValue]:
         """The fields with which a convolution's structure begins."""
+        out_pixel, out_row = self.steps or (self.wanted[3], self.wanted[2] * self.wanted[3])
         return {
             "batch": self.given[0],
             **sides("in", self.given[1:3]),
@@ -82,14 +86,15 @@ class Pixels:
             **sides("dilation", self.dilation),
             "pad_top": self.padding[0],
             "pad_left": self.padding[1],
+            "out_pixel": out_pixel,
+            "out_row": out_row,
         }
 
 
 def convolution_of(site: Site[Conv2dAttrs]) -> Pixels:
     attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
-    return Pixels(
-        site.operands[0].info.shape, site.output.shape, kernel, attrs.strides, attrs.dilation, attrs.padding[:2]
-    )
+    image, windows = site.operands[0].info.shape, (kernel, attrs.strides, attrs.dilation, attrs.padding[:2])
+    return Pixels(image, site.output.shape, *windows, output_steps(site))
 
 
 def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
@@ -99,7 +104,7 @@ def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
 def is_one_row(site: Site[Conv2dAttrs]) -> bool:
     """Whether the only window is the whole input."""
     whole = site.operands[1].info.shape[1:] == site.operands[0].info.shape[1:] and site.operands[0].info.shape[0] == 1
-    return whole and not any(site.attrs.padding)
+    return whole and not any(site.attrs.padding) and is_dense(site)
 
 
 def is_worth_it(weights: Array) -> bool:
