@@ -81,7 +81,7 @@ def run_page(page: Path, folder: Path) -> list[str]:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
     if page.parent.parent == EXAMPLES:
-        made = shutil.ignore_patterns(*(EXAMPLES / ".gitignore").read_text().split(), "__pycache__")
+        made = shutil.ignore_patterns(*(EXAMPLES / ".gitignore").read_text().split(), "__pycache__", ".pytest_cache")
         folder = folder / page.parent.relative_to(ROOT)
         shutil.copytree(page.parent, folder, ignore=made)
     for block in blocks(page):

@@ -7,7 +7,7 @@ import pytest
 
 import uaccel
 from uaccel.accelerator import load_accelerator
-from uaccel.testing import BoardUnderTest, DriverUnderTest, compile_with_each
+from uaccel.testing import BoardUnderTest, DriverUnderTest
 
 FOLDER = Path(__file__).parents[1]
 
@@ -51,12 +51,6 @@ def test_impossible_sizes(built: DriverUnderTest) -> None:
         assert built.failure == "lookup_unit: a tensor is empty or too large"
 
 
-@pytest.mark.slow
-def test_compilers_have_nothing_to_say(tmp_path: Path) -> None:
-    assert compile_with_each(load_accelerator(str(FOLDER)), tmp_path)
-
-
-@pytest.mark.slow
 def test_a_whole_model(uaccel_board: BoardUnderTest) -> None:
     """Every output byte is right, and each layer was the device's once."""
     outcome = uaccel_board.check(uaccel.models()["branches"], accelerators=[FOLDER])
