@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINKED = (
     "Makefile",
@@ -73,10 +74,16 @@ def blocks(page: Path) -> list[Block]:
 
 
 def run_page(page: Path, folder: Path) -> list[str]:
-    """Run every block of a page in ``folder``, which looks like a checkout; why some could not be run."""
+    """Run every block of a page in ``folder``, which looks like a checkout; why some could not be run.
+
+    The blocks of an example are typed in its folder: a copy of it is there, without what they made before."""
     for name in LINKED:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
+    if page.parent.parent == EXAMPLES:
+        made = shutil.ignore_patterns(*(EXAMPLES / ".gitignore").read_text().split(), "__pycache__", ".pytest_cache")
+        folder = folder / page.parent.relative_to(ROOT)
+        shutil.copytree(page.parent, folder, ignore=made)
     for block in blocks(page):
         if block.lacks:
             continue

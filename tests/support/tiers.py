@@ -29,13 +29,16 @@ LEFT_OUT = "no time left for it"
 
 
 def mark_slow(items: Sequence[pytest.Item]) -> None:
-    """Leave to ``make test-full`` what ``make test`` has no time for."""
+    """Leave to ``make test-full`` what ``make test`` has no time for.
+
+    Tests of examples are copied to where nobody knows these marks: of them, those that ask for a board are slow."""
     tests: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and not any(map(item.get_closest_marker, ("slow", "long"))):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for rows in tests.values():
-        chosen: Collection[int] = range(len(rows))
+    for name, rows in tests.items():
+        builds = name.startswith("examples/") and "uaccel_board" in rows[0].fixturenames
+        chosen: Collection[int] = () if builds else range(len(rows))
         for mark in rows[0].iter_markers() if len(rows) > 1 else ():
             if mark.name == "covering":
                 chosen = cover([values_of(row) for row in rows], *mark.args)

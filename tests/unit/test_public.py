@@ -12,7 +12,8 @@ from unit.test_layers import imports
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIPTIONS = ("uaccel.accelerator", "uaccel.streams")
-TESTS = (*DESCRIPTIONS, "uaccel.testing")
+TESTS = (*DESCRIPTIONS, "uaccel", "uaccel.testing")
+FOLDERS = ("accelerators", "accelerator_template", "examples/library-call", "examples/stream-machine")
 
 
 def foreign(source: str, public: tuple[str, ...]) -> list[str]:
@@ -26,7 +27,7 @@ def foreign(source: str, public: tuple[str, ...]) -> list[str]:
 
 def test_accelerators_import_what_is_public() -> None:
     found = {}
-    for path in [*ROOT.glob("accelerators/**/*.py"), *ROOT.glob("accelerator_template/**/*.py")]:
+    for path in [path for folder in FOLDERS for path in ROOT.glob(f"{folder}/**/*.py")]:
         wrong = foreign(path.read_text(encoding="utf-8"), TESTS if "tests" in path.parts else DESCRIPTIONS)
         if wrong:
             found[str(path.relative_to(ROOT))] = wrong
