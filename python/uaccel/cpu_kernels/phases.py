@@ -128,7 +128,7 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     ]
     one, scratch = whole[0][1], max(kernel.scratch for _, kernel in whole)
     # Each phase reads the whole image: nothing may lie over it.
-    return replace(one, calls=tuple(calls), scratch=scratch, inplace=(), behind={}, leaner=())
+    return replace(one, calls=tuple(calls), scratch=scratch, inplace=(), behind={}, leaner=tuple)
 
 
 def _moved(call: KernelCall, source: int, target: int) -> KernelCall:
