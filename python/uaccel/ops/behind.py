@@ -46,7 +46,8 @@ def windows_behind(
     starts = np.minimum(starts, run - together) if back else starts
     ends = np.minimum(starts + together, run)
     origins = np.arange(0, batch * pixels, run)[:, np.newaxis]
-    read = needed[origins + (ends if copied else starts)] * in_channels * data.itemsize
+    unread = np.append(starts[1:], run) if copied else starts
+    read = needed[origins + unread] * in_channels * data.itemsize
     written = (origins + ends) * channels * output.itemsize
     return max(0, int((written - read).max()))
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from uaccel.model import Array
 
-KERNEL_ABI = 2  # raised when a kernel's C interface changes; also in uaccel_kernel.h
+KERNEL_ABI = 3
+"""Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h."""
 
 ParameterValue = int | float | tuple[int, ...]
 
