@@ -17,6 +17,7 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.exact import limits
 from uaccel.ops.mul import Mul, MulAttrs
+from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs
 from uaccel.ops.rounding import FLOAT32, TFLITE
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 from uaccel.testing.layers import Layers
@@ -252,6 +253,20 @@ def matrices(zoo: Zoo) -> Any:
     return (lhs, (batch, *rhs) if zoo.integer(0, 2) else rhs), lambda x, y: get(BatchMatmul)(x, y, attrs=attrs)
 
 
+def mean(zoo: Zoo) -> Any:
+    """Over one axis or two, often more rows than 16 bits can add up."""
+    shape = (zoo.integer(1, 2), zoo.integer(1, 20), zoo.integer(1, 20), zoo.channels())
+    axes = zoo.one_of((1, 2), (1, 2), (1,), (2,), (3,))
+    multiplier, shift = int(zoo.random.integers(2**30, 2**31)), -zoo.integer(0, 2)
+
+    def layer(x: Any) -> Any:
+        points = (zoo._zero_point(), zoo._zero_point())
+        attrs = ReduceSumAttrs(axes, True, *points, multiplier, shift)
+        return get(zoo.one_of(ReduceMean, ReduceMean, ReduceSum))(x, attrs=attrs)
+
+    return (shape,), layer
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -301,6 +316,8 @@ MAKERS = (
     one_channel,
     multiplied,
     matrices,
+    mean,
+    int16(mean),
     transposed,
     single(transposed),
     int16(transposed),
