@@ -16,25 +16,46 @@ struct uaccel_conv2d_helium {
     uaccel_index out_pixel, out_row; /* bytes from one to the next */
     uaccel_index step;    /* bytes from window to window */
     uaccel_index length;  /* of a window, in whole vectors of 16 bytes */
-    uaccel_index columns; /* bytes of a row's columns, and of a whole vector behind them; 0: the input as it is */
+    uaccel_index columns; /* bytes of a row's columns, and of a whole vector behind them; 0: none */
+    uaccel_index direct;  /* so many rows of windows are read where they are; of the others there are columns */
     uaccel_index inside;  /* how many columns of the input there are among them */
     uaccel_index taken;   /* how many pixels are moved at once, 0: a pixel is more than a vector */
     uint8_t places[16];   /* where their bytes go */
     struct uaccel_helium_finish finish;
 };
 
+/* `count` times some bytes, which `step` bytes on go to the same places. Opaque, since assembly cannot say that it changes
+ * predicates. */
+UACCEL_LAYER __attribute__((unused)) void uaccel_conv2d_helium_deal(const int8_t *source, int8_t *target, uint8x16_t places,
+                                             uaccel_index bytes, uaccel_index step, uaccel_index count)
+{
+    __asm__ volatile("dls lr, %2\n"
+                     "vctp.8 %3\n"
+                     "1: vpstt\n"
+                     "vldrbt.u8 q0, [%0]\n"
+                     "vstrbt.8 q0, [%1, %q5]\n"
+                     "add %0, %3\n"
+                     "add %1, %4\n"
+                     "le lr, 1b\n"
+                     : "+&r"(source), "+&r"(target)
+                     : "r"(count), "r"(bytes), "r"(step), "w"(places)
+                     : "lr", "q0", "memory", "cc");
+}
+
 /* Pixels of up to 16 bytes each to every column. */
 UACCEL_KERNEL void uaccel_conv2d_helium_scatter(const struct uaccel_conv2d_helium *p, const int8_t *source,
-                                                uint8_t *target)
+                                                int8_t *target)
 {
     const uint8x16_t places = vldrbq_u8(p->places);
-    const uaccel_index pitch = p->kernel_height * p->in_channels;
-    const uaccel_index bytes = p->taken * p->in_channels;
-    for (uaccel_index left = p->inside * p->in_channels; left > 0; left -= bytes) {
-        const mve_pred16_t some = vctp8q((uint32_t)(left < bytes ? left : bytes));
-        vstrbq_scatter_offset_p_u8(target, places, vldrbq_z_u8((const uint8_t *)source, some), some);
-        source += bytes;
-        target += p->taken * pitch;
+    const uaccel_index times = p->inside / p->taken, bytes = p->taken * p->in_channels;
+    const uaccel_index step = bytes * p->kernel_height, rest = (p->inside - times * p->taken) * p->in_channels;
+    if (times > 0) {
+        uaccel_conv2d_helium_deal(source, target, places, bytes, step, times);
+    }
+    if (rest > 0) {
+        const mve_pred16_t some = vctp8q((uint32_t)rest);
+        const uint8x16_t last = vldrbq_z_u8((const uint8_t *)source + times * bytes, some);
+        vstrbq_scatter_offset_p_u8((uint8_t *)target + times * step, places, last, some);
     }
 }
 
@@ -60,7 +81,7 @@ UACCEL_KERNEL void uaccel_conv2d_helium_spread(const struct uaccel_conv2d_helium
     if (p->in_channels == 16) {
         uaccel_conv2d_helium_move(source, target, pitch, p->inside);
     } else if (p->taken > 0) {
-        uaccel_conv2d_helium_scatter(p, source, (uint8_t *)target);
+        uaccel_conv2d_helium_scatter(p, source, target);
     } else {
         for (uaccel_index x = 0; x < p->inside; ++x) {
             uaccel_helium_copy(target, source, p->in_channels);
@@ -103,7 +124,7 @@ UACCEL_SHARED void uaccel_conv2d_helium_rows(const struct uaccel_conv2d_helium *
         for (uaccel_index y = 0; y < p->out_height; ++y) {
             const uaccel_index top = y * p->stride_height - p->pad_top;
             const int8_t *row = input + top * p->in_width * p->in_channels;
-            if (p->columns > 0) {
+            if (y >= p->direct) {
                 uaccel_conv2d_helium_columns(p, input, top, columns);
                 row = columns;
             }

@@ -91,10 +91,11 @@ UACCEL_KERNEL uaccel_index uaccel_depthwise_helium_least(uaccel_index a, uaccel_
     return a < b ? a : b;
 }
 
-/* Where the windows of a region are, by eights. */
+/* Where the windows of a region are, by eights, and the first ones again. */
 UACCEL_KERNEL void uaccel_depthwise_helium_places(const struct uaccel_depthwise_conv2d_helium *p,
                                                   struct uaccel_helium_place *places, uaccel_index results)
 {
+    const struct uaccel_helium_place *const first = places;
     for (uaccel_index row = 0; row < p->region_height; row += p->tile_height) {
         const uaccel_index y = uaccel_depthwise_helium_least(row, p->region_height - p->tile_height);
         for (uaccel_index column = 0; column < p->region_width; column += p->tile_width) {
@@ -105,6 +106,7 @@ UACCEL_KERNEL void uaccel_depthwise_helium_places(const struct uaccel_depthwise_
             ++places;
         }
     }
+    *places = *first;
 }
 
 /* The region at y and x of one image, by groups of channels, of which each has `times` results. */
@@ -134,7 +136,7 @@ UACCEL_KERNEL void uaccel_depthwise_helium_whole(const struct uaccel_depthwise_c
                                                  uaccel_helium_planes_loop *loop, uaccel_index times)
 {
     struct uaccel_helium_place *places = scratch;
-    int8_t *planes = (int8_t *)(places + p->count);
+    int8_t *planes = (int8_t *)(places + p->count + 1);
     struct uaccel_helium_planes job;
     uaccel_depthwise_helium_places(p, places, p->channels * times);
     job.plane_bytes = times > 1 ? 0 : p->rows * p->pitch;

@@ -10,17 +10,6 @@
 
 #if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 1)
 #error "this model was compiled for a CPU with Arm Helium; compile it again with --board and your board"
-/* `count` bytes of one value. */
-UACCEL_KERNEL void uaccel_helium_fill(int8_t *target, int32_t value, uaccel_index count)
-{
-    const int8x16_t all = vdupq_n_s8((int8_t)value);
-    for (; count >= 16; count -= 16) {
-        vstrbq_s8(target, all);
-        target += 16;
-    }
-    vstrbq_p_s8(target, all, vctp8q((uint32_t)count));
-}
-
 #endif
 #include <arm_mve.h>
 
@@ -118,6 +107,13 @@ UACCEL_KERNEL void uaccel_helium_copy(int8_t *target, const int8_t *source, uacc
 UACCEL_KERNEL void uaccel_helium_fill(int8_t *target, int32_t value, uaccel_index count)
 {
     const int8x16_t all = vdupq_n_s8((int8_t)value);
+    for (; count >= 64; count -= 64) {
+        vstrbq_s8(target, all);
+        vstrbq_s8(target + 16, all);
+        vstrbq_s8(target + 32, all);
+        vstrbq_s8(target + 48, all);
+        target += 64;
+    }
     for (; count >= 16; count -= 16) {
         vstrbq_s8(target, all);
         target += 16;

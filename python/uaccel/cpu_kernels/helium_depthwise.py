@@ -157,7 +157,7 @@ class Cut:
     def scratch(self, channels: int) -> int:
         """What the last part of a window reads behind the last plane is there, too."""
         height, width = self.plane
-        return self.tiles * PLACE + height * width * min(channels, GROUP) + self.window.beyond(width)
+        return (self.tiles + 1) * PLACE + height * width * min(channels, GROUP) + self.window.beyond(width)
 
 
 def _cuts(window: Window, regions: list[Pair]) -> Iterator[Cut]:
