@@ -26,7 +26,8 @@ def _sum(site: Site[ReduceSumAttrs], operator: type[ReduceMean] | type[ReduceSum
         return None
     function = f"uaccel_reduce_sum_{feature}_{dtype_suffix(site.output.dtype)}"
     own = replace(call, function=function, header=f"uaccel_reduce_{feature}.h")
-    return replace(portable, family=f"arm_{feature}", calls=(own,), requires=(feature,))
+    made: Kernel = replace(portable, family=f"arm_{feature}", calls=(own,), requires=(feature,))
+    return made
 
 
 @offers(ReduceMean, ("helium",))
