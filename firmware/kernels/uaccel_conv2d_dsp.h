@@ -1,8 +1,8 @@
 /* Convolution for Arm's DSP extension: NHWC, int8; of several groups, one a call.
  *
- * Two windows at a time are widened to halves of words, and then all output channels run over them by fours. Of each
- * window the pixels of a row are a run of bytes, filled up to a multiple of four; their weights there are zero. Where
- * pixels lie apart, by dilation or with other groups' channels between them, a window is copied first. */
+ * Two windows at a time are widened to halves of words, and then all output channels run over them by fours. A window
+ * whose rows are whole words is read where it is; others, and those with borders, are copied first: where words end
+ * amid a row, where pixels lie apart by dilation, or with other groups' channels between them. */
 #ifndef UACCEL_CONV2D_DSP_H
 #define UACCEL_CONV2D_DSP_H
 
@@ -17,47 +17,52 @@ struct uaccel_conv2d_dsp {
     int32_t input_zero_point;
     uaccel_index row, pixel, out_pixel; /* bytes from one to the next */
     uaccel_index out_skip;              /* from what would be a row's next result to the next row's first */
-    uaccel_index tops, lefts;           /* of windows that are read where they are: below these */
-    uaccel_index reach;                 /* bytes from the beginning of such a window to its end */
-    uaccel_index direct;                /* where they end at last; 0: their pixels lie apart */
+    uaccel_index tops, lefts;           /* of windows without borders: below these */
+    uaccel_index reach;                 /* bytes from the beginning of such a window to the end of its last word */
+    uaccel_index limit;                 /* where they end at last */
+    int32_t copied;                     /* 1: all windows, 2: and pixel by pixel */
+    uaccel_index window;                /* words of a window */
     uaccel_index quad_words;            /* words of the stream for four output channels */
     struct uaccel_dsp_finish finish;
 };
 
-/* The window of one output pixel, borders and all, as bytes. */
-UACCEL_SHARED void uaccel_conv2d_dsp_stage(const struct uaccel_conv2d_dsp *p, const int8_t *input, uaccel_index top,
-                                           uaccel_index left, int8_t *target)
+/* Bytes, a few of them as a rule. */
+UACCEL_KERNEL void uaccel_conv2d_dsp_copy(int8_t *target, const int8_t *source, uaccel_index count)
 {
-    const uaccel_index run = (p->kernel_width * p->in_channels + 3) & ~3;
-    const uaccel_index skip = left < 0 ? -left : 0;
-    const uaccel_index over = left + p->kernel_width - p->in_width;
-    const uaccel_index inside = p->kernel_width - skip - (over > 0 ? over : 0);
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index y = top + ky * p->dilation_height;
-        memset(target, p->input_zero_point, (size_t)run);
-        if (y >= 0 && y < p->in_height && inside > 0) {
-            memcpy(target + skip * p->in_channels, input + y * p->row + (left + skip) * p->pixel,
-                   (size_t)(inside * p->in_channels));
-        }
-        target += run;
+    if (count > 16) {
+        memcpy(target, source, (size_t)count);
+        return;
+    }
+    for (; count >= 4; count -= 4) {
+        memcpy(target, source, 4);
+        target += 4;
+        source += 4;
+    }
+    for (; count > 0; --count) {
+        *target++ = *source++;
     }
 }
 
-/* The same where its pixels lie apart. */
-UACCEL_SHARED void uaccel_conv2d_dsp_gather(const struct uaccel_conv2d_dsp *p, const int8_t *input, uaccel_index top,
+/* The window of one output pixel, borders and all. */
+UACCEL_SHARED void uaccel_conv2d_dsp_border(const struct uaccel_conv2d_dsp *p, const int8_t *input, uaccel_index top,
                                             uaccel_index left, int8_t *target)
 {
-    const uaccel_index run = (p->kernel_width * p->in_channels + 3) & ~3;
+    const bool apart = p->copied == 2;
+    const uaccel_index step = apart ? p->dilation_width : p->kernel_width;
+    memset(target, p->input_zero_point, (size_t)p->window * 4);
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         const uaccel_index y = top + ky * p->dilation_height;
-        memset(target, p->input_zero_point, (size_t)run);
-        for (uaccel_index kx = 0; y >= 0 && y < p->in_height && kx < p->kernel_width; ++kx) {
-            const uaccel_index x = left + kx * p->dilation_width;
-            if (x >= 0 && x < p->in_width) {
-                memcpy(target + kx * p->in_channels, input + y * p->row + x * p->pixel, (size_t)p->in_channels);
+        uaccel_index x = left;
+        for (uaccel_index kx = 0; kx < (apart ? p->kernel_width : 1); ++kx) {
+            const uaccel_index begin = x < 0 ? 0 : x, next = apart ? x + 1 : x + step;
+            const uaccel_index end = next < p->in_width ? next : p->in_width;
+            if ((uint32_t)y < (uint32_t)p->in_height && begin < end) {
+                uaccel_conv2d_dsp_copy(target + (begin - x) * p->in_channels, input + y * p->row + begin * p->pixel,
+                                       (end - begin) * p->in_channels);
             }
+            target += (next - x) * p->in_channels;
+            x += step;
         }
-        target += run;
     }
 }
 
@@ -67,11 +72,13 @@ struct uaccel_conv2d_dsp_window {
     int8_t *output;
 };
 
-UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, struct uaccel_conv2d_dsp_window *w)
+UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, struct uaccel_conv2d_dsp_window *w,
+                                          uaccel_index pixels)
 {
-    w->left += p->stride_width;
-    w->output += p->out_pixel;
-    if (++w->x == p->out_width) {
+    w->left += p->stride_width * pixels;
+    w->x += pixels;
+    w->output += p->out_pixel * pixels;
+    if (w->x == p->out_width) {
         w->x = 0;
         w->left = -p->pad_left;
         w->top += p->stride_height;
@@ -79,42 +86,38 @@ UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, str
     }
 }
 
-/* Where a window's pixels lie; NULL where some lie outside, or its words reach beyond the input, or they lie apart. */
-UACCEL_KERNEL const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_dsp *p, const int8_t *input,
-                                                    const struct uaccel_conv2d_dsp_window *w)
+/* How many pairs of windows from here on are in the input. */
+UACCEL_SHARED uaccel_index uaccel_conv2d_dsp_pairs(const struct uaccel_conv2d_dsp *p,
+                                                   const struct uaccel_conv2d_dsp_window *w)
 {
-    if ((uint32_t)w->top >= (uint32_t)p->tops || (uint32_t)w->left >= (uint32_t)p->lefts) {
-        return NULL;
+    if (p->copied > 1 || (uint32_t)w->top >= (uint32_t)p->tops || (uint32_t)w->left >= (uint32_t)p->lefts) {
+        return 0;
     }
-    const uaccel_index start = w->top * p->row + w->left * p->pixel;
-    return start + p->reach > p->direct ? NULL : input + start;
+    const uaccel_index step = p->stride_width * p->pixel;
+    const uaccel_index within = (p->lefts - 1 - w->left) / p->stride_width + 1, row = p->out_width - w->x;
+    uaccel_index count = within < row ? within : row;
+    uaccel_index end = w->top * p->row + w->left * p->pixel + (count - 1) * step + p->reach;
+    for (; count > 1 && end > p->limit; --count) {
+        end -= step;
+    }
+    return count >> 1;
 }
 
-/* Both windows, widened; where they end. */
-UACCEL_SHARED int16_t *uaccel_conv2d_dsp_patches(const struct uaccel_conv2d_dsp *p, const int8_t *input,
-                                                 const struct uaccel_conv2d_dsp_window *first,
-                                                 const struct uaccel_conv2d_dsp_window *second, int16_t *patches)
+/* Where a window's words are: in the input, or copied. `over`: bytes from a row's end to the next row. */
+UACCEL_SHARED const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_dsp *p, const int8_t *input,
+                                                    const struct uaccel_conv2d_dsp_window *w, int8_t *copy,
+                                                    uaccel_index *over)
 {
-    const uaccel_index words = (p->kernel_width * p->in_channels + 3) >> 2;
-    const int8_t *a = uaccel_conv2d_dsp_place(p, input, first);
-    const int8_t *b = uaccel_conv2d_dsp_place(p, input, second);
-    if (a != NULL && b != NULL) {
-        const uaccel_index step = p->dilation_height * p->row;
-        for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-            patches = uaccel_dsp_widen(patches, a + ky * step, b + ky * step, words);
+    if (p->copied == 0 && (uint32_t)w->top < (uint32_t)p->tops && (uint32_t)w->left < (uint32_t)p->lefts) {
+        const uaccel_index start = w->top * p->row + w->left * p->pixel;
+        if (start + p->reach <= p->limit) {
+            *over = p->dilation_height * p->row - p->kernel_width * p->in_channels;
+            return input + start;
         }
-        return patches;
     }
-    const uaccel_index bytes = words * 4 * p->kernel_height;
-    int8_t *stage = (int8_t *)(patches + bytes * 2);
-    if (p->direct > 0) {
-        uaccel_conv2d_dsp_stage(p, input, first->top, first->left, stage);
-        uaccel_conv2d_dsp_stage(p, input, second->top, second->left, stage + bytes);
-    } else {
-        uaccel_conv2d_dsp_gather(p, input, first->top, first->left, stage);
-        uaccel_conv2d_dsp_gather(p, input, second->top, second->left, stage + bytes);
-    }
-    return uaccel_dsp_widen(patches, stage, stage + bytes, bytes >> 2);
+    uaccel_conv2d_dsp_border(p, input, w->top, w->left, copy);
+    *over = 0;
+    return copy;
 }
 
 #define UACCEL_BODY "uaccel_conv2d_dsp_body.h"

@@ -5,45 +5,80 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(
     const struct uaccel_conv2d_dsp *p, const int32_t *stream, struct uaccel_dsp_job *job)
 {
     const uaccel_index rest = p->out_channels & 3;
+    job->rows = p->copied > 0 ? 1 : p->kernel_height;
+    job->stop = stream + (p->out_channels >> 2) * p->quad_words;
     if (p->out_channels >= 4) {
-        job->quads = p->out_channels >> 2;
         UACCEL_ROUNDED(uaccel_dsp_2x4)(job, stream);
+        job->rows = 0;
     }
     if (rest > 0) {
-        int8_t last[8], *first = job->first, *second = job->second;
+        int8_t last[8], *const first = job->first + (p->out_channels - rest);
+        const uaccel_index difference = job->difference;
+        stream = job->stop;
         job->first = last;
-        job->second = last + 4;
-        job->quads = 1;
-        UACCEL_ROUNDED(uaccel_dsp_2x4)(job, stream + (p->out_channels >> 2) * p->quad_words);
+        job->difference = 4;
+        job->stop = stream + p->quad_words;
+        UACCEL_ROUNDED(uaccel_dsp_2x4)(job, stream);
         for (uaccel_index i = 0; i < rest; ++i) {
             first[i] = last[i];
-            second[i] = last[4 + i];
+            first[i + difference] = last[4 + i];
         }
     }
 }
 
-/* scratch: for each byte of a window, filled up, four bytes; and two where there are borders or runs that end amid a
- * word. */
+/* scratch: for each byte of a window, filled up, four bytes; and two, and eight in all, where windows are copied. */
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
     const struct uaccel_conv2d_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output, void *scratch)
 {
     const uaccel_index pixels = p->out_height * p->out_width;
+    int16_t *const end = (int16_t *)scratch + p->window * 8;
+    int8_t *const copies = (int8_t *)end;
+    struct uaccel_dsp_job job = {
+        .patches = scratch,
+        .end = end,
+        .entry = ((p->window * 2 - 1) & 7) * UACCEL_DSP_STEP,
+        .flags = p->finish.sign | p->finish.clamp * 2,
+        .finish = &p->finish,
+        .advance = p->stride_width * p->pixel * 2,
+        .onward = p->out_pixel * 2 - p->out_channels,
+        .copy_b = copies + p->window * 4 + 4,
+        .run = p->kernel_width * p->in_channels,
+        .step = p->dilation_height * p->row,
+        .height = p->kernel_height,
+        .words = p->copied > 0 ? p->window : (p->kernel_width * p->in_channels + 3) >> 2,
+    };
     for (uaccel_index n = 0; n < p->batch; ++n) {
-        struct uaccel_conv2d_dsp_window first = {-p->pad_top, -p->pad_left, 0, output}, second = first;
-        for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
-            const bool both = pixel + 1 < pixels;
-            if (both) {
-                uaccel_conv2d_dsp_next(p, &second);
+        struct uaccel_conv2d_dsp_window window = {-p->pad_top, -p->pad_left, 0, output};
+        for (uaccel_index pixel = 0; pixel < pixels;) {
+            const uaccel_index pairs = (p->out_channels & 3) == 0 ? uaccel_conv2d_dsp_pairs(p, &window) : 0;
+            const uaccel_index count = pairs > 0 ? pairs * 2 : (pixel + 1 < pixels ? 2 : 1);
+            job.first = window.output;
+            job.difference = p->out_pixel;
+            if (pairs > 0) {
+                job.pairs = pairs;
+                job.a = input + window.top * p->row + window.left * p->pixel;
+                job.b = job.a + p->stride_width * p->pixel;
+                job.over_a = job.over_b = p->copied > 0 ? 0 : job.step - job.run;
+                job.copy_a = p->copied > 0 ? copies : NULL;
+                uaccel_conv2d_dsp_next(p, &window, count);
+            } else {
+                job.pairs = 1;
+                job.a = job.b = uaccel_conv2d_dsp_place(p, input, &window, copies, &job.over_a);
+                job.over_b = job.over_a;
+                job.copy_a = NULL;
+                uaccel_conv2d_dsp_next(p, &window, 1);
+                if (count == 1) {
+                    job.difference = 0;
+                } else {
+                    job.difference = (uaccel_index)(window.output - job.first);
+                    job.b = uaccel_conv2d_dsp_place(p, input, &window, job.copy_b, &job.over_b);
+                    uaccel_conv2d_dsp_next(p, &window, 1);
+                }
             }
-            const int16_t *end = uaccel_conv2d_dsp_patches(p, input, &first, &second, scratch);
-            struct uaccel_dsp_job job = {
-                scratch, end, &p->finish, first.output, second.output, 0,
-            };
             UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, &job);
-            uaccel_conv2d_dsp_next(p, &second);
-            first = second;
+            pixel += count;
         }
-        output = first.output;
+        output = window.output;
         input += p->in_height * p->row;
     }
 }

@@ -18,8 +18,7 @@ struct uaccel_depthwise_conv2d_dsp {
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
     int32_t input_zero_point;
-    uaccel_index taps;       /* those of the window, filled up to a multiple of three */
-    uaccel_index quad_words; /* words of the stream for four channels */
+    uaccel_index taps; /* those of the window */
     struct uaccel_dsp_finish finish;
 };
 

@@ -28,41 +28,95 @@ UACCEL_AT(uaccel_dsp_finish, clamp, 4);
 UACCEL_AT(uaccel_dsp_finish, lowest, 8);
 UACCEL_AT(uaccel_dsp_finish, highest, 12);
 
-/* uaccel_round: sums that come doubled, with the constants of one channel. Uses r2, r3, r12; in single precision, which
- * is sign 2, s0 to s2 as well, and the constants are half the scale, the zero point and nothing. */
+/* Where the kernels keep what does not fit their registers: slots 3 to 15, in the FPU where there is one, which takes a
+ * cycle, otherwise on the stack. uaccel_slots fills 4 to 14 from r12 on and 15 from r1; without an FPU it uses r2 to r8. */
+#if defined(__ARM_FP)
+#define UACCEL_DSP_SLOTS                                                                                             \
+    ".macro uaccel_slots\n"                                                                                          \
+    "vldmia r12, {s4-s14}\n"                                                                                         \
+    "vmov s15, r1\n"                                                                                                 \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_recall r, slot\n"                                                                                 \
+    "vmov \\r, s\\slot\n"                                                                                           \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_keep r, slot\n"                                                                                   \
+    "vmov s\\slot, \\r\n"                                                                                           \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_frame\n"                                                                                          \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_leave\n"                                                                                          \
+    "pop {r4-r11, pc}\n"                                                                                             \
+    ".endm\n"
+#else
+#define UACCEL_DSP_SLOTS                                                                                             \
+    ".macro uaccel_frame\n"                                                                                          \
+    "sub sp, #56\n"                                                                                                  \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_slots\n"                                                                                          \
+    "uaccel_frame\n"                                                                                                 \
+    "add r8, sp, #4\n"                                                                                               \
+    "ldmia r12!, {r2-r7}\n"                                                                                          \
+    "stmia r8!, {r2-r7}\n"                                                                                           \
+    "ldmia r12!, {r2-r6}\n"                                                                                          \
+    "stmia r8!, {r2-r6}\n"                                                                                           \
+    "str r1, [r8]\n"                                                                                                 \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_recall r, slot\n"                                                                                 \
+    "ldr \\r, [sp, #4 * (\\slot - 3)]\n"                                                                            \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_keep r, slot\n"                                                                                   \
+    "str \\r, [sp, #4 * (\\slot - 3)]\n"                                                                            \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_leave\n"                                                                                          \
+    "add sp, #56\n"                                                                                                  \
+    "pop {r4-r11, pc}\n"                                                                                             \
+    ".endm\n"
+#endif
+
+#define UACCEL_DSP_END_SLOTS   \
+    ".purgem uaccel_slots\n"  \
+    ".purgem uaccel_frame\n"  \
+    ".purgem uaccel_recall\n" \
+    ".purgem uaccel_keep\n"   \
+    ".purgem uaccel_leave\n"
+
+/* uaccel_scale and uaccel_shift: sums that come doubled, by the constants of one channel; way 0 and 1 are without and
+ * with `sign`. Way 2 is single precision, where the constants are half the scale, the zero point and nothing; it uses
+ * s0 to s2. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
-    ".macro uaccel_round2 a, b, sign\n"                                                                              \
-    "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
-    ".if \\sign == 2\n"                                                                                              \
-    "vmov s0, s1, \\a, \\b\n"                                                                                        \
-    "vmov s2, r2\n"                                                                                                  \
+    ".macro uaccel_scale a, b, multiplier, offset, way\n"                                                            \
+    ".if \\way == 2\n"                                                                                              \
+    "vmov s0, s1, \\a, \\b\n"                                                                                       \
+    "vmov s2, \\multiplier\n"                                                                                       \
     "vcvt.f32.s32 s0, s0\n"                                                                                          \
     "vcvt.f32.s32 s1, s1\n"                                                                                          \
     "vmul.f32 s0, s0, s2\n"                                                                                          \
     "vmul.f32 s1, s1, s2\n"                                                                                          \
     "vcvtr.s32.f32 s0, s0\n"                                                                                         \
     "vcvtr.s32.f32 s1, s1\n"                                                                                         \
-    "vmov \\a, \\b, s0, s1\n"                                                                                        \
-    "qadd \\a, \\a, r3\n"                                                                                            \
-    "qadd \\b, \\b, r3\n"                                                                                            \
-    ".elseif \\sign\n"                                                                                               \
-    "smmulr \\a, \\a, r2\n"                                                                                          \
-    "smmulr \\b, \\b, r2\n"                                                                                          \
-    "add \\a, \\a, \\a, asr #31\n"                                                                                   \
-    "add \\b, \\b, \\b, asr #31\n"                                                                                   \
-    "add \\a, \\a, r3\n"                                                                                             \
-    "add \\b, \\b, r3\n"                                                                                             \
+    "vmov \\a, \\b, s0, s1\n"                                                                                       \
+    "qadd \\a, \\a, \\offset\n"                                                                                    \
+    "qadd \\b, \\b, \\offset\n"                                                                                    \
+    ".elseif \\way\n"                                                                                               \
+    "smmulr \\a, \\a, \\multiplier\n"                                                                              \
+    "smmulr \\b, \\b, \\multiplier\n"                                                                              \
+    "add \\a, \\a, \\a, asr #31\n"                                                                                 \
+    "add \\b, \\b, \\b, asr #31\n"                                                                                 \
+    "add \\a, \\a, \\offset\n"                                                                                     \
+    "add \\b, \\b, \\offset\n"                                                                                     \
     ".else\n"                                                                                                        \
-    "smmlar \\a, \\a, r2, r3\n"                                                                                      \
-    "smmlar \\b, \\b, r2, r3\n"                                                                                      \
+    "smmlar \\a, \\a, \\multiplier, \\offset\n"                                                                    \
+    "smmlar \\b, \\b, \\multiplier, \\offset\n"                                                                    \
     ".endif\n"                                                                                                       \
-    ".if \\sign < 2\n"                                                                                               \
-    "asr \\a, \\a, r12\n"                                                                                            \
-    "asr \\b, \\b, r12\n"                                                                                            \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_shift a, b, shift, way\n"                                                                         \
+    ".if \\way < 2\n"                                                                                               \
+    "asr \\a, \\a, \\shift\n"                                                                                      \
+    "asr \\b, \\b, \\shift\n"                                                                                      \
     ".endif\n"                                                                                                       \
-    "ssat \\a, #8, \\a\n"                                                                                            \
-    "ssat \\b, #8, \\b\n"                                                                                            \
+    "ssat \\a, #8, \\a\n"                                                                                           \
+    "ssat \\b, #8, \\b\n"                                                                                           \
     ".endm\n"                                                                                                        \
     ".macro uaccel_round1 a, sign\n"                                                                                 \
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
@@ -106,96 +160,154 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     ".endm\n"
 
 #define UACCEL_DSP_END_MACROS                                                                                        \
-    ".purgem uaccel_round2\n"                                                                                        \
+    ".purgem uaccel_scale\n"                                                                                         \
+    ".purgem uaccel_shift\n"                                                                                         \
     ".purgem uaccel_round1\n"                                                                                        \
     ".purgem uaccel_part\n"                                                                                          \
     ".purgem uaccel_pack\n"                                                                                          \
     ".purgem uaccel_clamp4\n"
 
-/* Four inputs at r0 with the weights of eight channels at r1, into r4 to r11: S and B of each pair. */
-#define UACCEL_DSP_EIGHT \
-    ".macro uaccel_step x\n" \
-    "ldmia r1!, {r12, lr}\n" \
-    "smlad r4, \\x, r12, r4\n" \
-    "sxtb16 r12, r12\n" \
-    "smlad r5, \\x, r12, r5\n" \
-    "smlad r6, \\x, lr, r6\n" \
-    "sxtb16 lr, lr\n" \
-    "smlad r7, \\x, lr, r7\n" \
-    "ldmia r1!, {r12, lr}\n" \
-    "smlad r8, \\x, r12, r8\n" \
-    "sxtb16 r12, r12\n" \
-    "smlad r9, \\x, r12, r9\n" \
-    "smlad r10, \\x, lr, r10\n" \
-    "sxtb16 lr, lr\n" \
-    "smlad r11, \\x, lr, r11\n" \
-    ".endm\n" \
-    ".macro uaccel_steps\n" \
-    "ldr r2, [r0], #4\n" \
-    "sxtb16 r3, r2, ror #8\n" \
-    "sxtb16 r2, r2\n" \
-    "uaccel_step r2\n" \
-    "uaccel_step r3\n" \
+/* Four inputs at r0 with the weights of eight channels at r1, into r4 to r11: S and B of each pair. uaccel_steps has fewer
+ * instructions, uaccel_rows fewer cycles: loads in a row take turns. */
+#define UACCEL_DSP_EIGHT                \
+    ".macro uaccel_products x, a, b, c, d\n" \
+    "smlad \\a, \\x, r12, \\a\n"         \
+    "sxtb16 r12, r12\n"                 \
+    "smlad \\b, \\x, r12, \\b\n"         \
+    "smlad \\c, \\x, lr, \\c\n"          \
+    "sxtb16 lr, lr\n"                   \
+    "smlad \\d, \\x, lr, \\d\n"          \
+    ".endm\n"                           \
+    ".macro uaccel_inputs\n"            \
+    "sxtb16 r3, r2, ror #8\n"           \
+    "sxtb16 r2, r2\n"                   \
+    ".endm\n"                           \
+    ".macro uaccel_steps\n"             \
+    "ldr r2, [r0], #4\n"                \
+    "uaccel_inputs\n"                   \
+    ".irp x, r2, r3\n"                  \
+    "ldmia r1!, {r12, lr}\n"            \
+    "uaccel_products \\x, r4, r5, r6, r7\n" \
+    "ldmia r1!, {r12, lr}\n"            \
+    "uaccel_products \\x, r8, r9, r10, r11\n" \
+    ".endr\n"                           \
+    ".endm\n"                           \
+    ".macro uaccel_rows\n"              \
+    "ldr r2, [r0], #4\n"                \
+    "ldr lr, [r1, #4]\n"                \
+    "ldr r12, [r1], #32\n"              \
+    "uaccel_inputs\n"                   \
+    "uaccel_products r2, r4, r5, r6, r7\n" \
+    "ldrd r12, lr, [r1, #-24]\n"        \
+    "uaccel_products r2, r8, r9, r10, r11\n" \
+    "ldrd r12, lr, [r1, #-16]\n"        \
+    "uaccel_products r3, r4, r5, r6, r7\n" \
+    "ldrd r12, lr, [r1, #-8]\n"         \
+    "uaccel_products r3, r8, r9, r10, r11\n" \
     ".endm\n"
 
-#define UACCEL_DSP_END_EIGHT \
-    ".purgem uaccel_step\n"  \
-    ".purgem uaccel_steps\n"
+#define UACCEL_DSP_END_EIGHT      \
+    ".purgem uaccel_products\n"   \
+    ".purgem uaccel_inputs\n"     \
+    ".purgem uaccel_steps\n"      \
+    ".purgem uaccel_rows\n"
 
 /* The bodies below find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Two bytes vectors a and b of `words` words (one at least), as halves and in turn: where `target` ends. */
-UACCEL_ASSEMBLY int16_t *uaccel_dsp_widen(int16_t *target, const int8_t *a, const int8_t *b, uaccel_index words)
-{
-    __asm__(".syntax unified\n"
-            "push {r4-r9}\n"
-            "1: ldr r4, [r1], #4\n"
-            "ldr r5, [r2], #4\n"
-            "sxtb16 r6, r4\n"
-            "sxtb16 r7, r5\n"
-            "sxtb16 r8, r4, ror #8\n"
-            "sxtb16 r9, r5, ror #8\n"
-            "stmia r0!, {r6-r9}\n"
-            "subs r3, #1\n"
-            "bne 1b\n"
-            "pop {r4-r9}\n"
-            "bx lr\n");
-}
-
-/* What uaccel_dsp_2x4 works on; it counts in the last three. */
+/* What uaccel_dsp_2x4 works on: the windows of two pixels, `rows` times `words` words of bytes, widened one in turn
+ * with the other into `patches`, and all of their output channels; then the next two. It counts in `a`, `b`, `pairs`. */
 struct uaccel_dsp_job {
-    const int16_t *patches; /* both pixels' inputs as uaccel_dsp_widen leaves them */
-    const int16_t *end;
+    const int8_t *a, *b;
+    int16_t *patches;
+    const int16_t *end; /* of the patches */
+    uaccel_index entry; /* bytes of code from where the loop is entered to its end */
+    int32_t flags;      /* 1: sign, 2: clamp, as in struct uaccel_dsp_finish */
     const struct uaccel_dsp_finish *finish;
-    int8_t *first, *second; /* the pixels' results */
-    uaccel_index quads;     /* how many times four channels: one at least */
+    int8_t *first;           /* the result of pixel a */
+    uaccel_index difference; /* bytes from there to that of pixel b */
+    const int32_t *stop;     /* where the stream ends */
+    uaccel_index words;
+    uaccel_index over_a, over_b; /* bytes from a row's end to the next row */
+    uaccel_index rows;           /* 0: the patches are there */
+    uaccel_index pairs;          /* of pixels, one at least */
+    uaccel_index advance;        /* bytes from a pair's windows to the next */
+    uaccel_index onward;         /* bytes from the last channel of `first` to the next pair */
+    int8_t *copy_a, *copy_b;     /* where windows whose rows end amid a word are copied first, or NULL */
+    uaccel_index run, step;      /* bytes of such a row, and from one to the next */
+    uaccel_index height;         /* how many there are */
 };
-UACCEL_AT(uaccel_dsp_job, patches, 0);
-UACCEL_AT(uaccel_dsp_job, end, 4);
-UACCEL_AT(uaccel_dsp_job, finish, 8);
-UACCEL_AT(uaccel_dsp_job, first, 12);
-UACCEL_AT(uaccel_dsp_job, second, 16);
-UACCEL_AT(uaccel_dsp_job, quads, 20);
+UACCEL_AT(uaccel_dsp_job, a, 0);
+UACCEL_AT(uaccel_dsp_job, b, 4);
+UACCEL_AT(uaccel_dsp_job, patches, 8);
+UACCEL_AT(uaccel_dsp_job, end, 12);
+UACCEL_AT(uaccel_dsp_job, entry, 16);
+UACCEL_AT(uaccel_dsp_job, flags, 20);
+UACCEL_AT(uaccel_dsp_job, finish, 24);
+UACCEL_AT(uaccel_dsp_job, first, 28);
+UACCEL_AT(uaccel_dsp_job, difference, 32);
+UACCEL_AT(uaccel_dsp_job, stop, 36);
+UACCEL_AT(uaccel_dsp_job, words, 40);
+UACCEL_AT(uaccel_dsp_job, over_a, 44);
+UACCEL_AT(uaccel_dsp_job, over_b, 48);
+UACCEL_AT(uaccel_dsp_job, rows, 52);
+UACCEL_AT(uaccel_dsp_job, pairs, 56);
+UACCEL_AT(uaccel_dsp_job, advance, 60);
+UACCEL_AT(uaccel_dsp_job, onward, 64);
+UACCEL_AT(uaccel_dsp_job, copy_a, 68);
+UACCEL_AT(uaccel_dsp_job, copy_b, 72);
+UACCEL_AT(uaccel_dsp_job, run, 76);
+UACCEL_AT(uaccel_dsp_job, step, 80);
+UACCEL_AT(uaccel_dsp_job, height, 84);
+
+/* What uaccel_dsp_1x8 works on. */
+struct uaccel_dsp_row {
+    const int8_t *row, *end; /* bytes, a multiple of four */
+    uaccel_index entry;      /* as in struct uaccel_dsp_job */
+    int32_t flags;
+    const struct uaccel_dsp_finish *finish;
+    int8_t *output;
+    uaccel_index units;
+    uaccel_index unused[4]; /* of the slots */
+};
+UACCEL_AT(uaccel_dsp_row, row, 0);
+UACCEL_AT(uaccel_dsp_row, end, 4);
+UACCEL_AT(uaccel_dsp_row, entry, 8);
+UACCEL_AT(uaccel_dsp_row, flags, 12);
+UACCEL_AT(uaccel_dsp_row, finish, 16);
+UACCEL_AT(uaccel_dsp_row, output, 20);
+UACCEL_AT(uaccel_dsp_row, units, 24);
+UACCEL_AT(uaccel_dsp_row, unused, 28);
+
+/* What uaccel_dsp_depthwise works on. */
+struct uaccel_dsp_depthwise_job {
+    const int8_t *const *taps; /* addresses of the pixels under the window */
+    uaccel_index entry;        /* as in struct uaccel_dsp_job */
+    const int8_t *const *end;  /* one behind the last tap's end, since the next address is read ahead */
+    int32_t flags;
+    const struct uaccel_dsp_finish *finish;
+    int8_t *output;
+    uaccel_index last;      /* channel of which four are left */
+    uaccel_index unused[5]; /* of the slots */
+};
+UACCEL_AT(uaccel_dsp_depthwise_job, taps, 0);
+UACCEL_AT(uaccel_dsp_depthwise_job, entry, 4);
+UACCEL_AT(uaccel_dsp_depthwise_job, end, 8);
+UACCEL_AT(uaccel_dsp_depthwise_job, flags, 12);
+UACCEL_AT(uaccel_dsp_depthwise_job, finish, 16);
+UACCEL_AT(uaccel_dsp_depthwise_job, output, 20);
+UACCEL_AT(uaccel_dsp_depthwise_job, last, 24);
+UACCEL_AT(uaccel_dsp_depthwise_job, unused, 28);
+
+enum { UACCEL_DSP_TAP = 34 };  /* bytes of code of a tap of uaccel_dsp_depthwise, of which its loop has four */
+enum { UACCEL_DSP_STEPS = 128 }; /* of code of a word of inputs of uaccel_dsp_1x8, of which its loop has four */
+enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4, of which its loop has eight */
 
 #define UACCEL_BODY "uaccel_dsp_body.h"
 #define UACCEL_NEEDS_FPU
 #include "uaccel_roundings.h"
 
 #pragma GCC diagnostic pop
-
-/* Four bytes of a result, or those of them that there are. */
-UACCEL_KERNEL void uaccel_dsp_store(int8_t *target, uint32_t word, uaccel_index count)
-{
-    if (count >= 4) {
-        memcpy(target, &word, 4);
-        return;
-    }
-    for (; count > 0; --count) {
-        *target++ = (int8_t)word;
-        word >>= 8;
-    }
-}
 
 #endif

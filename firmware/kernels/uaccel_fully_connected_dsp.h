@@ -8,7 +8,6 @@
 struct uaccel_fully_connected_dsp {
     uaccel_index depth, filled; /* bytes of the row, and in whole words */
     uaccel_index units;
-    uaccel_index block_words; /* words of the stream for eight units */
     struct uaccel_dsp_finish finish;
 };
 

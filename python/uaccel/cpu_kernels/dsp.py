@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -74,19 +75,23 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     pixel, (out_pixel, out_row) = site.operands[0].info.shape[3], output_steps(site)
     site = of_group(site, group) if site.attrs.groups > 1 else site
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    image, result = data.shape[:3], site.output.shape[1:3]
+    out_skip = out_row - result[1] * out_pixel
+    if weights.shape[1:3] == attrs.strides == (1, 1) and not any(attrs.padding) and out_skip == 0:
+        image, result = (1, 1, math.prod(image)), (1, math.prod(image))
     out_channels, height, width, depth = weights.shape
     stage = output_stage_of(site, weights.reshape(out_channels, -1))
     if stage is None:
         return None
-    window = padded_to(weights.reshape(out_channels, height, width * depth), 2, 4).reshape(out_channels, -1)
+    window = padded_to(weights.reshape(out_channels, -1), 1, WORD)
     stream = paired_stream(window, stage, 4)
     if stream is None:
         return None
     parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
+        "batch": image[0],
+        **sides("in", image[1:]),
         "in_channels": depth,
-        **sides("out", site.output.shape[1:3]),
+        **sides("out", result),
         "out_channels": out_channels,
         **sides("kernel", (height, width)),
         **sides("stride", attrs.strides),
@@ -94,13 +99,14 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,
-        **_places(attrs, data.shape, weights.shape, pixel),
+        **_places(attrs, image, weights.shape, pixel),
         "out_pixel": out_pixel,
-        "out_skip": out_row - site.output.shape[2] * out_pixel,
+        "out_skip": out_skip,
+        "window": window.shape[1] // WORD,
         "quad_words": stream.shape[1],
     }
-    staged = parameters["direct"] == 0 or any(attrs.padding) or (width * depth) % 4 > 0
-    scratch = window.shape[1] * (6 if staged else 4)
+    copies = parameters["copied"] != 0 or any(attrs.padding) or depth % WORD > 0
+    scratch = window.shape[1] * 4 + (window.shape[1] * 2 + 2 * WORD if copies else 0)
     arguments = (
         Input(0, group * depth),
         Constant("stream", stream),
@@ -113,10 +119,10 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
 def _places(
     attrs: Conv2dAttrs, image: tuple[int, ...], weights: tuple[int, ...], pixel: int
 ) -> dict[str, ParameterValue]:
-    """Which windows are read where they are: inside the image, and with whole words also inside the tensor, whichever
-    group's channels they begin at."""
-    (_, in_height, in_width, _), (_, height, width, depth) = image, weights
-    below, run = (height - 1) * attrs.dilation[0], -(-width * depth // 4) * 4
+    """Which windows have no borders, and which of them end inside the tensor with whole words, whichever group's
+    channels they begin at; and which are copied."""
+    (_, in_height, in_width), (_, height, width, depth) = image, weights
+    below, run = (height - 1) * attrs.dilation[0], -(-width * depth // WORD) * WORD
     apart = width > 1 and (attrs.dilation[1] > 1 or pixel > depth)
     return {
         "row": in_width * pixel,
@@ -124,7 +130,8 @@ def _places(
         "tops": max(0, in_height - below),
         "lefts": max(0, in_width - width + 1),
         "reach": below * in_width * pixel + run,
-        "direct": 0 if apart else in_height * in_width * pixel - (pixel - depth),
+        "limit": in_height * in_width * pixel - (pixel - depth),
+        "copied": 2 if apart else int(height > 1 and width * depth % WORD > 0),
     }
 
 
@@ -153,7 +160,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     if stage is None or stream is None:
         return None
     filled = weights.shape[1]
-    parameters = {"depth": depth, "filled": filled, "units": len(weights), "block_words": stream.shape[1]}
+    parameters = {"depth": depth, "filled": filled, "units": len(weights)}
     given = Scratch() if filled > depth else UNUSED
     arguments = (Input(0), Constant("stream", stream), Output(0), given)
     scratch = filled if filled > depth else 0

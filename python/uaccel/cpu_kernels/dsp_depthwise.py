@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp import FPU, REQUIRES, dsp_kernel
 from uaccel.cpu_kernels.dsp_pack import finish_words, joined
-from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -24,6 +24,10 @@ QUAD: Final = 4
 """Channels at a time."""
 LEAST_PIXELS: Final = 9
 """Of the output; for fewer it takes longer to make planes than to use them."""
+OF_PAIR: Final = 41
+OF_PIXEL: Final = 33
+OF_ROW: Final = 70
+"""Cycles of two output pixels, of one, and of a row with its part of the planes."""
 QUAD_ROW: Final = 30
 QUAD_WORD: Final = 17
 """Instructions, about: for a row of four channels' planes, and for each of its words."""
@@ -33,67 +37,117 @@ SMALL: Final = 1024
 
 @offers(DepthwiseConv2d, REQUIRES)
 def depthwise_rows(site: Site[Any]) -> Kernel | None:
-    """3x3 windows: four channels at a time as planes of rows."""
+    """3x3 windows: four channels at a time as planes of rows, or of columns where planes hold the image."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    channels, stride = weights.shape[2], attrs.strides[0]
+    channels, out_sizes = weights.shape[2], site.output.shape[1:3]
     stage = output_stage_of(site, weights.reshape(-1, channels).T)
     regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
-    out_height, out_width = site.output.shape[1:3]
     if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels < QUAD:
         return None
-    if out_height * out_width < LEAST_PIXELS:
+    if out_sizes[0] * out_sizes[1] < LEAST_PIXELS or max(attrs.padding[:2]) > 1:
         return None
-    pitch = (out_width + 1) // 2 * stride + 1
-    whole = ((out_height - 1) * stride + 3) * pitch
-    inplace = channels % QUAD == 0 and data.shape == site.output.shape and 16 * whole <= site.output.size
-    band = out_height if inplace else _band(out_height, stride, pitch, max(SMALL, data.size // 16))
-    parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "channels": channels,
-        **sides("out", (out_height, out_width)),
-        "stride": stride,
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-        "input_zero_point": attrs.input_zero_point,
-        "pitch": pitch,
-        "sign": int(stage.sign),
-    }
-    arguments = (Input(0), Constant("stream", _row_stream(weights, stage)), Output(0), Scratch())
-
-    def of_band(band: int) -> Kernel:
-        plane = ((band - 1) * stride + 3) * pitch
-        given = parameters | {"band": band, "plane": plane}
-        return dsp_kernel("depthwise_rows", given, arguments, 16 * plane, behind=site_behind(site, band * out_width))
+    upright, turned = _Planes(site, stage, False), _Planes(site, stage, True)
+    planes = turned if turned.inplace and turned.work < upright.work else upright
+    band = planes.height if planes.inplace else planes.band(max(SMALL, data.size // 16))
+    kernel = planes.kernel(band)
 
     def leaner() -> Iterator[tuple[Kernel, float]]:
         """In more bands; the rows that two of them need are put into planes twice."""
-        per_row = data.shape[0] * -(-channels // QUAD) * (QUAD_ROW + QUAD_WORD * pitch)
-        for less in sorted({-(-out_height // count) for count in range(1, out_height + 1)}, reverse=True):
-            if less < band:
-                yield of_band(less), (_planes(out_height, less, stride) - _planes(out_height, band, stride)) * per_row
+        per_row = data.shape[0] * -(-channels // QUAD) * (QUAD_ROW + QUAD_WORD * upright.pitch)
+        known = upright.rows(min(band, upright.height)) * per_row - (upright.work - planes.work) * channels
+        for less in sorted({-(-upright.height // count) for count in range(1, upright.height + 1)}, reverse=True):
+            if upright.scratch(less) < kernel.scratch:
+                yield upright.kernel(less), upright.rows(less) * per_row - known
 
-    return replace(of_band(band), inplace=(0,) if inplace else (), leaner=leaner)
-
-
-def _planes(rows: int, band: int, stride: int) -> int:
-    """Rows of the input that are put into planes, by bands of so many rows of the output."""
-    return sum((min(band, rows - y) - 1) * stride + 3 for y in range(0, rows, band))
+    return replace(kernel, inplace=(0,) if planes.inplace else (), leaner=leaner)
 
 
-def _band(rows: int, stride: int, pitch: int, limit: int) -> int:
-    """Output rows of which four planes' input takes ``limit`` bytes or a little less, one at least."""
-    band = (limit // (16 * pitch) - 3) // stride + 1
-    return min(rows, max(1, band))
+@dataclass(frozen=True, eq=False)
+class _Planes:
+    """Of rows, or where it is ``turned`` of columns."""
+
+    site: Site[Any]
+    stage: OutputStage
+    turned: bool
+
+    def of(self, pair: Sequence[int]) -> tuple[int, int]:
+        first, second = pair
+        return (second, first) if self.turned else (first, second)
+
+    @property
+    def stride(self) -> int:
+        return int(self.site.attrs.strides[0])
+
+    @property
+    def height(self) -> int:
+        return self.of(self.site.output.shape[1:3])[0]
+
+    @property
+    def width(self) -> int:
+        return self.of(self.site.output.shape[1:3])[1]
+
+    @property
+    def pitch(self) -> int:
+        return (self.width + 1) // 2 * self.stride + 1
+
+    @property
+    def work(self) -> int:
+        """Of a channel, in cycles."""
+        return self.height * (self.width // 2 * OF_PAIR + self.width % 2 * OF_PIXEL + OF_ROW)
+
+    @property
+    def inplace(self) -> bool:
+        data, output = self.site.operands[0].info, self.site.output
+        return data.shape[3] % QUAD == 0 and data.shape == output.shape and self.scratch(self.height) <= output.size
+
+    def scratch(self, band: int) -> int:
+        return 16 * ((band - 1) * self.stride + 3) * self.pitch
+
+    def band(self, limit: int) -> int:
+        """Output rows of which four planes' input takes ``limit`` bytes or a little less, one at least."""
+        return min(self.height, max(1, (limit // (16 * self.pitch) - 3) // self.stride + 1))
+
+    def rows(self, band: int) -> int:
+        """Of the input that are put into planes, by bands of so many rows of the output."""
+        return sum((min(band, self.height - y) - 1) * self.stride + 3 for y in range(0, self.height, band))
+
+    def kernel(self, band: int) -> Kernel:
+        """For planes that serve so many output rows; turned ones serve all."""
+        site, attrs, data = self.site, self.site.attrs, self.site.operands[0].info
+        weights, channels = site.operands[1].value, data.shape[3]
+        row, pixel = self.of((data.shape[2] * channels, channels))
+        out_row, out_pixel = self.of((site.output.shape[2] * channels, channels))
+        pad_top, pad_left = self.of(attrs.padding[:2])
+        parameters: dict[str, ParameterValue] = {
+            "batch": data.shape[0],
+            **sides("in", self.of(data.shape[1:3])),
+            "channels": channels,
+            **sides("out", (self.height, self.width)),
+            "stride": self.stride,
+            "pad_top": pad_top,
+            "pad_left": pad_left,
+            "input_zero_point": attrs.input_zero_point,
+            "row": row,
+            "pixel": pixel,
+            "out_row": out_row,
+            "out_pixel": out_pixel,
+            "band": band,
+            "pitch": self.pitch,
+            "plane": self.scratch(band) // 16,
+            "sign": int(self.stage.sign),
+        }
+        stream = _row_stream(weights.transpose(1, 0, 2) if self.turned else weights, self.stage)
+        arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+        behind = site_behind(site, band * self.width)
+        return dsp_kernel("depthwise_rows", parameters, arguments, self.scratch(band), behind=behind)
 
 
 def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
-    """Of each channel: its sum at the start, twice; the output stage; of each row the weights (0, 1) and (1, 2)."""
+    """Of each channel: its sum at the start; the output stage; of each row the weights (0, 1) and (1, 2)."""
     rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
     pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)
-    bias = 2 * stage.bias
-    start = np.stack([bias, bias, stage.multiplier, stage.offset, stage.shift], axis=1)
-    return joined(start, pairs.reshape(len(bias), -1))
+    start = np.stack([2 * stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
+    return joined(start, pairs.reshape(len(start), -1))
 
 
 def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -115,8 +169,8 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     ring = min(below, data.shape[1]) if multiplier > 1 else data.shape[1]
     order = _quads(channels)
     stage = stage.taken(order)
-    taps = padded_to(rows.astype(np.int64), 1, 3)[order]
-    stream = joined(stage.bias.reshape(-1, QUAD), _tap_words(taps), finish_words(stage, QUAD))
+    taps = 2 * rows.astype(np.int64)[order]
+    stream = joined(2 * stage.bias.reshape(-1, QUAD), _tap_words(taps), finish_words(stage, QUAD))
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),
@@ -131,7 +185,6 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,
         "taps": taps.shape[1],
-        "quad_words": stream.shape[1],
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     scratch = taps.shape[1] * ADDRESS + channels + (ring * data.shape[2] * channels if multiplier > 1 else 0)
