@@ -13,7 +13,7 @@ from support.boards import board_with_tools
 from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module, module_of
 from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import Estimated, Option, Target, Work, candidates
+from uaccel.cpu_kernels import Estimated, Measured, Option, Records, Target, Work, candidates
 from uaccel.cpu_kernels.dsp_small import conv2d
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.model import TensorInfo
@@ -117,3 +117,5 @@ def test_the_smallest_of_those_that_take_at_most_twice_as_long() -> None:
     assert smallest("", [unknown, fast, small], Work(1000, 10)) == (2, "50 bytes of constants")
     assert smallest("", [unknown, fast], Work(1000, 10)) == (0, "the first that fits")
     assert smallest("", [unknown], Work(1000, 10)) == (0, "the first that fits")
+    measured = Measured(Records("", {"site": {"a": 100, "b": 201, "c": 199}}), favour=Favour.size)
+    assert measured("site", [fast, small, tiny], Work(1000, 10)) == (2, "10 bytes of constants")

@@ -62,7 +62,7 @@ class Estimated:
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         estimates = [self.of(option, work) for option in options]
         if self.favour is Favour.size:
-            return _smallest(options, estimates)
+            return smallest(options, estimates)
         if any(estimate is None for estimate in estimates):
             return 0, "the first that fits"
         best = min(range(len(options)), key=lambda number: estimates[number] or 0)
@@ -77,7 +77,7 @@ class Estimated:
         return sum(c["mac"] * work.macs + c["output"] * work.outputs + c["call"] for c in known)
 
 
-def _smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:
+def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:
     """The fewest bytes of constants among those that are known to be not much slower than the fastest."""
     known = {number: estimate for number, estimate in enumerate(estimates) if estimate is not None}
     bound = SLOWER * min(known.values(), default=0)
