@@ -33,7 +33,7 @@ class Smallest:
     def __init__(self, last: bool) -> None:
         self.last = last
 
-    def __call__(self, _site: str, options: Sequence[Option], _work: Work) -> tuple[int, str]:
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         small = [number for number, option in enumerate(options) if "small" in option.label]
         return (small[-self.last] if small else 0), ""
 
@@ -71,7 +71,7 @@ def test_known_channels_and_small_shifts_are_exact(tmp_path: Path) -> None:
     planes[..., 3] = 0
 
     def build(image: Any) -> Any:
-        given = [
+        given: list[tuple[Any, Any, int, tuple[int, ...], int]] = [
             (Conv2d, weights, 0, (-5,), -128),
             (Conv2d, weights, 0, (0, -1), -7),
             (DepthwiseConv2d, planes, 2, (-4, -5), -128),

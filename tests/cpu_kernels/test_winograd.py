@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from support.boards import board_with_tools
 from support.kernel_zoo import Zoo, samples_of
 from support.relax_modules import compiled_module, module_of
 from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import Target, candidates
+from uaccel.cpu_kernels import Option, Target, Work, candidates
 from uaccel.cpu_kernels.dsp_winograd import winograd
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.model import TensorInfo
@@ -41,7 +42,7 @@ class Extreme(Zoo):
         return np.full(shape, -128 if self.integer(0, 1) else 127, np.int8)
 
 
-def only_winograd(_site: str, options: Any, _work: Any) -> tuple[int, str]:
+def only_winograd(site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
     return next(i for i, option in enumerate(options) if "winograd" in option.label), ""
 
 

@@ -157,7 +157,7 @@ def rows_worked_out(site: Site[Any]) -> Kernel | None:
     before = KernelCall(name, f"{name}.h", name, parameters, (*constants, Scratch()))
     moved = {Constant: Scratch(), Scratch: Scratch(stream.nbytes)}
     after = replace(call, arguments=tuple(moved.get(type(part), part) for part in call.arguments))
-    return replace(kernel, calls=(before, after), scratch=stream.nbytes + kernel.scratch)
+    return replace(kernel, calls=(before, after), scratch=stream.nbytes + kernel.scratch, leaner=tuple)
 
 
 @offers(DepthwiseConv2d, REQUIRES, favour=Favour.size)
