@@ -22,6 +22,8 @@ from run import models, uaccel
 
 BOARD = "mps2_an386"
 RESULTS = Path(__file__).with_name("npu.json")
+TFLM = Path(__file__).with_name("tflm.json")
+MICROTVM = Path(__file__).with_name("microtvm.json")
 STOCK = Path(__file__).with_name("stock_tvm.json")
 ARRAY = {"npu": 256, "npu_small": 64}
 """Multiply-accumulates in a cycle."""
@@ -36,7 +38,12 @@ def measure(path: Path, accelerator: str, alone: int) -> dict[str, Any]:
     report = uaccel("run", str(path), "--board", BOARD, "-a", accelerator, "--verify")
     macs = sum(layer["macs"] for layer in report["layers"] if layer["engine"] == accelerator)
     cycles, instructions = report["accelerator_cycles"], report["instructions"]
-    stock = json.loads(STOCK.read_text())["models"].get(path.stem, {}).get("instructions")
+    others = {
+        "tvm": json.loads(STOCK.read_text())["models"],
+        "microtvm": json.loads(MICROTVM.read_text())["models"],
+        "tflm": json.loads(TFLM.read_text())["boards"][BOARD],
+    }
+    taken = {name: rows.get(path.stem, {}).get("instructions") for name, rows in others.items()}
     return {
         "bit_exact": report["verify"]["bit_exact"],
         "alone": alone,
@@ -47,7 +54,10 @@ def measure(path: Path, accelerator: str, alone: int) -> dict[str, Any]:
         "utilisation": round(macs / (ARRAY[accelerator] * cycles), 4),
         "left": round(instructions / alone, 5),
         "faster": round(alone / (instructions + cycles), 2),
-        "faster_than_tvm": None if stock is None else round(stock / (instructions + cycles), 2),
+        **{
+            f"faster_than_{name}": None if count is None else round(count / (instructions + cycles), 2)
+            for name, count in taken.items()
+        },
     }
 
 
@@ -61,11 +71,12 @@ def moved(path: Path, accelerator: str) -> int:
 
 
 def show(results: dict[str, dict[str, dict[str, Any]]]) -> None:
-    columns = ("alone", "instructions", "cycles", "moved", "utilisation", "left", "faster", "faster_than_tvm")
-    print(f"{'accelerator':<12}{'model':<10}" + "".join(f"{name:>16}" for name in columns))
+    columns = ("alone", "instructions", "cycles", "moved", "utilisation", "left", "faster")
+    columns += tuple(f"faster_than_{name}" for name in ("microtvm", "tflm", "tvm"))
+    print(f"{'accelerator':<12}{'model':<10}" + "".join(f"{name:>21}" for name in columns))
     for accelerator, rows in results.items():
         for model, row in rows.items():
-            cells = "".join(f"{'' if row[name] is None else format(row[name], ','):>16}" for name in columns)
+            cells = "".join(f"{'' if row[name] is None else format(row[name], ','):>21}" for name in columns)
             print(f"{accelerator:<12}{model:<10}{cells}")
 
 

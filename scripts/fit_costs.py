@@ -22,6 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
+from uaccel.basics.favour import Favour
 from uaccel.board import load_board
 from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.costs import SINGLE
@@ -42,7 +43,7 @@ def measure(name: str, seeds: int) -> Points:
         infos, module = zoo_of(seed, larger=True)
         sample = samples_of(seed, infos, 1)
         for turn in range(MOST_TURNS):
-            compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn)))
+            compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn), Favour.speed))
             with tempfile.TemporaryDirectory() as folder:
                 run = run_on_board(
                     compiled, board, sample, Path(folder) / "p", lambda _: None, looks=Looks(profile=True)

@@ -12,6 +12,7 @@ from support.boards import board_with_tools
 from support.kernel_zoo import Array, samples_of, zoo_of
 from support.overlapped import compiled_overlapped, row_less, stated
 from support.relax_modules import compiled_module
+from uaccel.basics.favour import Favour
 from uaccel.board import Board, load_board
 from uaccel.cpu_kernels import Target, Turn
 from uaccel.cpu_kernels.selection import Selection, target_of
@@ -48,8 +49,10 @@ def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Pat
     infos, module = zoo_of(seed)
     samples = samples_of(seed, infos)
     expected = [Executor(module).run(sample) for sample in samples]
-    for turn in range(most_options(compiled_module(module, selection=Selection(target_of_kernels(board), Turn(0))))):
-        compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn)))
+    for turn in range(
+        most_options(compiled_module(module, selection=Selection(target_of_kernels(board), Turn(0), Favour.speed)))
+    ):
+        compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn), Favour.speed))
         run = run_on_board(compiled, board, samples, tmp_path / str(turn), lambda step: None).run
         for sample, (results, wanted) in enumerate(zip(run.outputs, expected, strict=True)):
             for layer, result, value in zip(compiled.program.layers, results, wanted, strict=False):
@@ -111,6 +114,6 @@ def test_the_random_layers_reach_every_family(name: str) -> None:
     for seed in SEEDS:
         _, module = zoo_of(seed)
         for turn in range(3):
-            compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn)))
+            compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn), Favour.speed))
             found |= {layer.kernel.family for layer in compiled.program.layers}
     assert found >= FAMILIES[name] | {"portable"}

@@ -7,15 +7,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from uaccel.ops.base import IntegerOperator, Site
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.kernel import Constant, Kernel
 
 
 @dataclass(frozen=True)
 class Option:
-    """One way: its name among those of the site, and the C functions that it calls."""
+    """One way: its name among those of the site, the C functions that it calls, and bytes of its constants."""
 
     label: str
     functions: tuple[str, ...] = ()
+    flash: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
         functions = tuple(dict.fromkeys(call.function for call in kernel.calls))
         label = " + ".join(functions) or kernel.family
         same = sum(option.functions == functions for option in options)
-        options.append(Option(f"{label} ({same + 1})" if same else label, functions))
+        constants = (part for call in kernel.calls for part in call.arguments if isinstance(part, Constant))
+        flash = sum(part.data.nbytes for part in constants)
+        options.append(Option(f"{label} ({same + 1})" if same else label, functions, flash))
     return options
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.choice import Option, Work
 from uaccel.cpu_kernels.target import Target
 
@@ -26,6 +27,8 @@ INSTRUCTIONS: Final = "instructions"
 CYCLES: Final = "estimated cycles"
 TIMED: Final = "cortex-m"
 """Begins the names of cores that are chosen for by cycles."""
+SLOWER: Final = 2
+"""How many times the fastest kernel's estimate a smaller one may take."""
 SINGLE: Final = "_float32"
 """Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time."""
 
@@ -43,20 +46,23 @@ class Estimated:
 
     costs: Mapping[str, Coefficients] = field(default_factory=dict)
     unit: str = INSTRUCTIONS
+    favour: Favour = Favour.balanced
 
     @classmethod
-    def on(cls, target: Target, unit: str = "") -> Estimated:
+    def on(cls, target: Target, unit: str = "", favour: Favour = Favour.balanced) -> Estimated:
         """In ``unit``, or in cycles where the core's are known."""
         kin = next((cpu for feature, cpu in MEASURED if feature in target.features), PLAIN)
         for wanted in (unit,) if unit else (CYCLES, INSTRUCTIONS) if target.cpu.startswith(TIMED) else (INSTRUCTIONS,):
             costs = shipped_costs()[wanted]
             found = costs.get(target.cpu) or costs.get(kin)
             if found:
-                return cls(found, wanted)
-        return cls()
+                return cls(found, wanted, favour)
+        return cls(favour=favour)
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         estimates = [self.of(option, work) for option in options]
+        if self.favour is Favour.size:
+            return smallest(options, estimates)
         if any(estimate is None for estimate in estimates):
             return 0, "the first that fits"
         best = min(range(len(options)), key=lambda number: estimates[number] or 0)
@@ -69,3 +75,16 @@ class Estimated:
             return None
         known = [self.costs[function] for function in functions]
         return sum(c["mac"] * work.macs + c["output"] * work.outputs + c["call"] for c in known)
+
+
+def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:
+    """The fewest bytes of constants among those that are known to be not much slower than the fastest."""
+    known = {number: estimate for number, estimate in enumerate(estimates) if estimate is not None}
+    bound = SLOWER * min(known.values(), default=0)
+    small = [number for number, estimate in known.items() if estimate <= bound]
+    if None in estimates:
+        small = [number for number in small if options[number].flash < options[0].flash]
+    if not small:
+        return 0, "the first that fits"
+    best = min(small, key=lambda number: (options[number].flash, known[number]))
+    return best, f"{options[best].flash:,} bytes of constants"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from uaccel.basics.documents import parse_json
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import write_atomically
 from uaccel.cpu_kernels.choice import Option, Selector, Work
-from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated
+from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated, smallest
 from uaccel.errors import UaccelError
 
 FORMAT: Final = 1
@@ -57,12 +58,15 @@ class Measured:
 
     records: Records
     otherwise: Selector = field(default_factory=Estimated)
+    favour: Favour = Favour.balanced
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         costs = self.records.sites.get(site, {})
         known = [costs.get(option.label) for option in options]
         if any(cost is None for cost in known):
             return self.otherwise(site, options, work)
+        if self.favour is Favour.size:
+            return smallest(options, known)
         best = min(range(len(options)), key=lambda number: known[number] or 0)
         unit = self.records.unit
         return best, "the cheapest measured" + (f", {known[best]:,} {unit}" if unit else "")

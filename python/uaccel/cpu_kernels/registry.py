@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.target import Target
 from uaccel.ops.base import IntegerOperator, Site
 from uaccel.ops.kernel import Kernel
@@ -20,6 +21,7 @@ class Offer:
     requires: tuple[str, ...]
     float32: tuple[str, ...] | None
     maker: Maker
+    favour: Favour | None = None
 
     def needs(self, site: Site[Any]) -> tuple[str, ...] | None:
         """What a call requires of the CPU; None where there is no such kernel."""
@@ -32,24 +34,30 @@ _OFFERS: dict[str, list[Offer]] = {}
 
 
 def offers(
-    operator: type[IntegerOperator[Any]], requires: tuple[str, ...], float32: tuple[str, ...] | None = None
+    operator: type[IntegerOperator[Any]],
+    requires: tuple[str, ...],
+    float32: tuple[str, ...] | None = None,
+    favour: Favour | None = None,
 ) -> Callable[[F], F]:
     """Decorator: a function that makes a kernel for a call, or None where the kernel would not be exact.
 
     ``float32``: what the CPU needs besides for calls that round in single precision. Without it the function is not
-    asked about them.
+    asked about them. With ``favour`` it is asked only where a user favours that.
     """
 
     def register(maker: F) -> F:
-        _OFFERS.setdefault(operator.name, []).append(Offer(requires, float32, maker))
+        _OFFERS.setdefault(operator.name, []).append(Offer(requires, float32, maker, favour))
         return maker
 
     return register
 
 
-def candidates(operator: IntegerOperator[Any], site: Site[Any], target: Target) -> Sequence[Kernel]:
+def candidates(
+    operator: IntegerOperator[Any], site: Site[Any], target: Target, favour: Favour = Favour.balanced
+) -> Sequence[Kernel]:
     """Every way the CPU can compute it: those of its features first, portable ones last."""
-    offered = [(offer.maker, offer.needs(site)) for offer in _OFFERS.get(operator.name, [])]
+    asked = [offer for offer in _OFFERS.get(operator.name, []) if offer.favour in (None, favour)]
+    offered = [(offer.maker, offer.needs(site)) for offer in asked]
     makers = [maker for maker, needs in offered if needs is not None and target.has(needs)]
     special = [kernel for kernel in (maker(site) for maker in makers) if kernel is not None]
     return [*special, *operator.kernels(site)]

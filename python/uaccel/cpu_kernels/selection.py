@@ -25,7 +25,7 @@ class Selection:
     @classmethod
     def on(cls, target: Target, favour: Favour = Favour.balanced) -> Selection:
         """By what was measured of other layers, on this CPU or one like it."""
-        return cls(target, Estimated.on(target), favour)
+        return cls(target, Estimated.on(target, favour=favour), favour)
 
 
 ANY_CPU: Final = Selection()
@@ -37,7 +37,8 @@ def selection_for(board: Board, records: Path | None = None, favour: Favour = Fa
     target = target_of(board)
     if records is None:
         return Selection.on(target, favour)
-    return Selection(target, Measured(read_records(records, target.cpu), Estimated.on(target)), favour)
+    estimated = Estimated.on(target, favour=favour)
+    return Selection(target, Measured(read_records(records, target.cpu), estimated, favour), favour)
 
 
 def target_of(board: Board) -> Target:

@@ -297,7 +297,7 @@ def _integer_step(
     selection: Selection,
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
-    macs, kernels = operator.macs(site), candidates(operator, site, selection.target)
+    macs, kernels = operator.macs(site), candidates(operator, site, selection.target, selection.favour)
     if not kernels:
         return _fallback_step(operator.name, call, operands, symbol, macs)
     work = Work(macs, site.output.elements)

@@ -83,7 +83,7 @@ def tune(
         took = measure(compiled, board, port, _named(progress, f"{number + 1} of {turns}"))
         _require_alike(before, took, f"candidates number {number + 1}")
         records = _with_round(records, compiled, took)
-    tuned = compile_with(Selection(target, Measured(records), favour))
+    tuned = compile_with(Selection(target, Measured(records, favour=favour), favour))
     after = measure(tuned, board, port, _named(progress, "as measured"))
     _require_alike(before, after, "the fastest kernels")
     layers = tuple(layer for layer in tuned.program.layers if layer.choice and len(layer.choice.options) > 1)

@@ -1,0 +1,186 @@
+"""Kernels for Arm's DSP extension that take little flash, where that is favoured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.basics.favour import Favour
+from uaccel.cpu_kernels.as_convolution import rows_as_pixels
+from uaccel.cpu_kernels.dsp import REQUIRES
+from uaccel.cpu_kernels.dsp_depthwise import depthwise_rows
+from uaccel.cpu_kernels.dsp_pack import joined, paired_words
+from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.registry import offers
+from uaccel.model import Array
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, differ
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.kernel import (
+    UNUSED,
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    sides,
+)
+
+BLOCK: Final = 8
+"""Output channels that are computed together."""
+FEW: Final = 4
+"""Units that are not worth a block."""
+WORD: Final = 4
+"""Bytes that are read at once, and of an address."""
+STAGE: Final = -6
+"""Where in a channel's stream the weights begin, behind the output stage."""
+ONE: Final = 1 << 30
+"""A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one."""
+
+
+def _kernel(
+    name: str,
+    parameters: dict[str, ParameterValue],
+    weights: Array,
+    stage: OutputStage,
+    site: Site[Any],
+    scratch: int,
+) -> Kernel:
+    attrs, shared = site.attrs, 1 if not differ(stage.multiplier, stage.shift) else None
+    finish = {
+        "finish.zero_point": attrs.output_zero_point,
+        "finish.clamp_min": attrs.clamp_min,
+        "finish.clamp_max": attrs.clamp_max,
+        "finish.scale_step": 0 if shared else 1,
+    }
+    arguments: tuple[Argument, ...] = (
+        Input(0),
+        Constant("weights", weights),
+        Constant("bias", stage.bias.astype(np.int32)),
+        Constant("multiplier", stage.multiplier[:shared].astype(np.int32)),
+        Constant("shift", stage.shift[:shared].astype(np.int8)),
+        Output(0),
+        Scratch() if scratch else UNUSED,
+    )
+    call = KernelCall(f"uaccel_{name}_s8", f"uaccel_{name}.h", f"uaccel_{name}", parameters | finish, arguments)
+    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES)
+
+
+def _computed(site: Site[Any], rows: NDArray[np.int8], stage: OutputStage) -> tuple[NDArray[np.int8], OutputStage]:
+    """With channels that hold one known number computed like the others: from no weights and a bias."""
+    known = stage.multiplier == 0
+    beyond = stage.offset // 2 - site.attrs.output_zero_point
+    stage = OutputStage(
+        np.where(known, 4 * beyond, stage.bias),
+        np.where(known, ONE, stage.multiplier),
+        stage.offset,
+        np.where(known, 1, stage.shift),
+        stage.sign,
+        stage.clamp_min,
+        stage.clamp_max,
+    )
+    return np.where(known[:, np.newaxis], 0, rows).astype(np.int8), stage
+
+
+@offers(Conv2d, REQUIRES, favour=Favour.size)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Eight channels of one pixel at a time."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    out_channels, height, width, depth = weights.shape
+    flat = weights.reshape(out_channels, -1)
+    stage = output_stage_of(site, flat) if attrs.groups == 1 and attrs.dilation == (1, 1) else None
+    if stage is None or stage.single:
+        return None
+    flat, stage = _computed(site, flat, stage)
+    window = padded_to(flat.reshape(out_channels, height, width * depth), 2, WORD).reshape(out_channels, -1)
+    rows = padded_to(window, 0, BLOCK)
+    words = paired_words(rows, np.zeros(len(rows), np.int64), BLOCK)
+    if words is None:
+        return None
+    direct = height == width == 1 and depth % WORD == 0 and not any(attrs.padding)
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "in_channels": depth,
+        **sides("out", site.output.shape[1:3]),
+        "out_channels": out_channels,
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "direct": int(direct),
+        "block_words": words.shape[1],
+    }
+    return _kernel("small_dsp", parameters, joined(words), stage, site, 0 if direct else window.shape[1])
+
+
+@offers(FullyConnected, REQUIRES, favour=Favour.size)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    return conv2d(rows_as_pixels(site)) if site.output.shape[1] > FEW else None
+
+
+@offers(DepthwiseConv2d, REQUIRES, favour=Favour.size)
+def rows_worked_out(site: Site[Any]) -> Kernel | None:
+    """3x3 windows by planes, whose constants are worked out into RAM before."""
+    kernel = depthwise_rows(site)
+    if kernel is None:
+        return None
+    (call,) = kernel.calls
+    stream = next(part.data for part in call.arguments if isinstance(part, Constant))
+    bias, weights = stream[:, 0] // 2, stream[:, STAGE:].copy().view(np.int16).reshape(-1, 3, 4)[..., (0, 1, 3)] // 2
+    multiplier, offset, shift = stream[:, STAGE - 3 : STAGE].T
+    zero_point = site.attrs.output_zero_point
+    if (offset != (2 * zero_point + 1 << shift.astype(np.int64)) >> 1).any():
+        return None  # a channel that holds one known number
+    shared = None if differ(multiplier, shift) else 1
+    parameters: dict[str, ParameterValue] = {
+        "channels": len(stream),
+        "starts": stream.shape[1] - 9,
+        "zero_point": zero_point,
+        "scale_step": 0 if shared else 1,
+    }
+    constants = (
+        Constant("weights", weights.astype(np.int8)),
+        Constant("bias", bias),
+        Constant("multiplier", multiplier[:shared]),
+        Constant("shift", shift[:shared].astype(np.int8)),
+    )
+    name = "uaccel_rows_small_dsp"
+    before = KernelCall(name, f"{name}.h", name, parameters, (*constants, Scratch()))
+    moved = {Constant: Scratch(), Scratch: Scratch(stream.nbytes)}
+    after = replace(call, arguments=tuple(moved.get(type(part), part) for part in call.arguments))
+    return replace(kernel, calls=(before, after), scratch=stream.nbytes + kernel.scratch, leaner=tuple)
+
+
+@offers(DepthwiseConv2d, REQUIRES, favour=Favour.size)
+def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
+    """Pixel by pixel, four channels at a time, with the model's own weights."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    height, width, channels = weights.shape[-3:]
+    rows = weights.reshape(height * width, channels).T
+    stage = output_stage_of(site, rows) if channels == data.shape[3] and channels % WORD == 0 else None
+    if stage is None or stage.single:
+        return None
+    rows, stage = _computed(site, rows, stage)
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "channels": channels,
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+    }
+    scratch = channels + height * width * WORD
+    return _kernel("depthwise_small_dsp", parameters, np.ascontiguousarray(rows.T), stage, site, scratch)

@@ -1,0 +1,102 @@
+"""Write the stored benchmarks' figures into the tables of the documentation: ``python scripts/figures.py``.
+
+benchmarks/cpu.json, layers.json and npu.json are measured by the scripts beside them. ``--check`` writes nothing, and
+tells which pages differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+NETWORKS: Final = ("ad", "kws", "ic", "vww", "mobilenet", "sww")
+BOARDS: Final = ("mps2_an386", "mps3_an547")
+NPU: Final = ("ic", "vww", "kws", "sww", "ad")
+NETWORK: Final = "network: "
+"""Begins the rows of layers.json that are whole networks."""
+
+
+def stored(name: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((ROOT / "benchmarks" / f"{name}.json").read_text(encoding="utf-8"))
+    return values
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def filled(page: str, mark: str, rows: list[str]) -> str:
+    """With these rows in the table whose head begins so, the first one behind ``mark``."""
+    marker, _, head = mark.rpartition("\n")
+    start = page.index(head, page.index(marker) if marker else 0)
+    first = page.index("\n", page.index("\n", start) + 1) + 1
+    end = page.find("\n\n", first)
+    return page[:first] + "\n".join(rows) + page[end:]
+
+
+def of_cpu(row: dict[str, Any], model: str) -> str:
+    part, counted = row["of_tflm"], f"{row['instructions']:,}"
+    cells = [model, counted, f"{row['per_mac']:.2f}", f"{part['instructions']:.2f}"]
+    for name in ("cycles_estimated", "ram", "flash", "whole"):
+        cells += [f"{row[name]:,}", f"{part[name]:.2f}"]
+    return line([*cells, str(row["stack"])])
+
+
+def of_favours(boards: dict[str, Any], favours: dict[str, Any], model: str) -> str:
+    rows = [boards[BOARDS[0]][model], favours["speed"][model], favours["size"][model]]
+    cells = [f"{row['of_tflm'][name]:.2f}" for name in ("cycles_estimated", "whole") for row in rows]
+    return line([model, *cells])
+
+
+def kernels(page: str) -> str:
+    cpu, layers = stored("cpu"), stored("layers")["boards"]
+    for board in BOARDS:
+        rows = [of_cpu(cpu["boards"][board][model], model) for model in NETWORKS]
+        page = filled(page, f"<!-- figures {board} -->\n| network |", rows)
+    favoured = [of_favours(cpu["boards"], cpu["favours"], model) for model in NETWORKS]
+    page = filled(page, "| network | cycles", favoured)
+    kinds = [kind for kind in layers[BOARDS[0]] if not kind.startswith(NETWORK)]
+    both = [[f"{layers[b][kind][value]:.2f}" for b in layers for value in ("median", "worst")] for kind in kinds]
+    page = filled(page, "| layers | M4", [line([kind, *cells]) for kind, cells in zip(kinds, both, strict=True)])
+    drawn = [kind for kind in layers[BOARDS[0]] if kind.startswith(NETWORK)]
+    whole = [line([kind.removeprefix(NETWORK), *(f"{layers[b][kind]['worst']:.2f}" for b in layers)]) for kind in drawn]
+    return filled(page, "| network | M4 | M55 |", whole)
+
+
+def npu(page: str) -> str:
+    rows = []
+    for machine, networks in stored("npu")["accelerators"].items():
+        for model in NPU:
+            row = networks[model]
+            cells = [f"{row[name]:,}" for name in ("alone", "instructions", "cycles")]
+            times = ("faster", "faster_than_microtvm", "faster_than_tflm")
+            cells += [f"{row['utilisation']:.1%}", *(f"{row[name]:,.0f} x" for name in times)]
+            rows.append(line([machine, model, *cells]))
+    return filled(page, "| machine | network |", rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check, differ = parser.parse_args().check, False
+    for name, write in (("kernels", kernels), ("npu", npu)):
+        path = ROOT / "docs" / f"{name}.md"
+        before = path.read_text(encoding="utf-8")
+        after = write(before)
+        if check and before != after:
+            differ = True
+            print(
+                f"{path.relative_to(ROOT)} has other figures than benchmarks/; run scripts/figures.py", file=sys.stderr
+            )
+        elif not check:
+            path.write_text(after, encoding="utf-8")
+    return int(differ)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
