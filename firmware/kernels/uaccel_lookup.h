@@ -13,8 +13,18 @@ UACCEL_KERNEL void uaccel_lookup(const struct uaccel_lookup *p, const void *inpu
 {
     const uint8_t *from = input, *values = table;
     uint8_t *to = output;
-    for (uaccel_index i = 0; i < p->elements; ++i) {
-        to[i] = values[from[i]];
+    uaccel_index left = p->elements;
+    for (; left >= 4; left -= 4) {
+        const uint8_t a = values[from[0]], b = values[from[1]], c = values[from[2]], d = values[from[3]];
+        to[0] = a;
+        to[1] = b;
+        to[2] = c;
+        to[3] = d;
+        from += 4;
+        to += 4;
+    }
+    for (; left > 0; --left) {
+        *to++ = values[*from++];
     }
 }
 

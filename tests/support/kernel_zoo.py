@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
 from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import get
+from uaccel.ops.base import constant, get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.exact import limits
+from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs
 from uaccel.ops.rounding import FLOAT32, TFLITE
@@ -267,6 +268,11 @@ def mean(zoo: Zoo) -> Any:
     return (shape,), layer
 
 
+def curve(zoo: Zoo) -> Any:
+    table = zoo.int8(256)
+    return (zoo.image(),), lambda x: get(Lookup)(x, constant(table), attrs=LookupAttrs("curve"))
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -318,6 +324,7 @@ MAKERS = (
     matrices,
     mean,
     int16(mean),
+    curve,
     transposed,
     single(transposed),
     int16(transposed),
