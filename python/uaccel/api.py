@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from uaccel.basics import html
 from uaccel.board import Board
 from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
@@ -30,7 +31,7 @@ class Run:
     """What a run gave. ``outputs`` by name, of several samples along the first axis; ``instructions`` and
     ``accelerator_cycles`` of the first, ``seconds`` of the fastest inference, ``stack`` in bytes. What the board cannot
     measure is None. ``verdict`` is what ``uaccel run --verify --json`` has under ``verify``; None where nothing was
-    asked."""
+    asked. A notebook shows outputs, figures and verdict as a table."""
 
     compiled: Compiled
     outputs: dict[str, NDArray[Any]]
@@ -39,6 +40,28 @@ class Run:
     seconds: float | None
     stack: int
     verdict: dict[str, Any] | None = None
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{values.dtype} {'x'.join(map(str, values.shape))}", _first(values))
+            for name, values in self.outputs.items()
+        ]
+        figures = [
+            (self.instructions, "{:,} instructions"),
+            (self.accelerator_cycles or None, "{:,} cycles of accelerators"),
+            (self.seconds, "{:.3g} seconds"),
+            (self.stack, "{:,} bytes of stack"),
+        ]
+        below = [", ".join(text.format(value) for value, text in figures if value is not None)]
+        if self.verdict is not None:
+            below.append("verified: " + ", ".join(f"{name} {self.verdict[name]}" for name in ("bit_exact", "samples")))
+        return html.table(("Output", "Type", "Values"), rows, below)
+
+
+def _first(values: NDArray[Any]) -> str:
+    """Some of its numbers."""
+    shown = [f"{value:.4g}" if values.dtype.kind == "f" else str(value) for value in values.reshape(-1)[:8]]
+    return ", ".join([*shown, "..."] if values.size > len(shown) else shown)
 
 
 def compile(  # noqa: A001 - as Python's own, it makes one form of another
@@ -50,7 +73,8 @@ def compile(  # noqa: A001 - as Python's own, it makes one form of another
     **options: Any,
 ) -> Compiled:
     """Compile a model file for a board, by its name or the path of its file. ``accelerators`` by names or folders, the
-    preferred one first. With ``output`` the Model Library Format archive is written there. ``options`` are those of
+    preferred one first. With ``output`` the Model Library Format archive is written there. A notebook shows the layers
+    as a table. ``options`` are those of
     :meth:`uaccel.running.job.Job.of`: ``name``, ``objective``, ``favour`` (``balanced``, ``speed``, ``size``, ``ram``),
     ``records``, ``input_shapes``, ``wishes`` and so on."""
     compiled = Job.of(model, board, accelerators, **options).compiled()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.accelerator import Accelerator
+from uaccel.basics import html
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
@@ -37,7 +38,8 @@ def _quiet(_step: str) -> None:
 class Compiled:
     """Everything that one compilation knows; what a report or an archive needs is picked from here.
 
-    ``stages`` holds the Relax module after each stage; every one of them can be executed and means the same.
+    ``stages`` holds the Relax module after each stage; every one of them can be executed and means the same. A notebook
+    shows its layers as a table.
     """
 
     generated: Generated
@@ -86,6 +88,17 @@ class Compiled:
     def warnings(self) -> list[str]:
         """Of the model, and of who computes it."""
         return [*self.model.warnings, *([self.kept_on_cpu] if self.kept_on_cpu else [])]
+
+    def _repr_html_(self) -> str:
+        """In a notebook: who computes which layer, and how; and the memory that is known."""
+        rows = [
+            (layer.name, one.engine, layer.macs, layer.reason)
+            for one in self.program.layers
+            for layer in (one.covers or (one,))
+        ]
+        memory = f"arena {self.placement.arena:,} bytes of RAM, weights {self.generated.weight_bytes:,} bytes of flash"
+        below = [f"{self.model.name} for board {self.board}: {memory}", *self.warnings]
+        return html.table(("Layer", "Engine", "Multiply-accumulates", "How"), rows, below)
 
 
 def compile_model(

@@ -48,6 +48,9 @@ def test_compile_run_and_verify(tmp_path: Path) -> None:
     assert done.verdict is not None
     assert (done.verdict["bit_exact"], done.verdict["samples"]) == (True, 3)
     assert done.accelerator_cycles > 0
+    assert "conv_2d_0</td>" in compiled._repr_html_()
+    assert "cycles of accelerators" in done._repr_html_()
+    assert "verified: bit_exact True, samples 3" in done._repr_html_()
     names = [spec.name for spec in done.compiled.model.signature.inputs]
     (tensor,) = done.compiled.model.signature.inputs
     again = uaccel.run(gesture, inputs={names[0]: np.zeros((2, *tensor.info.shape[1:]), np.int8)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from support.docblocks import EXAMPLES, blocks, run_page
 
 PAGES = sorted(EXAMPLES.glob("*/README.md"))
 INDEX = EXAMPLES / "README.md"
+NOTEBOOK = EXAMPLES / "notebook" / "first-look.ipynb"
 QUICK = {"your-application", "streaming-audio"}
 LINES = 60
 
@@ -56,3 +59,24 @@ def test_the_table_names_each() -> None:
 def test_every_link_leads_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [target for target in targets if "://" not in target and not (page.parent / target).exists()] == []
+
+
+def shown_by(cell: str, names: dict[str, Any]) -> str:
+    """What a notebook shows below a cell: its last expression."""
+    *statements, last = ast.parse(cell).body
+    assert isinstance(last, ast.Expr)
+    exec(compile(ast.Module(statements, []), "cell", "exec"), names)
+    value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    return str(value._repr_html_()) if hasattr(value, "_repr_html_") else repr(value)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs() -> None:
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [cell["outputs"] for cell in cells] == [[]] * len(cells), "leave the outputs away: they would not be checked"
+    names: dict[str, Any] = {}
+    on_board, offloaded, verified, labels = (shown_by("".join(cell["source"]), names) for cell in cells)
+    assert "conv2d_dsp_s8" in on_board
+    assert ">matrix8</td>" in offloaded
+    assert "verified: bit_exact True" in verified
+    assert labels == "['still', 'tap', 'swipe', 'shake', 'circle', 'lift']"

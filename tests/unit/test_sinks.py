@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from support.hostile import HALF, HOSTILE
+from uaccel.basics.html import table
 from uaccel.basics.sinks import (
     c_string,
     cmake_list,
@@ -79,6 +81,30 @@ def in_json(folder: Path) -> list[str]:
     assert text.isprintable()
     found: list[str] = json.loads(text)
     return found
+
+
+class _Cells(HTMLParser):
+    """The texts of a page, and its tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_a_page_has_the_tags_of_its_table_alone() -> None:
+    names = [*NAMES, "<script>touch pwned</script>", "&lt;b&gt;", "' onclick='touch pwned"]
+    cells = _Cells()
+    cells.feed(table(names, [names], names))
+    cells.close()
+    assert cells.tags == {"table", "tr", "th", "td", "div"}
+    assert cells.texts == [shown(name) for name in names] * 3
 
 
 @pytest.mark.parametrize(
