@@ -61,10 +61,13 @@ typedef void uaccel_helium_units_loop(struct uaccel_helium_units *job, const int
                 ".endr\n"                                                                                            \
                 "3: cmp r3, r11\n"                                                                                   \
                 "bne 2b\n"                                                                                           \
-                "uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                   \
+                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
                 "vldrw.u32 q2, [r1], #16\n"                                                                          \
+                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
                 "vldrw.u32 q3, [r1], #16\n"                                                                          \
+                "vmov q1[2], q1[0], r8, r12\n"                                                                       \
                 "vldrw.u32 q4, [r1], #16\n"                                                                          \
+                "vmov q1[3], q1[1], r10, lr\n"                                                                       \
                 "uaccel_multiply " #sign ", q2, q3\n"                                                                \
                 "vldrw.u32 q3, [r1], #16\n"                                                                          \
                 "uaccel_shift " #sign ", q4, q3\n"                                                                   \
