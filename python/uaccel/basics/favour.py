@@ -8,8 +8,8 @@ from uaccel.errors import UaccelError
 
 
 class Favour(str, Enum):
-    """``balanced``: speed that costs little. The others, only where a user asks: ``speed`` spends flash, ``size`` of
-    flash spends time, ``ram`` spends both."""
+    """``balanced``: speed that costs little. The others, only where a user asks: ``speed`` spends flash and RAM,
+    ``size`` (of flash) time, ``ram`` time and flash."""
 
     balanced = "balanced"
     speed = "speed"
