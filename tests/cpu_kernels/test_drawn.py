@@ -26,6 +26,9 @@ REMEMBERING: dict[str, Svdf | Lstm] = {
     "LSTM, time major": Lstm(time_major=True),
     "LSTM, clipped": Lstm(clip=0.5, units=9),
     "LSTM, a fine cell state": Lstm(cell_power=-15, batch=1),
+    "LSTM, a cell state of twice the table's steps": Lstm(cell_power=-13, weight_scale=0.004),
+    "LSTM, a coarse cell state": Lstm(cell_power=-9, units=17, depth=33),
+    "LSTM, gates larger than their sums": Lstm(weight_scale=0.1, units=8),
 }
 
 
