@@ -53,7 +53,7 @@ def test_compile_leaves_them_to_the_caller(options: tuple[str, ...], inside: boo
     assert report["workspace_io"] is inside
     assert report["ram"]["io"] == (0 if inside else 96 + 6)
     shown = call("compile", GESTURE, *options, "-o", tmp_path / "x.tar").out
-    assert ("arena 384 with inputs and outputs (lower bound 384) bytes" in shown) == inside
+    assert ("arena 320 with inputs and outputs (lower bound 272) bytes" in shown) == inside
 
 
 @pytest.mark.slow

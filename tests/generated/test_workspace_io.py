@@ -15,6 +15,7 @@ from support.networks import OWN, Network, each_network
 from support.oracle import Array, Tflm, random_inputs
 from support.sanitized import SANITIZE
 from support.shapes import SHAPES
+from uaccel.lower.placement import BOUNDED
 from uaccel.resources import data_dir
 
 HERE = Path(__file__).parent
@@ -109,7 +110,7 @@ def test_the_metadata_counts_nothing_twice() -> None:
         for document in (inside, apart)
     ]
     assert sizes == [0, 96 + 6]
-    assert inside["uaccel"]["arena"] == {"bytes": 384, "lower_bound": 384}
+    assert inside["uaccel"]["arena"] == {"bytes": 320, "lower_bound": 272, "bounds": BOUNDED}
 
 
 @each_network

@@ -49,8 +49,8 @@ def test_exact_meaning_equals_the_reference(network: Network) -> None:
 
 
 @each_network
-def test_arena_is_at_its_lower_bound(network: Network) -> None:
+def test_the_arena_is_the_smallest(network: Network) -> None:
+    """Mostly at its lower bound; where results slip along layers of one size, it is proven that there is no better."""
     compiled = compile_model(network.path, board="host")
-    bound = compiled.placement.plan.lower_bound
-    assert bound <= compiled.placement.arena <= 1.02 * bound
+    assert compiled.placement.plan.optimal
     assert compiled.placement.arena == network.arena

@@ -34,16 +34,16 @@ class Network:
 
 
 NETWORKS = [
-    Network("gesture", arena=384),
-    Network("residual", arena=6216),
-    Network("branches", arena=2340),
-    Network("int16", arena=2560),
-    Network("mixed", arena=242, float_outputs=True),
+    Network("gesture", arena=320),
+    Network("residual", arena=4712),
+    Network("branches", arena=2304),
+    Network("int16", arena=2084),
+    Network("mixed", arena=172, float_outputs=True),
     Network("ad", arena=256, own=False),
-    Network("kws", arena=16000, own=False),
-    Network("ic", arena=49296, own=False),
-    Network("vww", arena=55296, own=False),
-    Network("sww", arena=6656, own=False),
+    Network("kws", arena=10048, own=False),
+    Network("ic", arena=33440, own=False),
+    Network("vww", arena=36888, own=False),
+    Network("sww", arena=4008, own=False),
 ]
 
 
