@@ -8,6 +8,7 @@ from typing import Final
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.errors import ModelError
+from uaccel.lower.lean import place_lean
 from uaccel.lower.placement import place
 from uaccel.lower.program import Program
 from uaccel.rows.apply import apply
@@ -40,8 +41,14 @@ def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
     if wish.limit is not None:
         return _within(search, wish, wish.limit)
     if selection.favour is Favour.ram:
-        return _applied(search, least(search, SLOWER), wish)
+        smaller = _applied(search, least(search, SLOWER), wish)
+        gains = wish.feed or _arena(smaller, selection, wish) < _arena(program, selection, wish)
+        return smaller if gains else program
     return _applied(search, search.within(ANY) or search.whole, wish)
+
+
+def _arena(program: Program, selection: Selection, wish: RamWish) -> int:
+    return place_lean(program, selection.target, workspace_io=wish.workspace_io)[1].arena
 
 
 def _applied(search: Search, cut: Cut, wish: RamWish) -> Program:

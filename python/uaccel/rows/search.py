@@ -8,7 +8,7 @@ each layer is kept (dynamic programming). Least RAM is found by bisection of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +19,7 @@ from uaccel.lower.placement import ELEMENT_ALIGNMENT, needed_by_layer
 from uaccel.lower.program import Layer, Program, Value, view_roots
 from uaccel.rows.apply import Group
 from uaccel.rows.chain import Chains
+from uaccel.rows.geometry import row_bytes
 from uaccel.rows.group import Sketch, distance_behind, sketch
 from uaccel.rows.parts import Parts
 from uaccel.rows.schedule import Chain
@@ -119,15 +120,39 @@ class Search:
                 continue
             if fed is not None and not self.workspace_io and self._outputs & {v.name for v in chain.made}:
                 continue  # feed does not know where the caller wants them
+            kept = self._kept(chain)
+            if kept > limit:
+                return  # longer ones keep more
             around = self._around(first, last, chain.inside)
-            if around - self._most_saved(chain) > limit:
-                continue
-            for band in BANDS:
-                drawn = self._sketch(Group(first, last, band))
-                size = limit + 1 if drawn is None else around + round_up(drawn.scratch, 8) - self._saved(drawn)
-                if drawn is not None and size <= limit:
-                    yield Group(first, last, band), size, drawn.cost
-                    break
+            if around + kept - self._most_saved(chain) <= limit:
+                yield from self._fastest(Group(first, last), around, limit)
+
+    def _fastest(self, group: Group, around: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+        """With the most rows at once that stay below the limit, if one row does."""
+        sizes = {}
+        for band in (1, *BANDS):
+            drawn = self._sketch(replace(group, band=band))
+            if drawn is None:
+                return
+            sizes[band] = around + round_up(drawn.scratch, 8) - self._saved(drawn)
+            if sizes[1] > limit:
+                return
+            if sizes[band] <= limit and (band > 1 or len(sizes) == len(BANDS)):
+                yield replace(group, band=band), sizes[band], drawn.cost
+                return
+
+    @staticmethod
+    def _kept(chain: Chain) -> int:
+        """Bytes of rows that lie in buffers from one row to the next, at least."""
+        kept: dict[str, int] = {}
+        buffered = {value.name: row_bytes(value.info) for value in chain.buffered}
+        for layer, windows in zip(chain.layers, chain.windows, strict=True):
+            for value, window in zip(layer.inputs, windows, strict=True):
+                name = chain.home(value.name)
+                if window is not None and name in buffered:
+                    rows = min(window.extent, window.height) - window.stride
+                    kept[name] = max(kept.get(name, 0), rows * buffered[name])
+        return sum(kept.values())
 
     def _sketch(self, group: Group) -> Sketch | None:
         if group not in self._sketches:
