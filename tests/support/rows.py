@@ -91,6 +91,17 @@ def random_chain(seed: int, count: int = 6) -> bytes:
     return drawn.net.build()
 
 
+def tall() -> bytes:
+    """A network whose first tensors are large: 24 rows, then 12, then 6."""
+    seeded, net = Seeded(5), Network("uaccel tall")
+    last = net.input("image", seeded.inputs((24, 24, 3), 3))
+    for channels, stride in ((8, 1), (8, 2), (8, 1), (12, 2)):
+        weights = seeded.conv(channels, (3, 3), last.shape[3])
+        last = layers.conv2d(net, last, *weights, stride=(stride, stride), activation="RELU")
+    net.output(last)
+    return net.build()
+
+
 def random_groups(compiled: Compiled, seed: int) -> list[Group]:
     """Chains of all layers that can, cut at random."""
     random, chains = np.random.default_rng(seed), Chains(compiled.program)
