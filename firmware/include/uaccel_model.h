@@ -17,7 +17,7 @@ struct uaccel_account;
 struct uaccel_tensor {
     const char *name; /* as in the model file */
     uint32_t bytes;
-    void *data; /* aligned to 16; in the workspace as its type, at least to 4 */
+    void *data; /* aligned to 16; in the workspace as its type, at least to 4; NULL of an input that is fed */
 };
 
 struct uaccel_model {
@@ -39,6 +39,9 @@ struct uaccel_model {
     int32_t (*run)(void);
     /* Of a model that remembers: begin anew, as before the first inference; else NULL. */
     void (*reset)(void);
+    /* Of a model whose first input is handed over from its first byte to its last: takes the next bytes; NULL for bytes
+     * begins anew. Returns 0 or the model's own error. Else NULL. */
+    int32_t (*feed)(const void *bytes, uint32_t count);
 };
 
 /* The model of this firmware. */

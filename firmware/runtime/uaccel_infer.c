@@ -16,6 +16,32 @@ struct tally {
     uint64_t instructions;
 };
 
+/* What the rows took that were fed for the next inference. */
+static struct {
+    uint32_t stack;
+    uint64_t ticks;
+    uint64_t instructions;
+} fed;
+
+int32_t uaccel_infer_feed(const uint8_t *bytes, uint32_t count, bool begins)
+{
+    if (begins) {
+        fed.stack = 0;
+        fed.ticks = 0;
+        fed.instructions = 0;
+        (void)uaccel_model.feed(NULL, 0);
+    }
+    uaccel_port_stack_paint();
+    const uint64_t ticks = uaccel_port_ticks();
+    const uint64_t before = uaccel_port_instructions();
+    const int32_t status = uaccel_model.feed(bytes, count);
+    fed.instructions += uaccel_port_instructions() - before;
+    fed.ticks += uaccel_port_ticks() - ticks;
+    const uint32_t stack = uaccel_port_stack_used();
+    fed.stack = stack > fed.stack ? stack : fed.stack;
+    return status;
+}
+
 /* The stack is painted once: that takes time, and empties caches. */
 static void infer_once(struct tally *tally)
 {
@@ -28,13 +54,14 @@ static void infer_once(struct tally *tally)
     const uint64_t before = uaccel_port_instructions();
     tally->status = uaccel_model.run();
     const uint64_t after = uaccel_port_instructions();
-    const uint64_t taken = uaccel_port_ticks() - ticks_before;
+    const uint64_t taken = uaccel_port_ticks() - ticks_before + fed.ticks;
     if (first) {
         tally->stack = uaccel_port_stack_used();
+        tally->stack = fed.stack > tally->stack ? fed.stack : tally->stack;
     }
     tally->ticks += taken;
     tally->least = taken < tally->least ? taken : tally->least;
-    tally->instructions = after == UACCEL_PORT_NO_COUNT ? after : tally->instructions + (after - before);
+    tally->instructions = after == UACCEL_PORT_NO_COUNT ? after : tally->instructions + (after - before) + fed.instructions;
     tally->done++;
 }
 

@@ -48,6 +48,7 @@ static struct {
     bool passed_over;     /* requests that came while a run was going on */
     uint8_t verbosity;
     uint16_t log_lines;
+    uint32_t fed_crc;     /* of the bytes of an input that is fed */
     uint32_t written;     /* of the inputs, from the first byte on, since a run used them up */
     bool has_run;         /* a request of this session has run the model: */
     uint16_t run_sequence;
@@ -193,6 +194,34 @@ static bool are_inputs_spent(uint32_t count)
     return uaccel_model.workspace_io && (session.written < bytes || (bytes != 0 && count > 1));
 }
 
+/* The bytes of an input that is fed go to the model in their order; what does not follow those before is dropped, and
+ * the run then says that it misses something. Returns how many of the bytes are that input's. */
+static uint32_t feed(uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    const uint32_t whole = uaccel_model.inputs[0].bytes;
+    if (offset >= whole) {
+        return 0;
+    }
+    const uint32_t part = count < whole - offset ? count : whole - offset;
+    if (offset == 0) {
+        session.written = 0;
+        session.fed_crc = 0;
+    }
+    if (offset == session.written && uaccel_infer_feed(bytes, part, offset == 0) == 0) {
+        session.fed_crc = uaccel_crc32(session.fed_crc, bytes, part);
+        note_written(offset, part);
+    }
+    return part;
+}
+
+/* As they were written. */
+static uint32_t inputs_crc(void)
+{
+    const uint32_t fed = uaccel_model.feed != NULL ? 1 : 0;
+    const uint32_t crc = fed != 0 ? session.fed_crc : 0;
+    return uaccel_tensors_crc(crc, uaccel_model.inputs + fed, uaccel_model.input_count - fed);
+}
+
 static void write_inputs(const struct request *request)
 {
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
@@ -203,9 +232,12 @@ static void write_inputs(const struct request *request)
         return;
     }
     if (!request->again) {
-        uaccel_tensors_write(uaccel_model.inputs, uaccel_model.input_count, offset,
-                             request->body + UACCEL_WRITE_BYTES, bytes);
-        note_written(offset, bytes);
+        const uint8_t *const from = request->body + UACCEL_WRITE_BYTES;
+        const uint32_t fed = uaccel_model.feed != NULL ? feed(offset, from, bytes) : 0;
+        if (fed < bytes) {
+            uaccel_tensors_write(uaccel_model.inputs, uaccel_model.input_count, offset + fed, from + fed, bytes - fed);
+            note_written(offset + fed, bytes - fed);
+        }
     }
     acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
 }
@@ -250,7 +282,7 @@ static struct job job_of(const struct request *request)
 /* Whether it can be done; else `result` says why not. */
 static bool is_possible(const struct job *job, struct answer *result)
 {
-    const uint32_t input_crc = uaccel_tensors_crc(uaccel_model.inputs, uaccel_model.input_count);
+    const uint32_t input_crc = inputs_crc();
     if (job->count > UACCEL_MOST_RUNS) {
         *result = error_answer(UACCEL_ERROR_COUNT, UACCEL_MOST_RUNS);
     } else if (are_inputs_spent(job->count)) {
@@ -267,7 +299,7 @@ static bool is_possible(const struct job *job, struct answer *result)
 static void deliver(const struct request *request, const struct job *job, uint8_t *reply)
 {
     struct uaccel_stream stream = {request->token, request->sequence, 0, UINT32_MAX, 0};
-    const uint32_t crc = uaccel_tensors_crc(uaccel_model.outputs, uaccel_model.output_count);
+    const uint32_t crc = uaccel_tensors_crc(0, uaccel_model.outputs, uaccel_model.output_count);
     session.run = job->run;
     uaccel_put32(reply + UACCEL_RUN_REPLY_OUTPUT_CRC_AT, crc);
     if (job->with_outputs) {

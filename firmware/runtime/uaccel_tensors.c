@@ -13,9 +13,8 @@ uint32_t uaccel_tensors_bytes(const struct uaccel_tensor *tensors, uint32_t coun
     return bytes;
 }
 
-uint32_t uaccel_tensors_crc(const struct uaccel_tensor *tensors, uint32_t count)
+uint32_t uaccel_tensors_crc(uint32_t crc, const struct uaccel_tensor *tensors, uint32_t count)
 {
-    uint32_t crc = 0;
     for (uint32_t i = 0; i < count; ++i) {
         crc = uaccel_crc32(crc, tensors[i].data, tensors[i].bytes);
     }

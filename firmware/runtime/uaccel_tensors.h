@@ -8,7 +8,8 @@
 
 uint32_t uaccel_tensors_bytes(const struct uaccel_tensor *tensors, uint32_t count);
 
-uint32_t uaccel_tensors_crc(const struct uaccel_tensor *tensors, uint32_t count);
+/* Goes on from the CRC of what comes before them. */
+uint32_t uaccel_tensors_crc(uint32_t crc, const struct uaccel_tensor *tensors, uint32_t count);
 
 /* The range must lie inside them. */
 void uaccel_tensors_write(const struct uaccel_tensor *tensors, uint32_t count, uint32_t offset, const uint8_t *from,

@@ -10,6 +10,7 @@ from typing import Any
 from uaccel.accelerator import Accelerator
 from uaccel.basics import html
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
+from uaccel.emit.facts import io_bytes
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
@@ -25,6 +26,7 @@ from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import CPU, Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
 from uaccel.plans import Plan, cheapest, kept_on_cpu
+from uaccel.rows.choose import RamWish, by_rows
 from uaccel.simplify import simplify
 
 Progress = Callable[[str], None]
@@ -140,6 +142,7 @@ def compile_model(
     progress("lower")
     identifier = c_identifier(name or model.name).lower()
     program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known)
+    program = by_rows(program, selection, _ram_wish(program, options))
     progress("plan memory")
     program, placement = place_lean(program, selection.target, workspace_io=options.workspace_io)
     placement, options = _in_pools(program, placement, options, memories)
@@ -177,6 +180,12 @@ def _partitioned(
     progress("compare plans")
     found = cheapest(question, selection)
     return found.best, found.compared, found.known
+
+
+def _ram_wish(program: Program, options: EmitOptions) -> RamWish:
+    state = sum(entry.spec.spec.info.size for entry in program.state)
+    apart = io_bytes(program, options) + state
+    return RamWish(options.ram, apart, options.feed, options.workspace_io)
 
 
 def _shape_words(input_shapes: Mapping[str, Shape] | None) -> list[str]:

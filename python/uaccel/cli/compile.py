@@ -26,12 +26,15 @@ from uaccel.cli.engine_options import (
 from uaccel.cli.model_options import (
     BoardOption,
     FavourOption,
+    FeedFlag,
     InputShapeOption,
     ModelArgument,
     NameOption,
     PoolOption,
+    RamOption,
     RecordsOption,
     WorkspaceIoOption,
+    emit_options,
     read_shapes,
 )
 from uaccel.cli.output import JsonFlag, emit, progress
@@ -41,6 +44,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The archive to write (MODEL.tar).")]
+FrontierFlag = Annotated[
+    bool,
+    typer.Option("--frontier", help="Compile nothing: tell what less RAM costs in time and flash, from most to least."),
+]
 DumpOption = Annotated[
     Path | None,
     typer.Option("--dump", metavar="DIR", help="Write what each stage made: IR, plan, regions, command streams."),
@@ -71,21 +78,30 @@ def compile_command(
     records: RecordsOption = None,
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
+    ram: RamOption = None,
+    feed: FeedFlag = False,
+    frontier: FrontierFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
+    if frontier:
+        options = emit_options(workspace_pool, workspace_io=bool(workspace_io), feed=feed)
+        shapes = read_shapes(input_shape)
+        _tell_frontier(
+            (model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour), as_json
+        )
+        return
     archive = output or Path(f"{model.stem}.tar")
     require_writable(archive, "-o")
     with progress() as step:
-        from uaccel.cli.model_options import emit_options
         from uaccel.packagers.archive import write_archive
         from uaccel.running.execute import archive_of
         from uaccel.running.job import Job
         from uaccel.telling.report import compile_report
 
-        options = emit_options(workspace_pool, workspace_io=bool(workspace_io))
+        options = emit_options(workspace_pool, workspace_io=bool(workspace_io), ram=ram, feed=feed)
         shapes = read_shapes(input_shape)
         job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour)
         compiled = job.compiled(step)
@@ -102,6 +118,22 @@ def compile_command(
     report = compile_report(compiled) | {"archive": str(archive)}
     report["warnings"] += unfit
     emit(report, as_json, lambda console: _show(console, report))
+
+
+def _tell_frontier(given: tuple[Any, ...], as_json: bool) -> None:
+    """What less RAM costs, each way a row."""
+    with progress() as step:
+        from uaccel.running.job import Job
+        from uaccel.telling.frontier import frontier_report
+
+        report = frontier_report(Job(*given), step)
+    emit(report, as_json, lambda console: _show_frontier(console, report))
+
+
+def _show_frontier(console: Console, report: dict[str, Any]) -> None:
+    from uaccel.cli.tables import show_frontier
+
+    show_frontier(console, report)
 
 
 def _add_board(files: dict[str, bytes], board: Board) -> list[str]:

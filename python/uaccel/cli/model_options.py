@@ -46,6 +46,15 @@ PoolOption = Annotated[
         "used most go into the first that has room; without BYTES a pool takes the rest.",
     ),
 ]
+RamOption = Annotated[
+    int | None,
+    typer.Option(
+        "--ram", metavar="BYTES", min=0, help="As fast as fits: inputs, outputs, state and workspace in so many bytes."
+    ),
+]
+FeedFlag = Annotated[
+    bool, typer.Option("--feed", help="The application hands over the first input some rows at a time.")
+]
 WorkspaceIoOption = Annotated[
     bool | None,
     typer.Option(
@@ -88,10 +97,12 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def emit_options(pools: list[str] | None, *, workspace_io: bool) -> EmitOptions:
+def emit_options(
+    pools: list[str] | None, *, workspace_io: bool, ram: int | None = None, feed: bool = False
+) -> EmitOptions:
     from uaccel.emit.options import EmitOptions
 
-    return EmitOptions(pools=read_pools(pools), workspace_io=workspace_io)
+    return EmitOptions(pools=read_pools(pools), workspace_io=workspace_io, ram=ram, feed=feed)
 
 
 def read_pools(words: list[str] | None) -> tuple[Pool, ...]:

@@ -29,9 +29,11 @@ from uaccel.cli.engine_options import (
 from uaccel.cli.model_options import (
     BoardOption,
     FavourOption,
+    FeedFlag,
     InputShapeOption,
     NameOption,
     PoolOption,
+    RamOption,
     RecordsOption,
     WorkspaceIoOption,
     read_pools,
@@ -124,6 +126,8 @@ class RunCommand:
     records: RecordsOption = None
     input_shape: InputShapeOption = None
     favour: FavourOption = Favour.balanced
+    ram: RamOption = None
+    feed: FeedFlag = False
     as_json: JsonFlag = False
 
     def run(self) -> None:
@@ -180,7 +184,7 @@ class RunCommand:
         }
         given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
         given |= {"engines": self.engines, "allow-none": self.allow_none}
-        given |= {"favour": self.favour is not Favour.balanced}
+        given |= {"favour": self.favour is not Favour.balanced, "ram": self.ram is not None, "feed": self.feed}
         given |= {"fallback": self.fallback is not Fallback.none, "objective": self.objective is not Objective.latency}
         return [option for option, value in given.items() if value]
 
@@ -199,6 +203,8 @@ class RunCommand:
             read_shapes(self.input_shape),
             self.favour,
             read_pools(self.workspace_pool),
+            self.ram,
+            self.feed,
         )
 
 
@@ -220,6 +226,8 @@ def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
     """Somebody's template makes the project."""
     if job.engines.accelerators:
         raise UaccelError("--template takes no --accelerator yet; leave one of them away")
+    if job.feed or job.ram is not None:
+        raise UaccelError("--template takes neither --ram nor --feed; leave them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
         made = TemplateJob(

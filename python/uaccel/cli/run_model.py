@@ -50,6 +50,8 @@ class ModelJob:
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     favour: Favour = Favour.balanced
     pools: tuple[Pool, ...] = ()
+    ram: int | None = None
+    feed: bool = False
 
     @property
     def io_in_workspace(self) -> bool:
@@ -63,7 +65,8 @@ class ModelJob:
         from uaccel.emit.options import EmitOptions
         from uaccel.running.job import Job
 
-        options, words = EmitOptions(self.pools, self.io_in_workspace), self.board_file
+        options = EmitOptions(self.pools, self.io_in_workspace, ram=self.ram, feed=self.feed)
+        words = self.board_file
         given = (*self.engines.arguments(), self.records, self.input_shapes, self.favour)
         return Job(self.model, self.board, words, self.name, options, *given)
 

@@ -29,6 +29,20 @@ class _Column:
     """May go on below."""
 
 
+def show_frontier(console: Console, report: dict[str, Any]) -> None:
+    """A row a way to run the model, from most RAM to least."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table("RAM", report["unit"], "slower", "constants", "functions", box=SIMPLE_HEAD, collapse_padding=True)
+    for column in table.columns:
+        column.justify = "right"
+    for point in report["points"]:
+        numbers = (f"{point[key]:,}" for key in ("ram", "estimate"))
+        table.add_row(*numbers, f"{point['slower']:.1%}", f"{point['constants']:,}", str(point["functions"]))
+    console.print(table)
+
+
 def show_layers(console: Console, report: dict[str, Any]) -> None:
     """A row a layer; one engine that runs all is said once, below."""
     from rich.box import SIMPLE_HEAD

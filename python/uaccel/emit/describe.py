@@ -10,6 +10,7 @@ from typing import Any
 from uaccel.basics.numbers import round_up
 from uaccel.basics.sinks import c_string
 from uaccel.ctext.literals import string_literals
+from uaccel.emit.feed import held_from
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program
@@ -39,6 +40,7 @@ def describe(
         *_io(program, placement, names, options),
         _description(program),
         _run(program, names, placement, options),
+        _feed(program, names, placement, options),
         _accounts(program),
         _model(program, options, build),
     ]
@@ -66,23 +68,25 @@ def _memory(specs: Iterable[TensorSpec]) -> str:
 def _io(program: Program, placement: Placement, names: Names, options: EmitOptions) -> list[str]:
     """Inputs and outputs: in memory of their own, or where they lie in the workspace."""
     signature = program.signature
-    specs = (*signature.inputs, *signature.outputs)
+    fed = held_from(program)
+    specs = (*signature.inputs[fed:], *signature.outputs)
     if options.workspace_io:
-        places = [placement.places[value.name] for value in (*program.inputs, *program.outputs)]
+        places = [placement.places[value.name] for value in (*program.held, *program.outputs)]
         at = [f"{options.array(names, place.pool)} + {place.offset}" for place in places]
         memory = []
     else:
         memory = [_memory(specs)]
         at = [f"tensors + {tensor_memory(specs[:i])}" for i in range(len(specs))]
-    count = len(signature.inputs)
+    count = len(signature.inputs) - fed
     return [
         *memory,
-        _tensors("inputs", signature.inputs, at[:count]),
+        _tensors("inputs", signature.inputs, [*["0"] * fed, *at[:count]]),
         _tensors("outputs", signature.outputs, at[count:]),
     ]
 
 
 def _tensors(name: str, specs: tuple[TensorSpec, ...], at: Sequence[str]) -> str:
+    """``at``: 0 for one that is nowhere as a whole."""
     rows = [
         f"    {{{c_string(spec.name)}, {spec.info.size}, {place}}},\n" for spec, place in zip(specs, at, strict=True)
     ]
@@ -142,13 +146,13 @@ def _run(program: Program, names: Names, placement: Placement, options: EmitOpti
     lines = ["static int32_t run(void)", "{"]
     arguments = []
     if not options.workspace_io:
-        lines.append(f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs))}}};")
+        lines.append(
+            f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs), held_from(program))}}};"
+        )
         lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
         arguments += ["&given", "&wanted"]
+    lines += _given_pools(names, placement, options)
     if options.given_pools:
-        filled = _filled_pools(placement, options)
-        arrays = ", ".join(options.array(names, pool) if pool in filled else "0" for pool in options.given_pools)
-        lines.append(f"    struct {names.prefix}_workspace_pools pools = {{{arrays}}};")
         arguments.append("&pools")
     if program.engines:
         handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.engines)
@@ -157,8 +161,52 @@ def _run(program: Program, names: Names, placement: Placement, options: EmitOpti
     return "\n".join([*lines, f"    return {names.prefix}_run({', '.join(arguments)});", "}", ""])
 
 
-def _members(array: str, count: int) -> str:
-    return ", ".join(f"{array}[{i}].data" for i in range(count)) or "0"
+def _given_pools(names: Names, placement: Placement, options: EmitOptions) -> list[str]:
+    """As a variable, where there are any."""
+    if not options.given_pools:
+        return []
+    filled = _filled_pools(placement, options)
+    arrays = ", ".join(options.array(names, pool) if pool in filled else "0" for pool in options.given_pools)
+    return [f"    struct {names.prefix}_workspace_pools pools = {{{arrays}}};"]
+
+
+def _members(array: str, count: int, first: int = 0) -> str:
+    return ", ".join(f"{array}[{i}].data" for i in range(first, count)) or "0"
+
+
+def _feed(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
+    """Of bytes, as they come over a line: whole rows are handed on."""
+    if not held_from(program):
+        return ""
+    pools, given = _given_pools(names, placement, options), ", &pools" if options.given_pools else ""
+    row = f"{names.macro}_FEED_ROW_SIZE"
+    lines = [
+        "static int32_t feed(const void *bytes, uint32_t count)",
+        "{",
+        f"    static UACCEL_ALIGNED({ALIGNMENT}) uint8_t row[{row}];",
+        "    static uint32_t filled;",
+        *pools,
+        "    const uint8_t *from = bytes;",
+        f"    int32_t status = {names.macro}_OK;",
+        "    if (bytes == NULL) {",
+        "        filled = 0;",
+        f"        return {names.prefix}_feed(NULL, 0{given});",
+        "    }",
+        f"    while (count > 0 && status == {names.macro}_OK) {{",
+        f"        const uint32_t part = count < {row} - filled ? count : {row} - filled;",
+        "        memcpy(row + filled, from, part);",
+        "        from += part;",
+        "        count -= part;",
+        f"        filled = (filled + part) % {row};",
+        "        if (filled == 0) {",
+        f"            status = {names.prefix}_feed(row, 1{given});",
+        "        }",
+        "    }",
+        "    return status;",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _accounts(program: Program) -> str:
@@ -175,13 +223,14 @@ def _model(program: Program, options: EmitOptions, build: bytes) -> str:
         f"    .input_count = {len(signature.inputs)},\n"
         f"    .output_count = {len(signature.outputs)},\n"
         f"    .layer_count = {len(program.layers)},\n"
-        f"{'    .workspace_io = 1,' + chr(10) if options.workspace_io else ''}"
+        f"{'    .workspace_io = 1,' + chr(10) if options.workspace_io or options.feed else ''}"
         "    .inputs = inputs,\n"
         "    .outputs = outputs,\n"
         "    .description = description,\n"
         f"    .accounts = {'accounts' if program.engines else '0'},\n"
         "    .run = run,\n"
         f"{f'    .reset = tvmgen_{program.name}_reset,' + chr(10) if program.state else ''}"
+        f"{'    .feed = feed,' + chr(10) if options.feed else ''}"
         "};\n"
     )
 

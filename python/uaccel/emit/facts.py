@@ -25,7 +25,7 @@ def facts(generated: Generated) -> dict[str, Any]:
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
         **_pools(placement),
-        "requires": sorted({need for layer in program.layers for v in layer.forms for need in v.kernel.requires}),
+        "requires": sorted({need for layer in program.layers for v in layer.functions for need in v.kernel.requires}),
         "accelerators": [{"name": engine.name, "tolerance": engine.tolerance} for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],
         "build": generated.build.hex(),
@@ -42,7 +42,8 @@ def io_bytes(program: Program, options: EmitOptions) -> int:
     """Of inputs and outputs, as far as they are not in the arena."""
     if options.workspace_io:
         return 0
-    return sum(spec.info.size for spec in (*program.signature.inputs, *program.signature.outputs))
+    inputs = program.signature.inputs[1:] if options.feed else program.signature.inputs
+    return sum(spec.info.size for spec in (*inputs, *program.signature.outputs))
 
 
 def state_facts(program: Program) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from uaccel.emit.layer_text import (
     layer_parameters,
     parameter_literal,
 )
+from uaccel.emit.streaming import streaming_function
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.program import Layer, Program
 from uaccel.ops.kernel import Constant, KernelCall
@@ -47,7 +48,7 @@ class LayerFunctions:
         self.pool = pool
         groups: dict[Key, list[Layer]] = defaultdict(list)
         for layer in self._layers(program):
-            if not layer.is_view and layer.definition is None and not layer.on_accelerator:
+            if not layer.is_view and layer.definition is None and not layer.on_accelerator and not layer.streaming:
                 groups[shape_key(layer)].append(layer)
         self._shared = {key: layers for key, layers in groups.items() if len(layers) > 1}
         self._shared_names = {key: f"shared_by_{layers[0].name}" for key, layers in self._shared.items()}
@@ -57,6 +58,8 @@ class LayerFunctions:
         for layer in self._layers(self.program):
             if layer.on_accelerator:
                 parts.append(engine_function(layer, self.pool, self.program.engine(layer)))
+            elif layer.streaming is not None:
+                parts.append(streaming_function(layer))
             elif not layer.is_view:
                 parts.append(self._function(layer))
         return "\n".join(parts)
@@ -64,7 +67,7 @@ class LayerFunctions:
     @staticmethod
     def _layers(program: Program) -> list[Layer]:
         """Those of the CPU in place of an accelerator included."""
-        return [variant for layer in program.layers for variant in reversed(layer.forms)]
+        return [variant for layer in program.layers for variant in layer.functions]
 
     def _shared_function(self, key: Key, layers: list[Layer]) -> str:
         layer = layers[0]

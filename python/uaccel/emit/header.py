@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uaccel.ctext.layout import quoted
 from uaccel.emit.engines import HOOKS, hook
+from uaccel.emit.feed import fed_layer, feed_interface, held_from
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import state_interface
@@ -24,16 +25,17 @@ IN_WORKSPACE = (
 def header(program: Program, placement: Placement, names: Names, options: EmitOptions, provenance: str) -> str:
     guard = f"{names.macro}_H"
     signature = program.signature
+    stddef = "" if fed_layer(program) is None else "#include <stddef.h>\n"
     parts = [
         provenance,
-        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
+        f"#ifndef {guard}\n#define {guard}\n\n{stddef}#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         _sizes(program, placement, names, options),
         _struct(
             f"{names.prefix}_inputs",
             IN_WORKSPACE[0] if options.workspace_io else CALLERS[0],
-            names.inputs,
-            signature.inputs,
+            names.inputs[held_from(program) :],
+            signature.inputs[held_from(program) :],
         ),
         _struct(
             f"{names.prefix}_outputs",
@@ -45,6 +47,7 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
         _devices(program, names),
         _maps(placement, names, options),
         state_interface(program, placement, names),
+        feed_interface(program, names, options),
         _run(program, names, options),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
     ]

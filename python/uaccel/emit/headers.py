@@ -12,12 +12,14 @@ from uaccel.resources import data_dir
 INCLUDE: Final = re.compile(r'^\s*#(?:include|define UACCEL_BODY) "([^"]+)"', re.MULTILINE)
 ALWAYS: Final = ("uaccel_kernel.h", "uaccel_observe.h")
 ACCELERATOR: Final = "uaccel_accelerator.h"
+ROWS: Final = "uaccel_rows.h"
 
 
 def kernel_headers(program: Program) -> list[str]:
     """Those of the kernels that the layers call."""
-    calls = [call for layer in program.layers for form in layer.forms for call in form.kernel.calls]
-    return sorted({call.header for call in calls if call.header})
+    calls = [call for layer in program.layers for form in layer.functions for call in form.kernel.calls]
+    rows = {ROWS for layer in program.layers if layer.streaming is not None}
+    return sorted({call.header for call in calls if call.header} | rows)
 
 
 def firmware_headers(program: Program) -> dict[str, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from uaccel.ctext.layout import wrapped
+from uaccel.emit.address import address
+from uaccel.emit.feed import held_from
 from uaccel.emit.options import EmitOptions, Names
-from uaccel.lower.placement import Place, Placement
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program, Value
 
 
@@ -13,10 +15,10 @@ def maps(program: Program, placement: Placement, names: Names, options: EmitOpti
     if not options.workspace_io:
         return ""
     return "\n".join(
-        _map(names, options, what, list(zip(members, values, strict=True)), placement)
-        for what, members, values in (
-            ("inputs", names.inputs, program.inputs),
-            ("outputs", names.outputs, program.outputs),
+        _map(names, options, what, list(zip(members, values, strict=True))[skipped:], placement)
+        for what, members, values, skipped in (
+            ("inputs", names.inputs, program.inputs, held_from(program)),
+            ("outputs", names.outputs, program.outputs, 0),
         )
     )
 
@@ -52,8 +54,3 @@ def _map(names: Names, options: EmitOptions, what: str, tensors: list[tuple[str,
                 "    }",
             ]
     return "\n".join([*lines, f"    return {what};", "}", ""])
-
-
-def address(place: Place, options: EmitOptions) -> str:
-    """Of what lies in the workspace."""
-    return f"AT({place.pool}, {place.offset})" if len(options.pools) > 1 else f"AT({place.offset})"

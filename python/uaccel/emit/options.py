@@ -17,12 +17,16 @@ class EmitOptions:
     """``pools``: what the workspace is divided among, the preferred one first; none for one array of our own. The
     application passes them in, but for ``own_pools``, which are arrays of our own.
 
-    ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where.
+    ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where. ``ram``: the bytes that
+    inputs, outputs, state and workspace may take together; None for any. ``feed``: the application hands over the first
+    input some rows at a time.
     """
 
     pools: tuple[Pool, ...] = ()
     workspace_io: bool = False
     own_pools: bool = False
+    ram: int | None = None
+    feed: bool = False
 
     @property
     def given_pools(self) -> tuple[str, ...]:
@@ -33,7 +37,9 @@ class EmitOptions:
     def words(self) -> list[str]:
         """What to type for them."""
         words = [word for pool in self.pools if not self.own_pools for word in ("--workspace-pool", _stated(pool))]
-        return [*words, *(["--workspace-io"] if self.workspace_io else [])]
+        words += ["--workspace-io"] if self.workspace_io else []
+        words += ["--ram", str(self.ram)] if self.ram is not None else []
+        return [*words, *(["--feed"] if self.feed else [])]
 
     def array(self, names: Names, pool: str) -> str:
         """The variable that the executor finds a pool by: an array of its own, or a pointer to the application's."""
@@ -82,6 +88,7 @@ def names_of(program: Program, options: EmitOptions) -> Names:
     outputs = [c_name(spec.name) for spec in program.signature.outputs]
     taken = ["WORKSPACE", *(f"{name}_WORKSPACE_POOL".upper() for name in options.given_pools)]
     taken += ["STATE"] if program.state else []
+    taken += ["FEED_ROW"] if options.feed else []
     words = unique_names([*taken, *(name.upper() for name in (*inputs, *outputs))])[len(taken) :]
     macros = tuple(f"TVMGEN_{program.name}_{word}_SIZE".upper() for word in words)
     taken_by_drivers = _macros_of_drivers(program)

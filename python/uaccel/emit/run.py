@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from uaccel.ctext.layout import wrapped
+from uaccel.emit.address import address
 from uaccel.emit.engines import activated, found_again, hook
+from uaccel.emit.feed import fed_layer, feed_check, held_from
 from uaccel.emit.layer_text import function_name
-from uaccel.emit.maps import address
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import begin_state
 from uaccel.lower.placement import Placement
@@ -95,13 +96,13 @@ class RunFunction:
         pointers = []
         if not self.options.workspace_io:
             pointers += ["inputs", "outputs"]
-            pointers += [f"inputs->{member}" for member in self.names.inputs]
+            pointers += [f"inputs->{member}" for member in self.names.inputs[held_from(self.program) :]]
             pointers += [f"outputs->{member}" for member in self.names.outputs]
         if self.options.given_pools:
             pointers += ["workspace_pools", *(f"workspace_pools->{pool}" for pool in self._used_pools())]
         if self.program.engines:
             pointers.append("devices")
-        begin = begin_state(self.program, self.names)
+        begin = [*feed_check(self.program, self.names), *begin_state(self.program, self.names)]
         if not pointers:
             return begin
         condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)
@@ -114,7 +115,10 @@ class RunFunction:
         if layer.is_view:
             return [f"    /* {layer.name}: {layer.outputs[0].info} is a view of {layer.inputs[0].name} */"]
         model = self.program.name
-        work = self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
+        if layer is fed_layer(self.program):
+            work = ["    /* Its rows were handed over: it is done. */"]
+        else:
+            work = self._work(layer)
         return [
             f'    UACCEL_LAYER_BEGIN("{model}", {layer.index});',
             *work,
@@ -123,6 +127,9 @@ class RunFunction:
                 for i, value in enumerate(layer.outputs)
             ),
         ]
+
+    def _work(self, layer: Layer) -> list[str]:
+        return self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
 
     def _call(self, layer: Layer, *before: str) -> str:
         arguments = [*before, *(self._address(value) for value in (*layer.inputs, *layer.outputs))]

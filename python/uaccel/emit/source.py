@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from uaccel.emit.feed import feed_function, feed_memory
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.header import size_macros
 from uaccel.emit.headers import ACCELERATOR, kernel_headers
@@ -33,7 +34,9 @@ def source(
         _assertions(program, placement, names),
         _workspace(placement, names, options),
         state_memory(program, placement, names, pool),
+        feed_memory(program),
         layers,
+        feed_function(program, placement, names, options),
         maps(program, placement, names, options),
         RunFunction(program, placement, names, options).render(),
     ]

@@ -48,7 +48,7 @@ class ConstantPool:
         self._by_content: dict[tuple[str, bytes, bool], Array] = {}
         self._symbols: dict[tuple[str, int, int], str] = {}
         for layer in program.layers:
-            for variant in layer.forms:
+            for variant in (*layer.forms, *(layer.streaming.functions if layer.streaming else ())):
                 self._add_layer(variant)
         self._first_values = {entry.before.name: self._add_first_value(entry) for entry in program.state}
 

@@ -15,7 +15,7 @@ from uaccel.ctext.types import C_TYPES
 from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import Known, after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.program import CPU, Engine, Layer, Program, Value, view_roots
+from uaccel.lower.program import CPU, Applied, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
 from uaccel.lower.structures import check_parameters
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
@@ -68,6 +68,7 @@ class _Step:
     macs: int = 0
     definition: Definition | None = None
     choice: Choice | None = None
+    applied: Applied | None = None
 
 
 class _Lowering:
@@ -211,6 +212,7 @@ class _Lowering:
             macs=step.macs,
             definition=step.definition,
             choice=step.choice,
+            applied=step.applied,
         )
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
@@ -277,7 +279,7 @@ def choose(
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
-        return _Step(op, check_parameters(kernels[0]), _describe(kernels[0]))
+        return _Step(op, check_parameters(kernels[0]), describe(kernels[0]))
     return _fallback_step(op, call, operands, symbol, macs_of(call, Site(None, operands, outputs)))
 
 
@@ -304,7 +306,8 @@ def _integer_step(
     choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
     kernel = check_parameters(kernels[choice.picked])
     why = f"; {choice.why}" if choice.why else ""
-    return _Step(operator.name, kernel, _describe(kernel) + why, macs, choice=choice)
+    applied = Applied(operator, site)
+    return _Step(operator.name, kernel, describe(kernel) + why, macs, choice=choice, applied=applied)
 
 
 def _fallback_step(op: str, call: Any, operands: tuple[Operand, ...], symbol: str, macs: int = 0) -> _Step:
@@ -312,7 +315,7 @@ def _fallback_step(op: str, call: Any, operands: tuple[Operand, ...], symbol: st
     return _Step(op, kernel, f"no CPU kernel for {call.op.name}: C from its TIR (TIR fallback)", macs, definition)
 
 
-def _describe(kernel: Kernel) -> str:
+def describe(kernel: Kernel) -> str:
     if kernel.view:
         return "no work: the same bytes under another shape"
     functions = list(dict.fromkeys(call.function for call in kernel.calls))

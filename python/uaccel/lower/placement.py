@@ -227,7 +227,7 @@ def _lives(program: Program, *, workspace_io: bool) -> dict[str, _Life]:
         known = lives.get(value.name, _Life(value, step, step))
         lives[value.name] = _Life(value, known.first, step)
 
-    for value in program.inputs if workspace_io else ():
+    for value in program.held if workspace_io else ():
         needed(value, before)
     for layer in program.layers:
         for value in (*layer.inputs, *layer.outputs):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from uaccel.basics.favour import Favour
 from uaccel.basics.roots import roots_of
 from uaccel.cpu_kernels import Choice
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
+from uaccel.ops.base import IntegerOperator, Site
 from uaccel.ops.kernel import Definition, Kernel
 
 CPU: Final = "cpu"
@@ -68,6 +69,93 @@ class Engine:
     tolerance: float = 0
 
 
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """An integer operator and where it stands: what kernels for a part of its rows are chosen by."""
+
+    operator: IntegerOperator[Any]
+    site: Site[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where a band begins: ``offset`` bytes into the row buffer of a value (``buffer``), or where the layer's cursor
+    in an input or output stands, which then goes ``advance`` bytes on."""
+
+    memory: str
+    offset: int = 0
+    advance: int = 0
+
+
+@dataclass(frozen=True)
+class Band:
+    """Compute some rows of an operator: ``function`` is a number of ``Streaming.functions``."""
+
+    function: int
+    inputs: tuple[Rows, ...]
+    output: Rows
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Rows of a buffer that are needed again move to its front."""
+
+    memory: str
+    source: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Receive:
+    """So many bytes of the fed input are to come, behind ``offset`` bytes in its buffer; ends a step."""
+
+    memory: str
+    offset: int
+    bytes: int
+
+
+Action = Band | Keep | Receive
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a reader or writer has come in a whole tensor: number ``index`` of the layer's inputs or outputs."""
+
+    name: str
+    side: str
+    index: int
+    of: str
+
+
+@dataclass(frozen=True)
+class RowBuffer:
+    """``offset`` bytes into the layer's scratch: ``rows`` rows of a value."""
+
+    value: Value
+    offset: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How a layer computes several operators, some rows at a time.
+
+    ``operators`` are the layers that it takes the place of. ``functions`` are their parts, one for each number and
+    place of rows; ``scratch`` says where theirs lies in the layer's. ``steps`` are the kinds of steps, ``order`` the
+    kinds' numbers one after the other. ``fed``: the caller hands over the rows of the layer's input.
+    """
+
+    operators: tuple[Layer, ...]
+    functions: tuple[Layer, ...]
+    scratch: tuple[int, ...]
+    buffers: tuple[RowBuffer, ...]
+    cursors: tuple[Cursor, ...]
+    steps: tuple[tuple[Action, ...], ...]
+    order: tuple[int, ...]
+    band: int
+    fed: Value | None = None
+
+
 @dataclass(frozen=True)
 class Layer:
     """One operator of the model, as it runs. ``reason`` says why this engine computes it and how.
@@ -101,6 +189,10 @@ class Layer:
     """That its accelerator is expected to take."""
     instructions: float | None = None
     """That the accelerator's driver is expected to take of the CPU; None where nobody says."""
+    applied: Applied | None = None
+    """Where the CPU computes an integer operator."""
+    streaming: Streaming | None = None
+    """Where it computes several operators by rows."""
 
     @property
     def is_view(self) -> bool:
@@ -134,6 +226,17 @@ class Layer:
         return (self,) if twin is None else (self, twin)
 
     @property
+    def functions(self) -> tuple[Layer, ...]:
+        """What becomes functions, each after those that it calls: its twin, or the parts that compute its rows."""
+        parts = () if self.streaming is None else self.streaming.functions
+        return (*parts, *reversed(self.forms))
+
+    @property
+    def operators(self) -> tuple[Layer, ...]:
+        """The layers that it takes the place of; itself where it computes its operator as a whole."""
+        return (self,) if self.streaming is None else self.streaming.operators
+
+    @property
     def scratch(self) -> int:
         """Bytes that it needs while it runs, whoever computes it."""
         return max(form.kernel.scratch for form in self.forms)
@@ -164,6 +267,12 @@ class Program:
     @property
     def signature(self) -> Signature:
         return self.model.signature
+
+    @property
+    def held(self) -> tuple[Value, ...]:
+        """The inputs but the one whose rows are handed over."""
+        first = self.layers[0].streaming if self.layers else None
+        return self.inputs[1:] if first is not None and first.fed is not None else self.inputs
 
     def engine(self, layer: Layer) -> Engine:
         """The accelerator of a layer."""

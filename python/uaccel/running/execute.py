@@ -231,5 +231,6 @@ def connect(
 
 def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
     signature = compiled.model.signature
-    io = 0 if compiled.options.workspace_io else tensor_memory((*signature.inputs, *signature.outputs))
+    inputs = signature.inputs[1:] if compiled.options.feed else signature.inputs
+    io = 0 if compiled.options.workspace_io else tensor_memory((*inputs, *signature.outputs))
     return footprint(folder, build, compiled.program.name, arena=compiled.placement.arena, io=io)

@@ -80,12 +80,28 @@ def layers_of_bindings(module: Any) -> list[Any]:
     return [var for var, expression in main_bindings(module)[1] if is_call(expression)]
 
 
+def bindings_of_layers(compiled: Compiled) -> dict[Key, tuple[Any, int]]:
+    """By output of a layer the variable of ``main`` and which of its results it is. A layer that computes several
+    operators gives only what others read."""
+    operators = [operator for layer in compiled.program.layers for operator in layer.operators]
+    variables = layers_of_bindings(compiled.model.module)
+    made = {
+        value.name: (var, i)
+        for operator, var in zip(operators, variables, strict=False)
+        for i, value in enumerate(operator.outputs)
+    }
+    return {
+        (layer.index, i): made[value.name]
+        for layer in compiled.program.layers
+        for i, value in enumerate(layer.outputs)
+        if value.name in made
+    }
+
+
 def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[Key, Array]:
     """What every layer computes where all of them are right."""
-    module = compiled.model.module
-    _, named = Executor(module, state=compiled.model.state, intermediates=True).run_all(inputs)
-    variables = layers_of_bindings(module)
-    return {(index, i): value for index, var in enumerate(variables) for i, value in enumerate(named[var.name])}
+    _, named = Executor(compiled.model.module, state=compiled.model.state, intermediates=True).run_all(inputs)
+    return {key: named[var.name][i] for key, (var, i) in bindings_of_layers(compiled).items()}
 
 
 class LayerMeanings:
@@ -98,13 +114,13 @@ class LayerMeanings:
         self._program = compiled.program
         self._initial = [entry.initial for entry in compiled.model.state]
         self._engines = layers_of_engines(compiled)
-        module, variables = compiled.model.module, layers_of_bindings(compiled.model.module)
-        counts = {index: len(getattr(var.ty, "fields", [var])) for index, var in enumerate(variables)}
-        shown = {index for index, count in counts.items() if {(index, i) for i in range(count)} <= set(readable)}
-        self._keys = [(index, i) for index in sorted(shown) for i in range(counts[index])]
+        places, seen = bindings_of_layers(compiled), set(readable)
+        shown = {index for index, _ in places} - {index for index, i in places if (index, i) not in seen}
+        self._keys = sorted(key for key in places if key[0] in shown)
         self._golden = [index for index in sorted(shown) if golden_of(self._engines.get(index)) is not None]
-        given = [variables[index] for index in sorted(shown)]
-        self._executor = Executor(each_by_itself(module, given, [variables[index] for index in self._golden]))
+        given = list(dict.fromkeys(places[key][0] for key in self._keys))
+        module = each_by_itself(compiled.model.module, given, [places[index, 0][0] for index in self._golden])
+        self._executor = Executor(module)
 
     def first_wrong(self, sample: int, inputs: Sequence[Array], computed: Layers) -> WrongLayer | None:
         """Of one inference, by what each layer was given in it."""
@@ -129,9 +145,10 @@ class LayerMeanings:
 
 def layers_of_engines(compiled: Compiled) -> dict[int, EngineCall]:
     """By the number of the layer."""
-    expressions = [expr for _, expr in main_bindings(compiled.model.module)[1] if is_call(expr)]
+    expressions = dict(main_bindings(compiled.model.module)[1])
     calls = compiled.partitioned.calls
-    return {index: calls[expr.op.name_hint] for index, expr in enumerate(expressions) if is_region_call(expr)}
+    found = {index: expressions[var] for (index, _), (var, _) in bindings_of_layers(compiled).items()}
+    return {index: calls[expr.op.name_hint] for index, expr in found.items() if is_region_call(expr)}
 
 
 def tolerance_of(call: EngineCall | None) -> float:

@@ -14,7 +14,7 @@ from uaccel.model import ImportedModel
 from uaccel.ops.base import operator_of
 from uaccel.pipeline import Compiled
 from uaccel.running.compare import Comparison, compare
-from uaccel.running.layers import Key, LayerMeanings, WrongLayer, layers_of_bindings, tolerance_of
+from uaccel.running.layers import Key, LayerMeanings, WrongLayer, bindings_of_layers, tolerance_of
 from uaccel.tvm_api import is_var, main_bindings
 from uaccel.tvm_api.executor import Executor
 
@@ -71,11 +71,11 @@ def before_what_hides(compiled: Compiled) -> Watched:
     """The inputs of operators that hide differences, as far as a layer of the device gives them."""
     places = _places(compiled)
     producers = {value.name: (layer, i) for layer in compiled.program.layers for i, value in enumerate(layer.outputs)}
-    variables = layers_of_bindings(compiled.model.module)
+    bindings = bindings_of_layers(compiled)
     expressions = dict(main_bindings(compiled.model.module)[1])
     found: dict[Key, tuple[str, int]] = {}
-    for index, var in enumerate(variables):
-        if not _hides(expressions[var]):
+    for (index, i), (var, _) in bindings.items():
+        if i or not _hides(expressions[var]):
             continue
         value = next(iter(compiled.program.layers[index].inputs), None)
         layer, output = producers.get(value.name, (None, 0)) if value is not None else (None, 0)
@@ -101,11 +101,10 @@ def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
     """By output of a layer, the (binding, output) of the model as it was imported that has the same value."""
     kept, turned = _kept(compiled), compiled.partitioned.turned
     found = {}
-    for index, var in enumerate(layers_of_bindings(compiled.model.module)):
-        for i, type_ in enumerate(types_of(var)):
-            origin = compiled.partitioned.stands_for.get((var.name, i))
-            if origin in kept and var.name not in turned and _alike(kept[origin], type_):
-                found[index, i] = origin
+    for key, (var, i) in bindings_of_layers(compiled).items():
+        origin = compiled.partitioned.stands_for.get((var.name, i))
+        if origin in kept and var.name not in turned and _alike(kept[origin], types_of(var)[i]):
+            found[key] = origin
     return found
 
 

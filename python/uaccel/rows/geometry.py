@@ -1,0 +1,123 @@
+"""Which rows of its inputs an operator needs for some rows of its output, and the operator of these rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from uaccel.lower.program import CPU, Layer
+from uaccel.model import TensorInfo
+from uaccel.ops.base import NAMESPACE, Elementwise, Operand, Site
+from uaccel.ops.conv2d import Conv2d
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.pool import AveragePool2d, MaxPool2d
+from uaccel.ops.window import WindowMax
+
+RANK: Final = 4
+"""Batch, rows, columns, channels."""
+WEIGHT_ROWS: Final = {NAMESPACE + Conv2d.name: 1, NAMESPACE + DepthwiseConv2d.name: 0}
+"""The axis of the weights along which a window's rows lie."""
+POOLS: Final = frozenset(NAMESPACE + pool.name for pool in (AveragePool2d, MaxPool2d, WindowMax))
+
+
+@dataclass(frozen=True)
+class Window:
+    """Rows that one row of the output reads: ``extent`` of them, ``stride`` apart, the first ``before`` above row 0."""
+
+    height: int
+    extent: int = 1
+    stride: int = 1
+    before: int = 0
+
+    def rows(self, first: int, last: int) -> Span:
+        """For the rows from ``first`` up to ``last`` of the output."""
+        low = first * self.stride - self.before
+        high = (last - 1) * self.stride - self.before + self.extent
+        begin, end = max(0, low), min(self.height, high)
+        return Span(begin, end, begin - low, high - end)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Rows ``begin`` up to ``end`` of an input, and how many rows of padding a window sees above and below them."""
+
+    begin: int
+    end: int
+    top: int = 0
+    bottom: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.end - self.begin
+
+
+def windows_of(layer: Layer) -> tuple[Window | None, ...] | None:
+    """For each input of a layer the rows that it reads, None for one that it reads as a whole at any row.
+
+    None where the layer cannot be computed by rows.
+    """
+    if layer.applied is None or layer.engine != CPU or layer.is_view or layer.definition or layer.kernel.updates:
+        return None
+    infos = [value.info for value in (*layer.inputs, *layer.outputs)]
+    if not layer.inputs or len(layer.outputs) != 1 or any(not _image(info) for info in infos):
+        return None
+    operator, site = layer.applied.operator, layer.applied.site
+    if operator.full_name in WEIGHT_ROWS or operator.full_name in POOLS:
+        return _of_window(operator.full_name, site)
+    if operator.elementwise is Elementwise.FIRST:
+        return (Window(infos[0].shape[1]),)
+    if operator.elementwise is Elementwise.EACH:
+        return _of_each(site)
+    return None
+
+
+def _image(info: TensorInfo) -> bool:
+    return len(info.shape) == RANK and info.shape[0] == 1 and info.elements > 0
+
+
+def _of_window(name: str, site: Site[Any]) -> tuple[Window | None, ...] | None:
+    if any(operand.constant is None for operand in site.operands[1:]):
+        return None
+    attrs = site.attrs
+    size = attrs.window[0] if name in POOLS else site.operands[1].info.shape[WEIGHT_ROWS[name]]
+    dilation = getattr(attrs, "dilation", (1, 1))[0]
+    extent = (size - 1) * dilation + 1
+    window = Window(site.operands[0].info.shape[1], extent, attrs.strides[0], attrs.padding[0])
+    below = window.rows(0, site.output.shape[1])
+    inside = max(below.top, below.bottom) < extent  # every window sees a row
+    return (window,) if inside else None
+
+
+def _of_each(site: Site[Any]) -> tuple[Window | None, ...] | None:
+    height = site.output.shape[1]
+    found: list[Window | None] = []
+    for operand in site.operands:
+        rows = operand.info.shape[-3] if len(operand.info.shape) >= RANK - 1 else 1
+        if operand.constant is None:
+            found.append(Window(height) if rows == height else None)
+        elif rows != 1:
+            return None
+    return tuple(found)
+
+
+def part_of(site: Site[Any], windows: Sequence[Window | None], spans: Sequence[Span], rows: int) -> Site[Any]:
+    """The call that computes ``rows`` rows of the output from the rows that ``spans`` tell of each input."""
+    indices = site.input_indices()
+    operands = tuple(
+        operand if index is None or windows[index] is None else Operand(with_rows(operand.info, spans[index].count))
+        for operand, index in zip(site.operands, indices, strict=True)
+    )
+    attrs = site.attrs
+    if hasattr(attrs, "padding"):
+        _, left, _, right = attrs.padding
+        attrs = replace(attrs, padding=(spans[0].top, left, spans[0].bottom, right))
+    return Site(attrs, operands, (with_rows(site.output, rows),))
+
+
+def with_rows(info: TensorInfo, rows: int) -> TensorInfo:
+    return replace(info, shape=(info.shape[0], rows, *info.shape[2:]))
+
+
+def row_bytes(info: TensorInfo) -> int:
+    return info.size // info.shape[1]

@@ -1,0 +1,296 @@
+"""Consecutive layers become one that computes them by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from uaccel.basics.numbers import round_up
+from uaccel.errors import InternalError
+from uaccel.lower.program import (
+    CPU,
+    Action,
+    Band,
+    Covered,
+    Cursor,
+    Keep,
+    Layer,
+    Receive,
+    RowBuffer,
+    Rows,
+    Streaming,
+    Value,
+)
+from uaccel.model import Origin
+from uaccel.ops.kernel import Kernel
+from uaccel.rows.chain import bands_of
+from uaccel.rows.costs import DISPATCH, MOVED
+from uaccel.rows.geometry import row_bytes
+from uaccel.rows.parts import Key, Part, Parts, function_of
+from uaccel.rows.schedule import Chain, Computed, Event, Kept, Received, Schedule, schedule, scratch_name
+
+OP = "rows"
+ALIGNMENT = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A chain as it would run: what it needs of memory and of time, with no code made yet."""
+
+    chain: Chain
+    band: int
+    schedule: Schedule
+    parts: Mapping[Key, Part]
+    sizes: Mapping[str, int]
+    offsets: Mapping[str, int]
+    scratch: int
+    cost: float
+
+
+def sketch(chain: Chain, band: int, parts: Parts) -> Sketch | None:
+    """None where some part has no kernel, or none that works in place where it must."""
+    planned = schedule(chain, bands_of(chain, band))
+    used: dict[Key, Part] = {}
+    scratch = dict.fromkeys((scratch_name(layer) for layer in chain.layers), 0)
+    cost = 0.0
+    for event in (event for step in planned.steps for event in step):
+        cost += DISPATCH
+        if isinstance(event, Computed):
+            layer = chain.layers[event.layer]
+            key, part = parts.of(layer, chain.windows[event.layer], event.spans, event.last - event.first)
+            if part is None or not _in_place(chain, layer, part.kernel):
+                return None
+            used[key] = part
+            cost += part.cost
+            scratch[scratch_name(layer)] = max(scratch[scratch_name(layer)], part.kernel.scratch)
+        else:
+            cost += MOVED * event.rows * _row_of(chain, event)
+    rows = {value.name: row_bytes(value.info) for value in chain.buffered}
+    sizes = {name: planned.capacity[name] * size for name, size in rows.items()} | scratch
+    sizes = {name: size for name, size in sizes.items() if size}
+    offsets = laid_out(sizes, planned.beside)
+    total = max((offsets[name] + size for name, size in sizes.items()), default=0)
+    return Sketch(chain, band, planned, used, sizes, offsets, total, cost)
+
+
+def _row_of(chain: Chain, event: Kept | Received) -> int:
+    name = event.name if isinstance(event, Kept) else chain.fed.name if chain.fed is not None else ""
+    return next(row_bytes(value.info) for value in chain.buffered if value.name == name)
+
+
+def _in_place(chain: Chain, layer: Layer, kernel: Kernel) -> bool:
+    merged = [i for i, value in enumerate(layer.inputs) if chain.merged.get(value.name) == layer.outputs[0].name]
+    return all(i in kernel.inplace for i in merged)
+
+
+def laid_out(sizes: Mapping[str, int], beside: Mapping[str, set[str]]) -> dict[str, int]:
+    """An offset for each block: first fit in a few orders, the one that ends first."""
+    orders = (
+        sorted(sizes, key=lambda name: (-sizes[name], name)),
+        sorted(sizes, key=lambda name: (-len(beside.get(name, ())), -sizes[name], name)),
+        sorted(sizes, key=lambda name: (-sizes[name] * len(beside.get(name, ())), name)),
+        list(sizes),
+    )
+    plans = [_first_fit(order, sizes, beside) for order in orders]
+    return min(plans, key=lambda plan: max((plan[name] + sizes[name] for name in plan), default=0))
+
+
+def _first_fit(order: Sequence[str], sizes: Mapping[str, int], beside: Mapping[str, set[str]]) -> dict[str, int]:
+    placed: dict[str, int] = {}
+    for name in order:
+        others = sorted((placed[other], sizes[other]) for other in beside.get(name, ()) if other in placed)
+        offset = 0
+        for start, size in others:
+            if offset + sizes[name] > start and start + size > offset:
+                offset = round_up(start + size, ALIGNMENT)
+        placed[name] = offset
+    return placed
+
+
+def check_layout(drawn: Sketch) -> None:
+    """That what holds something at the same time shares no byte."""
+    for name, offset in drawn.offsets.items():
+        for other in drawn.schedule.beside.get(name, ()):
+            if other in drawn.offsets and name < other:
+                start, size = drawn.offsets[other], drawn.sizes[other]
+                if offset < start + size and start < offset + drawn.sizes[name]:
+                    raise InternalError(f"rows: {name} and {other} share bytes while both hold something")
+
+
+def grouped(drawn: Sketch, parts: Parts, index: int) -> Layer:
+    """The layer that takes the place of the chain's."""
+    check_layout(drawn)
+    chain = drawn.chain
+    layers = chain.layers
+    made = {layer.outputs[0].name for layer in layers}
+    inputs = tuple(dict.fromkeys(v for layer in layers for v in layer.inputs if v.name not in made and v != chain.fed))
+    outputs = tuple(layer.outputs[0] for layer in layers if layer.outputs[0].name not in chain.inside)
+    streaming = _Writer(drawn, parts, inputs, outputs).streaming()
+    macs = sum(layer.macs for layer in layers)
+    families = tuple(dict.fromkeys(function.kernel.family for function in streaming.functions))
+    special = [family for family in families if family != "portable"]
+    behind = {i: distance_behind(drawn, value, outputs[0]) for i, value in enumerate(inputs)}
+    kernel = Kernel(special[0] if special else "portable", (), scratch=drawn.scratch, behind=behind)
+    how = f"up to {drawn.band} rows" if drawn.band > 1 else "a row"
+    saved = sum(v.info.size for layer in layers for v in layer.outputs if v.name in chain.inside)
+    return Layer(
+        index=index,
+        name=f"{layers[0].name}_to_{layers[-1].name}",
+        op=OP,
+        engine=CPU,
+        reason=f"{len(layers)} layers, {how} at a time: {drawn.scratch} bytes in place of {saved}",
+        origin=Origin(layers[-1].origin.index, OP, layers[-1].origin.tensor),
+        inputs=inputs,
+        outputs=outputs,
+        kernel=kernel,
+        macs=macs,
+        covers=tuple(Covered(o.name, o.op, o.origin, o.outputs[0].info, o.macs, o.reason) for o in layers),
+        streaming=streaming,
+    )
+
+
+def distance_behind(drawn: Sketch, source: Value, target: Value) -> int:
+    """How many bytes before an input an output begins at least, to write no row over one that is read later."""
+    chain = drawn.chain
+    events = [event for step in drawn.schedule.steps for event in step if isinstance(event, Computed)]
+    row_in, row_out = row_bytes(source.info), row_bytes(target.info)
+    needed, distance = source.info.shape[1], 0
+    for event in reversed(events):
+        layer, windows = chain.layers[event.layer], chain.windows[event.layer]
+        reads = zip(layer.inputs, windows, event.spans, strict=True)
+        starts = [span.begin if window is not None else 0 for value, window, span in reads if value == source]
+        needed = min([needed, *starts])
+        if chain.home(layer.outputs[0].name) == target.name:
+            distance = max(distance, event.last * row_out - needed * row_in)
+    return distance
+
+
+class _Writer:
+    """Turns rows into bytes and places into functions."""
+
+    def __init__(self, drawn: Sketch, parts: Parts, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        self.drawn, self.parts = drawn, parts
+        self.chain = drawn.chain
+        self.row = {v.name: row_bytes(v.info) for o in self.chain.layers for v in (*o.inputs, *o.outputs)}
+        self.places = {value.name: ("input", i) for i, value in enumerate(inputs)}
+        self.places |= {value.name: ("output", i) for i, value in enumerate(outputs)}
+        self.functions: dict[Key, Layer] = {}
+        self.numbers: dict[Key, int] = {}
+        self.cursors: dict[str, Cursor] = {}
+        self.stands: dict[str, int] = {}
+
+    def streaming(self) -> Streaming:
+        events = [event for step in self.drawn.schedule.steps for event in step]
+        self._next_places(events)
+        kinds: dict[tuple[Action, ...], int] = {}
+        order = []
+        number = 0
+        for step in self.drawn.schedule.steps:
+            actions = []
+            for event in step:
+                actions.append(self._action(event, number))
+                number += 1
+            order.append(kinds.setdefault(tuple(actions), len(kinds)))
+        functions = tuple(self.functions.values())
+        owners = {function.name: self.chain.layers[self._owner(key)] for key, function in self.functions.items()}
+        scratch = tuple(self.drawn.offsets.get(scratch_name(owners[f.name]), 0) for f in functions)
+        buffers = tuple(
+            RowBuffer(value, self.drawn.offsets[value.name], self.drawn.schedule.capacity[value.name])
+            for value in self.chain.buffered
+            if value.name in self.drawn.offsets
+        )
+        return Streaming(
+            self.chain.layers,
+            functions,
+            scratch,
+            buffers,
+            tuple(self.cursors.values()),
+            tuple(kinds),
+            tuple(order),
+            self.drawn.band,
+            self.chain.fed,
+        )
+
+    def _owner(self, key: Key) -> int:
+        return next(i for i, layer in enumerate(self.chain.layers) if layer.index == key[0])
+
+    def _next_places(self, events: Sequence[Event]) -> None:
+        """For each cursor where each of its uses begins, to know how far it goes on after each."""
+        following: dict[str, tuple[int, int]] = {}
+        self.advances: dict[tuple[int, int], int] = {}
+        for number, event in enumerate(events):
+            if not isinstance(event, Computed):
+                continue
+            for slot, row in enumerate(event.at):
+                name = self._home(event.layer, slot)
+                if name not in self.places or not self._by_rows(event.layer, slot):
+                    continue
+                cursor = self._cursor(event.layer, slot, name)
+                if cursor in following:
+                    self.advances[following[cursor]] = (row - self.stands[cursor]) * self.row[name]
+                following[cursor] = (number, slot)
+                self.stands[cursor] = row
+                self.advances[number, slot] = self._onwards(event, slot, row) * self.row[name]
+
+    def _onwards(self, event: Computed, slot: int, row: int) -> int:
+        """How far a cursor would go on if there were more rows, but not beyond the tensor: so that the last step is
+        as those before it wherever it can be."""
+        rows, windows = event.last - event.first, self.chain.windows[event.layer]
+        owner = self.chain.layers[event.layer]
+        height = (*owner.inputs, *owner.outputs)[slot].info.shape[1]
+        window = windows[slot] if slot < len(windows) else None
+        return min(rows * (window.stride if window is not None else 1), height - row)
+
+    def _by_rows(self, layer: int, slot: int) -> bool:
+        windows = self.chain.windows[layer]
+        return slot >= len(windows) or windows[slot] is not None
+
+    def _home(self, layer: int, slot: int) -> str:
+        owner = self.chain.layers[layer]
+        values = (*owner.inputs, *owner.outputs)
+        return self.chain.home(values[slot].name)
+
+    def _cursor(self, layer: int, slot: int, name: str) -> str:
+        owner, (side, index) = self.chain.layers[layer], self.places[name]
+        writes = slot == len(owner.inputs)
+        second = f"_{slot}" if slot and not writes else ""
+        cursor = f"{'to' if writes else 'from'}_{side}{index}_of_{owner.name}{second}"
+        self.cursors.setdefault(cursor, Cursor(cursor, side, index, owner.name))
+        return cursor
+
+    def _action(self, event: Event, number: int) -> Action:
+        if isinstance(event, Kept):
+            row = self.row[event.name]
+            return Keep(event.name, event.row * row, event.rows * row)
+        if isinstance(event, Received):
+            assert self.chain.fed is not None
+            row = self.row[self.chain.fed.name]
+            return Receive(self.chain.fed.name, event.row * row if event.row >= 0 else -1, event.rows * row)
+        return self._band(event, number)
+
+    def _band(self, event: Computed, number: int) -> Band:
+        layer, windows = self.chain.layers[event.layer], self.chain.windows[event.layer]
+        key, part = self.parts.of(layer, windows, event.spans, event.last - event.first)
+        assert part is not None
+        if key not in self.functions:
+            self.numbers[key] = len(self.functions)
+            of_layer = sum(known[0] == layer.index for known in self.functions)
+            name = f"{layer.name}_rows" + (f"_{of_layer + 1}" if of_layer else "")
+            rows = event.last - event.first
+            what = f"{rows} of {layer.outputs[0].info.shape[1]} rows at a time"
+            self.functions[key] = function_of(layer, part, name, what)
+        given = tuple(self._rows(event, slot, number) for slot in range(len(event.at)))
+        return Band(self.numbers[key], given[:-1], given[-1])
+
+    def _rows(self, event: Computed, slot: int, number: int) -> Rows:
+        name = self._home(event.layer, slot)
+        if name not in self.places:
+            return Rows(f"rows_of_{name}", event.at[slot] * self.row[name])
+        if not self._by_rows(event.layer, slot):
+            side, index = self.places[name]
+            return Rows(f"{side}{index}")
+        return Rows(self._cursor(event.layer, slot, name), 0, self.advances.get((number, slot), 0))
+
+
+def renumbered(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    return tuple(replace(layer, index=index) for index, layer in enumerate(layers))

@@ -1,0 +1,255 @@
+"""Which layers run together by rows, and how many rows at a time: least RAM for a time, or least time in some RAM.
+
+For one limit of RAM the layers are cut into chains and single layers, each of which stays below it, such that the
+estimated time is least: what the layers before take does not depend on how those behind are cut, so the best cut up to
+each layer is kept (dynamic programming). Least RAM is found by bisection of the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from uaccel.basics.numbers import round_up
+from uaccel.cpu_kernels import Work
+from uaccel.cpu_kernels.selection import Selection
+from uaccel.lower.placement import ELEMENT_ALIGNMENT, needed_by_layer
+from uaccel.lower.program import Layer, Program, Value, view_roots
+from uaccel.rows.apply import Group
+from uaccel.rows.chain import Chains
+from uaccel.rows.geometry import row_bytes
+from uaccel.rows.group import Sketch, distance_behind, sketch
+from uaccel.rows.parts import Parts
+from uaccel.rows.schedule import Chain
+
+BANDS: Final = (16, 8, 4, 2, 1)
+"""Rows at once, from what is fast to what is small."""
+ANY: Final = 1 << 62
+"""A limit that is none."""
+MOST_POINTS: Final = 40
+"""Of a frontier."""
+LONGEST: Final = 40
+"""Layers of a chain."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Some chains, the most bytes that are needed at once, and the estimated time."""
+
+    groups: tuple[Group, ...]
+    bytes: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The bytes of a value and its views, and the layers from the first to the last that needs them."""
+
+    size: int
+    first: int
+    last: int
+
+
+class Search:
+    """Over the cuts of one program. ``feed``: its first input comes by rows."""
+
+    def __init__(
+        self, program: Program, selection: Selection, *, workspace_io: bool = False, feed: bool = False
+    ) -> None:
+        self.program = program
+        self.parts = Parts(selection)
+        self.chains = Chains(program)
+        self.feed = feed
+        self.workspace_io = workspace_io
+        self._outputs = {value.name for value in program.outputs}
+        self.blocks = _blocks(program, workspace_io=workspace_io, feed=feed)
+        self.costs = [self._cost(layer) for layer in program.layers]
+        needed = needed_by_layer(program, workspace_io=workspace_io)
+        most = max(needed.values(), default=0)
+        self.alone = [
+            needed[i] if i in needed else min(most, self._around(i, i, frozenset()) + round_up(layer.scratch, 8))
+            for i, layer in enumerate(program.layers)
+        ]
+        self._sketches: dict[Group, Sketch | None] = {}
+
+    @cached_property
+    def whole(self) -> Cut:
+        """Every layer as a whole."""
+        return Cut((), max(self.alone, default=0), sum(self.costs))
+
+    def within(self, limit: int) -> Cut | None:
+        """The fastest of those that need no more; None where there is none."""
+        count = len(self.program.layers)
+        best: list[Cut | None] = [Cut((), 0, 0.0)] + [None] * count
+        for first in range(count):
+            before = best[first]
+            if before is None:
+                continue
+            if self.alone[first] <= limit and not (self.feed and first == 0):
+                self._offer(
+                    best,
+                    first + 1,
+                    Cut(before.groups, max(before.bytes, self.alone[first]), before.cost + self.costs[first]),
+                )
+            for group, size, cost in self._chains_from(first, limit):
+                after = Cut((*before.groups, group), max(before.bytes, size), before.cost + cost)
+                self._offer(best, group.last + 1, after)
+        return best[count]
+
+    @staticmethod
+    def _offer(best: list[Cut | None], at: int, cut: Cut) -> None:
+        known = best[at]
+        if known is None or (cut.cost, cut.bytes) < (known.cost, known.bytes):
+            best[at] = cut
+
+    def _chains_from(self, first: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+        """Those that begin with a layer and stay below the limit, each with the fastest band that does."""
+        needed = self.feed and first == 0
+        shortest = first if needed else first + 1
+        for last in range(first, min(len(self.program.layers), first + LONGEST)):
+            if self.chains.windows[last] is None:
+                return
+            needed = needed or self.alone[last] > limit
+            if not needed or last < shortest:
+                continue
+            fed = self.program.inputs[0] if self.feed and first == 0 else None
+            chain = self.chains.of(first, last, fed)
+            if chain is None:
+                continue
+            if fed is not None and not self.workspace_io and self._outputs & {v.name for v in chain.made}:
+                continue  # feed does not know where the caller wants them
+            kept = self._kept(chain)
+            if kept > limit:
+                return  # longer ones keep more
+            around = self._around(first, last, chain.inside)
+            if around + kept - self._most_saved(chain) <= limit:
+                yield from self._fastest(Group(first, last), around, limit)
+
+    def _fastest(self, group: Group, around: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+        """With the most rows at once that stay below the limit, if one row does."""
+        sizes = {}
+        for band in (1, *BANDS):
+            drawn = self._sketch(replace(group, band=band))
+            if drawn is None:
+                return
+            sizes[band] = around + round_up(drawn.scratch, 8) - self._saved(drawn)
+            if sizes[1] > limit:
+                return
+            if sizes[band] <= limit and (band > 1 or len(sizes) == len(BANDS)):
+                yield replace(group, band=band), sizes[band], drawn.cost
+                return
+
+    @staticmethod
+    def _kept(chain: Chain) -> int:
+        """Bytes of rows that lie in buffers from one row to the next, at least."""
+        kept: dict[str, int] = {}
+        buffered = {value.name: row_bytes(value.info) for value in chain.buffered}
+        for layer, windows in zip(chain.layers, chain.windows, strict=True):
+            for value, window in zip(layer.inputs, windows, strict=True):
+                name = chain.home(value.name)
+                if window is not None and name in buffered:
+                    rows = min(window.extent, window.height) - window.stride
+                    kept[name] = max(kept.get(name, 0), rows * buffered[name])
+        return sum(kept.values())
+
+    def _sketch(self, group: Group) -> Sketch | None:
+        if group not in self._sketches:
+            fed = self.program.inputs[0] if self.feed and group.first == 0 else None
+            chain = self.chains.of(group.first, group.last, fed)
+            self._sketches[group] = None if chain is None else sketch(chain, group.band, self.parts)
+        return self._sketches[group]
+
+    def _cost(self, layer: Layer) -> float:
+        if layer.is_view:
+            return 0.0
+        return self.parts.costs.of(layer.kernel, Work(layer.macs, sum(v.info.elements for v in layer.outputs)))
+
+    def _around(self, first: int, last: int, inside: frozenset[str]) -> int:
+        """Bytes of the values that are needed while these layers run, but for those inside."""
+        return sum(
+            block.size
+            for name, block in self.blocks.items()
+            if block.first <= last and block.last >= first and name not in inside
+        )
+
+    def _ending(self, chain: Chain) -> list[tuple[Value, _Block, _Block]]:
+        """Inputs that nobody needs after the chain, with their blocks, and the output's that may lie over them."""
+        target, last = chain.made[0], chain.layers[-1].index
+        output = self.blocks.get(target.name)
+        read = {value.name: value for layer in chain.layers for value in layer.inputs}
+        blocks = [(value, self.blocks[name]) for name, value in read.items() if name in self.blocks]
+        if output is None:
+            return []
+        return [
+            (value, block, output)
+            for value, block in blocks
+            if block.last <= last and value.name not in chain.inside and value.name != target.name
+        ]
+
+    def _most_saved(self, chain: Chain) -> int:
+        return max((min(block.size, output.size) for _, block, output in self._ending(chain)), default=0)
+
+    def _saved(self, drawn: Sketch) -> int:
+        """Bytes of the first output that lie over an input which is read no more."""
+        target = drawn.chain.made[0]
+        saved = [
+            block.size + output.size - max(block.size + distance_behind(drawn, value, target), output.size)
+            for value, block, output in self._ending(drawn.chain)
+        ]
+        return max([0, *saved])
+
+
+def _blocks(program: Program, *, workspace_io: bool, feed: bool) -> dict[str, _Block]:
+    """Those of the arena."""
+    roots = view_roots(program.layers)
+    found: dict[str, _Block] = {}
+
+    def needed(name: str, size: int, step: int) -> None:
+        name = roots.get(name, name)
+        known = found.get(name)
+        size = round_up(size, ELEMENT_ALIGNMENT)
+        found[name] = _Block(size, step, step) if known is None else _Block(max(size, known.size), known.first, step)
+
+    inputs = program.inputs[1:] if feed else program.inputs
+    for value in inputs if workspace_io else ():
+        needed(value.name, value.info.size, -1)
+    for layer in program.layers:
+        for value in (*layer.inputs, *layer.outputs):
+            needed(value.name, value.info.size, layer.index)
+    for value in program.outputs if workspace_io else ():
+        needed(value.name, value.info.size, len(program.layers))
+    outside = {value.name for entry in program.state for value in (entry.before, entry.after) if value is not None}
+    outside |= {program.inputs[0].name} if feed else set()
+    if not workspace_io:
+        outside |= {value.name for value in (*program.inputs, *program.outputs)}
+    homes = {roots.get(name, name) for name in outside}
+    return {name: block for name, block in found.items() if name not in homes}
+
+
+def least(search: Search, slower: float) -> Cut:
+    """The least RAM at no more than ``slower`` times the time of whole layers; as it was where nothing is gained."""
+    whole = search.whole
+    low, high = 0, whole.bytes
+    best = search.within(high) or whole
+    limit = slower * whole.cost
+    while high - low > max(16, whole.bytes // 512):
+        middle = (low + high) // 2
+        cut = search.within(middle)
+        if cut is not None and cut.cost <= limit:
+            best, high = cut, min(middle, cut.bytes)
+        else:
+            low = middle
+    return best
+
+
+def frontier(search: Search) -> Sequence[Cut]:
+    """From the fastest to the least RAM, each with less RAM than the one before."""
+    cut = search.within(ANY)
+    found: list[Cut] = []
+    while cut is not None and len(found) < MOST_POINTS:
+        found.append(cut)
+        cut = search.within(min(cut.bytes - 1, cut.bytes * 31 // 32))
+    smallest = least(search, float("inf"))
+    return [*found, smallest] if found and smallest.bytes < found[-1].bytes else found

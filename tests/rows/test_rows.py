@@ -1,0 +1,125 @@
+"""Chains of layers by rows give the same bytes as whole layers, whatever their windows, strides, paddings and bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from support.exactness import assert_same
+from support.hostlib import Array, HostModel
+from support.networks import OWN, network_named
+from support.oracle import Tflm, random_inputs
+from support.rows import by_groups, random_chain, random_groups, tall
+from support.sanitized import compile_pooled, run_sanitized
+from uaccel.emit.generate import generate
+from uaccel.errors import InternalError
+from uaccel.lower.program import Action, Band, Keep, Program
+from uaccel.pipeline import Compiled, compile_model
+from uaccel.rows.apply import Group, apply
+from uaccel.rows.chain import Chains
+from uaccel.rows.group import check_layout, sketch
+from uaccel.rows.parts import Parts
+from uaccel.running.layers import WrongLayer
+from uaccel.running.verify import first_wrong_layer
+
+
+def _assert_exact(data: bytes, compiled: Compiled, seed: int = 0) -> None:
+    inputs = random_inputs(data, seed, 2)
+    for values, outputs in zip(inputs, run_sanitized(compiled, inputs), strict=True):
+        for i, (got, wanted) in enumerate(zip(outputs, Tflm(data).run(values), strict=True)):
+            assert_same(got, wanted.reshape(got.shape), f"output {i} by rows")
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(40))
+def test_random_chains_are_exact(seed: int) -> None:
+    data = random_chain(seed)
+    compiled = compile_pooled(data)
+    groups = random_groups(compiled, seed)
+    assert groups
+    _assert_exact(data, by_groups(compiled, groups), seed)
+
+
+@pytest.mark.parametrize("band", [1, 4])
+def test_rows_need_less(band: int) -> None:
+    data = tall()
+    compiled = compile_pooled(data)
+    rows = by_groups(compiled, [Group(0, 3, band)])
+    assert rows.placement.arena < compiled.placement.arena / 2
+    assert [len(layer.operators) for layer in rows.program.layers] == [4]
+    _assert_exact(data, rows)
+
+
+def test_every_row_is_computed_once() -> None:
+    compiled = compile_pooled((OWN / "residual.tflite").read_bytes())
+    chain = Chains(compiled.program).of(0, 3)
+    assert chain is not None
+    layer = apply(compiled.program, [Group(0, 3, 1)], Parts(compiled.selection)).layers[0]
+    assert layer.streaming is not None
+    rows = dict.fromkeys((operator.name for operator in layer.operators), 0)
+    for kind in layer.streaming.order:
+        for action in layer.streaming.steps[kind]:
+            if isinstance(action, Band):
+                function = layer.streaming.functions[action.function]
+                rows[function.name.partition("_rows")[0]] += function.outputs[0].info.shape[1]
+    assert rows == {operator.name: operator.outputs[0].info.shape[1] for operator in layer.operators}
+
+
+def test_buffers_that_would_share_bytes_are_found() -> None:
+    compiled = compile_pooled((OWN / "residual.tflite").read_bytes())
+    chain = Chains(compiled.program).of(0, 3)
+    assert chain is not None
+    drawn = sketch(chain, 1, Parts(compiled.selection))
+    assert drawn is not None
+    check_layout(drawn)
+    with pytest.raises(InternalError, match="share bytes while both hold something"):
+        check_layout(replace(drawn, offsets=dict.fromkeys(drawn.offsets, 0)))
+
+
+def test_layers_that_do_not_go_by_rows_are_left_whole() -> None:
+    compiled = compile_pooled((OWN / "residual.tflite").read_bytes())
+    chains = Chains(compiled.program)
+    assert chains.of(0, 3) is not None
+    assert chains.of(0, 4) is None  # padding apart
+    assert chains.of(9, 11) is None  # a mean
+    assert chains.of(0, 1) is not None
+    assert compiled.program.layers[1].name == "conv_2d_1"
+    with pytest.raises(InternalError, match="layers 0 to 4 cannot run together"):
+        apply(compiled.program, [Group(0, 4)], Parts(compiled.selection))
+
+
+def _broken(compiled: Compiled, kind: str) -> Program:
+    """One of the rows that are kept is another, or a band goes where the one before went."""
+    layer = compiled.program.layers[0]
+    assert layer.streaming is not None
+    steps = list(layer.streaming.steps)
+    steps[2] = tuple(_wrong(action, kind) for action in steps[2])
+    streaming = replace(layer.streaming, steps=tuple(steps))
+    return replace(compiled.program, layers=(replace(layer, streaming=streaming), *compiled.program.layers[1:]))
+
+
+def _wrong(action: Action, kind: str) -> Action:
+    if kind == "kept" and isinstance(action, Keep):
+        return replace(action, source=action.source - 1)
+    if kind == "schedule" and isinstance(action, Band):
+        return replace(action, output=replace(action.output, advance=0))
+    return action
+
+
+@pytest.mark.parametrize("kind", ["kept", "schedule"])
+def test_planted_bug_is_found_in_the_group(kind: str) -> None:
+    path = network_named("residual").path
+    rows = by_groups(compile_model(path, board="host"), [Group(0, 3, 1)])
+    inputs = random_inputs(path.read_bytes(), 1, 1)[0]
+    assert _first_wrong(rows, inputs) is None
+    again = generate(_broken(rows, kind), rows.placement, rows.options, rows.board)
+    found = _first_wrong(replace(rows, generated=again), inputs)
+    assert str(found).startswith('layer 0 "conv_2d_0_to_add_3" (rows on cpu), element ')
+
+
+def _first_wrong(compiled: Compiled, inputs: Sequence[Array]) -> WrongLayer | None:
+    host = HostModel(compiled)
+    host(*inputs)
+    return first_wrong_layer(compiled, [inputs], [host.layers])

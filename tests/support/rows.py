@@ -1,0 +1,124 @@
+"""Random chains of layers that can run by rows, and programs of which chosen layers do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from models import layers
+from models.network import Network
+from models.seeded import Seeded
+from uaccel.emit.generate import generate
+from uaccel.lower.placement import place
+from uaccel.pipeline import Compiled
+from uaccel.rows.apply import Group, apply
+from uaccel.rows.chain import Chains
+from uaccel.rows.parts import Parts
+
+
+class Drawn:
+    """A network of layers that are drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.seeded = Seeded(seed)
+        self.net = Network(f"uaccel rows {seed}")
+        height, width = self.random.integers(9, 20, 2)
+        channels = int(self.random.integers(1, 6))
+        self.last = self.net.input("image", self.seeded.inputs((height, width, channels), 3))
+
+    def one_of(self, *options: int) -> int:
+        return int(self.random.choice(options))
+
+    def window(self) -> dict[str, Any]:
+        """Strides, padding and dilation that leave something of the rows that there are."""
+        small = min(self.last.shape[1:3]) < 7
+        stride = 1 if small else self.one_of(1, 1, 2, 3)
+        dilation = 2 if stride == 1 and not small and self.one_of(0, 0, 1) else 1
+        padding = "SAME" if small or self.one_of(0, 0, 1) == 0 else "VALID"
+        return {"stride": (stride, stride), "dilation": (dilation, dilation), "padding": padding}
+
+    def convolution(self) -> None:
+        kernel = (self.one_of(1, 2, 3, 5), self.one_of(1, 3))
+        weights = self.seeded.conv(self.one_of(3, 4, 8), kernel, self.last.shape[3])
+        self.last = layers.conv2d(self.net, self.last, *weights, activation="RELU", **self.fitting(kernel))
+
+    def depthwise(self) -> None:
+        kernel = (self.one_of(2, 3, 5), 3)
+        weights = self.seeded.depthwise(kernel, self.last.shape[3])
+        self.last = layers.depthwise_conv2d(self.net, self.last, *weights, **self.fitting(kernel))
+
+    def fitting(self, kernel: tuple[int, int]) -> dict[str, Any]:
+        window = self.window()
+        reach = max((size - 1) * window["dilation"][0] + 1 for size in kernel)
+        return window if reach < min(self.last.shape[1:3]) else {"padding": "SAME"}
+
+    def pool(self) -> None:
+        pool = (layers.max_pool, layers.average_pool)[self.one_of(0, 1)]
+        size, stride = self.one_of(2, 3), self.one_of(1, 2)
+        if min(self.last.shape[1:3]) > 6:
+            padding = ("SAME", "VALID")[self.one_of(0, 1)]
+            self.last = pool(self.net, self.last, (size, size), (stride, stride), padding)
+
+    def residual(self) -> None:
+        """An inverted residual block, or an addition of what goes past one convolution."""
+        start, channels = self.last, self.last.shape[3]
+        if self.one_of(0, 1):
+            self._plain(2 * channels, (1, 1))
+            self.last = layers.depthwise_conv2d(self.net, self.last, *self.seeded.depthwise((3, 3), 2 * channels))
+        self._plain(channels, (self.one_of(1, 3), 3))
+        self.last = layers.add(self.net, start, self.last)
+
+    def _plain(self, channels: int, kernel: tuple[int, int]) -> None:
+        weights = self.seeded.conv(channels, kernel, self.last.shape[3])
+        self.last = layers.conv2d(self.net, self.last, *weights)
+
+
+def random_chain(seed: int, count: int = 6) -> bytes:
+    """A TFLite file; sometimes a tensor in the middle is an output, too."""
+    drawn = Drawn(seed)
+    kinds = (drawn.convolution, drawn.depthwise, drawn.pool, drawn.residual)
+    drawn.convolution()
+    for number in range(count):
+        kinds[drawn.one_of(0, 0, 1, 1, 2, 3, 3)]()
+        if number == count // 2 and drawn.one_of(0, 0, 1):
+            drawn.net.output(drawn.last)
+    drawn.convolution()
+    drawn.net.output(drawn.last)
+    return drawn.net.build()
+
+
+def tall() -> bytes:
+    """A network whose first tensors are large: 24 rows, then 12, then 6."""
+    seeded, net = Seeded(5), Network("uaccel tall")
+    last = net.input("image", seeded.inputs((24, 24, 3), 3))
+    for channels, stride in ((8, 1), (8, 2), (8, 1), (12, 2)):
+        weights = seeded.conv(channels, (3, 3), last.shape[3])
+        last = layers.conv2d(net, last, *weights, stride=(stride, stride), activation="RELU")
+    net.output(last)
+    return net.build()
+
+
+def random_groups(compiled: Compiled, seed: int) -> list[Group]:
+    """Chains of all layers that can, cut at random."""
+    random, chains = np.random.default_rng(seed), Chains(compiled.program)
+    groups, first, count = [], 0, len(compiled.program.layers)
+    while first < count:
+        last = min(count - 1, first + int(random.integers(1, count)))
+        while last > first and chains.of(first, last) is None:
+            last -= 1
+        if last > first:
+            groups.append(Group(first, last, int(random.choice([1, 1, 2, 3, 4, 8]))))
+        first = last + 1
+    return groups
+
+
+def by_groups(compiled: Compiled, groups: Sequence[Group], *, feed: bool = False) -> Compiled:
+    """The same with some layers by rows."""
+    program = apply(compiled.program, groups, Parts(compiled.selection), feed=feed)
+    options = replace(compiled.options, feed=feed)
+    placement = place(program, workspace_io=options.workspace_io)
+    return replace(compiled, generated=generate(program, placement, options, compiled.board))
