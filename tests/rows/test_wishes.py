@@ -8,7 +8,7 @@ import pytest
 
 from support.command import Call, call_in, is_exact
 from support.networks import OWN, network_named
-from support.rows import tall
+from support.rows import random_chain, tall
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import Compiled
 from uaccel.running.job import Job
@@ -95,3 +95,16 @@ def test_runs_are_exact(model: Path, board: str, options: tuple[str, ...], call:
         assert done.status == 0, done.err
         assert is_exact(done.report)
         assert done.report["verify"]["first_wrong_layer"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("--favour", "ram"), ("--feed", "--favour", "ram")], ids=" ".join)
+@pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547", "qemu_riscv32"])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_chains_on_boards(seed: int, board: str, options: tuple[str, ...], call: Call, tmp_path: Path) -> None:
+    """With the kernels of each family."""
+    path = tmp_path / "chain.tflite"
+    path.write_bytes(random_chain(100 + seed))
+    done = call("run", path, "--board", board, *options, "--verify-layers", "--json")
+    assert done.status == 0, done.err
+    assert is_exact(done.report)
