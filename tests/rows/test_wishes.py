@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from models.field import field
 from support.command import Call, call_in, is_exact
 from support.networks import OWN, network_named
 from support.rows import random_chain, tall
@@ -39,6 +40,15 @@ def test_favour_ram(model: Path) -> None:
     (layer,) = [layer for layer in least.program.layers if layer.streaming]
     assert layer.reason.startswith(f"{len(layer.covers)} layers, ")
     assert [covered.name for covered in layer.covers] == [operator.name for operator in layer.operators]
+
+
+def test_report_tells_of_every_operator(model: Path, tmp_path: Path, call: Call) -> None:
+    words = ("compile", model, "--workspace-io", "--json", "-o", tmp_path / "made.tar")
+    whole, least = (call(*words, *more).report for more in ((), ("--favour", "ram")))
+    assert least["offloaded"] == []
+    assert [row["name"] for row in least["layers"]] == [row["name"] for row in whole["layers"]]
+    assert [row["macs"] for row in least["layers"]] == [row["macs"] for row in whole["layers"]]
+    assert {row["region"] for row in least["layers"]} - {None}
 
 
 def test_ram_is_kept_to(model: Path) -> None:
@@ -108,3 +118,17 @@ def test_random_chains_on_boards(seed: int, board: str, options: tuple[str, ...]
     done = call("run", path, "--board", board, *options, "--verify-layers", "--json")
     assert done.status == 0, done.err
     assert is_exact(done.report)
+
+
+@pytest.mark.long
+def test_network_that_does_not_fit_as_a_whole(tmp_path: Path, call: Call) -> None:
+    """Colour images of 160x160 on a board with 128 KiB."""
+    path = tmp_path / "mobilenet_v2.tflite"
+    path.write_bytes(field("mobilenet_v2").build(160, 10, 0.5, 7))
+    whole = call("run", path, "--board", "netduino_plus_2", "--json")
+    assert whole.status == 1
+    assert "does not fit on board netduino_plus_2" in whole.complaint
+    least = call("run", path, "--board", "netduino_plus_2", "--favour", "ram", "--verify", "--json")
+    assert least.status == 0, least.err
+    assert is_exact(least.report)
+    assert least.report["ram"]["arena"] < 100_000

@@ -149,6 +149,7 @@ def offloaded_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
     return [
         {"layer": covered["name"], "op": covered["op"], "engine": layer["engine"], "reason": covered["reason"]}
         for layer in layers
+        if layer["engine"] != CPU
         for covered in layer["covers"]
     ]
 
