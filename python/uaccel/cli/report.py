@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.engine_options import (
@@ -23,7 +24,7 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, InputShapeOption, RecordsOption, read_shapes
+from uaccel.cli.model_options import BoardOption, FavourOption, InputShapeOption, RecordsOption, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.report_page import write_page
 from uaccel.cli.run_model import ModelJob, perform
@@ -71,6 +72,7 @@ def report_command(
     allow_none: AllowNoneFlag = False,
     records: RecordsOption = None,
     input_shape: InputShapeOption = None,
+    favour: FavourOption = Favour.balanced,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile, run and verify a model and write a page about it; or a page about runs that were stored."""
@@ -85,7 +87,7 @@ def report_command(
         raise InputError(f"{subjects[1]}: of models one at a time; compare what 'run --json --details' writes of each")
     who = (accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
-    given = (Path(board).name, "", None, wishes, engine_options(*who), None, records, read_shapes(input_shape))
+    given = (Path(board).name, "", None, wishes, engine_options(*who), None, records, read_shapes(input_shape), favour)
     job = ModelJob(subjects[0], load_board(board), *given)
     with progress() as step:
         ran = perform(job, step)
@@ -109,10 +111,10 @@ def _refuse(context: typer.Context) -> None:
 
 
 def _of_stored(subjects: Sequence[Path], target: Path) -> dict[str, Any]:
-    from uaccel.report import page_of, read_run
+    from uaccel.report import page_of_files
 
-    runs = [read_run(subject) for subject in subjects]
-    write_page(target, page_of(runs), OUTPUT)
+    text, runs = page_of_files(subjects)
+    write_page(target, text, OUTPUT)
     return _told(target, [run.data for run in runs])
 
 

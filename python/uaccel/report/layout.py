@@ -126,7 +126,7 @@ def _ordered(graph: _Graph) -> list[list[int]]:
         place = {node: float(i) for row in rows for i, node in enumerate(row)}
         for row in rows if down else rows[::-1]:
             mean = {n: sum(place[m] for m in neighbours[n]) / len(neighbours[n]) for n in row if neighbours[n]}
-            row.sort(key=lambda n, mean=mean: mean.get(n, place[n]))
+            row.sort(key=lambda n: mean.get(n, place[n]))
             place |= {node: float(i) for i, node in enumerate(row)}
         found = crossings(graph.below, rows)
         if found < fewest:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from uaccel.errors import InputError
 from uaccel.report import (
     compare,
     flash,
@@ -25,7 +26,7 @@ from uaccel.report import (
     timeline,
     times,
 )
-from uaccel.report.run import Run
+from uaccel.report.run import HINT, Run, read_run
 from uaccel.report.section import Section
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -39,6 +40,22 @@ _UNSAFE: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
 def page(runs: Sequence[Mapping[str, Any]]) -> str:
     """Of one run's JSON, or of several beside each other."""
     return page_of([Run(data, str(data["model"])) for data in runs])
+
+
+def page_of_files(paths: Sequence[Path]) -> tuple[str, list[Run]]:
+    """Of stored runs, and the runs; what is wrong with a file is said in one line."""
+    runs = [read_run(path) for path in paths]
+    try:
+        return page_of(runs), runs
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+    ) as error:
+        names = ", ".join(map(str, paths))
+        raise InputError(f"{names} has a field that no run has so: {error!r}; {HINT}") from error
 
 
 def page_of(runs: Sequence[Run]) -> str:

@@ -15,6 +15,7 @@ SCHEMA: Final = 1
 CPU: Final = "cpu"
 LARGEST: Final = 1 << 28
 """Bytes of a stored run."""
+HINT: Final = "wanted what 'uaccel run MODEL --json --details' writes"
 UNITS: Final = ("cycles", "instructions", "seconds")
 
 
@@ -125,18 +126,17 @@ class Run:
 
 def read_run(path: Path) -> Run:
     """A file that ``uaccel run --json`` wrote; what is wrong with another is said in one line."""
-    hint = "wanted what 'uaccel run MODEL --json --details' writes"
     try:
         if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any run; {hint}")
+            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any run; {HINT}")
         data = parse_json(path.read_bytes())
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; {hint}") from error
+        raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
     except ValueError as error:
-        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {hint}") from error
+        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {HINT}") from error
     problem = wrong_with(data)
     if problem:
-        raise InputError(f"{path} {problem}; {hint}")
+        raise InputError(f"{path} {problem}; {HINT}")
     return Run(data, path.stem)
 
 
