@@ -21,7 +21,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 
 def text_of(shown: Page, selector: str) -> str:
-    return re.sub(r"\s+", " ", shown.locator(selector).inner_text())
+    return re.sub(r"\s+", " ", shown.locator(selector).first.text_content() or "")
 
 
 def test_every_section_says_what_the_json_says(browser: Browser, stored: dict[str, Any], tmp_path: Path) -> None:
@@ -126,7 +126,8 @@ def test_the_trace_can_be_saved(browser: Browser, stored: dict[str, Any], tmp_pa
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 800, 1400])
 def test_widths_and_themes(browser: Browser, stored: dict[str, Any], tmp_path: Path, width: int, theme: str) -> None:
-    with opened(browser, tmp_path, [stored], width, theme) as shown:
+    long: dict[str, Any] = json.loads(json.dumps(stored).replace('"conv_2d_2"', f'"{"conv_2d_2_" * 15}"'))
+    with opened(browser, tmp_path, [long], width, theme) as shown:
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
         shown.locator('g[data-open="layer-0"]').click()
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
@@ -174,10 +175,19 @@ def long_run(stored: dict[str, Any], blocks: int) -> dict[str, Any]:
     return run
 
 
+def time_until_ready(shown: Page) -> float:
+    """Milliseconds, the least of a few: others may use this computer."""
+    times = []
+    for _ in range(4):
+        times.append(shown.evaluate("performance.getEntriesByType('navigation')[0].domComplete"))
+        shown.reload()
+    return min(times)
+
+
 def test_a_long_network_is_folded_and_quick(browser: Browser, stored: dict[str, Any], tmp_path: Path) -> None:
     run = long_run(stored, 40)
     with opened(browser, tmp_path, [run]) as shown:
-        ready = shown.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
+        ready = time_until_ready(shown)
         assert ready < 1000, f"it took {ready:.0f} ms until the page could be used"
         nodes = shown.locator("[data-picture=folded] g[data-open]")
         assert nodes.count() == 1

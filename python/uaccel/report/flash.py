@@ -32,6 +32,12 @@ class Piece:
     part: str
     bytes: int
 
+    @property
+    def short(self) -> str:
+        """Without the model's name and the layer's, which stand above it."""
+        rest = self.name.partition(f"_{self.group}_")[2] if self.name.startswith("tvmgen_") else ""
+        return rest or self.name.removeprefix("layer_")
+
 
 def section(run: Run) -> Section:
     pieces = pieces_of(run)
@@ -105,7 +111,7 @@ def _group(run: Run, name: str, members: list[Piece], box: Box, engine: str | No
     if rest:
         shown = [*shown, Piece(name, f"{len(rest)} smaller ones", "", _sum(rest))]
     parts = [tag("rect", x=box.x + 0.5, y=box.y + 0.5, width=max(0.5, box.width - 1), height=max(0.5, box.height - 1))]
-    letters = int((box.width - 6) / 6.6)
+    letters = int((box.width - 8) / 7.9)
     if head and letters > 3:
         parts.append(text(box.x + 4, box.y + 13, shortened(f"{name} {size(_sum(members))}", letters), class_="name"))
     for piece, at in zip(shown, treemap([piece.bytes for piece in shown], inner), strict=True):
@@ -126,8 +132,8 @@ def _leaf(piece: Piece, at: Box) -> Markup:
             height=max(0.3, at.height - 1),
         )
     ]
-    letters = int((at.width - 6) / 6.4)
+    letters = int((at.width - 8) / 6.9)
     if at.height > 16 and letters > 5:
-        parts.append(text(at.x + 4, at.y + 13, shortened(piece.name, letters)))
+        parts.append(text(at.x + 4, at.y + 13, shortened(piece.short, letters)))
     kind = piece.part if piece.part in ("weights", "code", "rodata") else "code"
     return tag("g", *parts, class_=f"leaf {kind}", data_tip=words)

@@ -16,8 +16,8 @@ from uaccel.report.section import DETAILS, Section
 from uaccel.report.svg import drawing, tag, text, title
 from uaccel.report.words import count, percent, shape, shortened, size
 
-WIDTH, LOW, HIGH, MARGIN = 210.0, 42.0, 96.0, 10.0
-LETTERS: Final = 27
+WIDTH, LOW, HIGH, MARGIN = 216.0, 42.0, 96.0, 10.0
+LETTERS: Final = 26
 FIGURES: Final = (
     ("CPU cycles, estimated", "cycles_estimated"),
     ("CPU instructions", "instructions"),
@@ -29,29 +29,40 @@ FOLDED_FROM: Final = 30
 
 @dataclass(frozen=True)
 class Node:
-    """``target`` names the template that tells of it; ``cost`` is its share of the dearest."""
+    """``target`` names the template that tells of it; ``cost`` is what it takes, in whatever unit. Nodes of equal
+    ``signature`` look alike."""
 
     target: str
     name: str
     words: str
     class_: str
-    cost: float
-    members: tuple[int, ...] = ()
+    engine: str = ""
+    cost: float = 0
+    signature: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Network:
+    """The model's inputs are the first nodes; an edge leads from a lower number to a higher one."""
+
+    nodes: list[Node]
+    edges: list[tuple[int, int]]
+    inputs: int
 
 
 def section(run: Run) -> Section:
     if not run.section("graph"):
         missing = f"This result does not hold the model's graph; {DETAILS}."
         return Section("graph", "Graph", missing=missing)
-    full, edges = nodes_of(run)
-    found = folds([_signature(run, step) for step in run.steps])
-    pictures = [("full", picture(full, edges, "every layer"))]
+    full = network_of(run)
+    found = folds([node.signature for node in full.nodes[full.inputs :]])
+    pictures = [("full", picture(full, "every layer"))]
     if found:
-        pictures.append(("folded", picture(*folded(full, edges, run, found), "repeated blocks folded")))
+        pictures.append(("folded", picture(folded(full, run, found), "repeated blocks folded")))
     context = {
         "pictures": pictures,
-        "shown": "folded" if found and len(full) > FOLDED_FROM else "full",
-        "folds": [_fold(run, number, fold) for number, fold in enumerate(found)],
+        "shown": "folded" if found and len(full.nodes) > FOLDED_FROM else "full",
+        "folds": [_fold(full, number, fold) for number, fold in enumerate(found)],
         "steps": [details(run, step) for step in run.steps],
         "legend": [(run.engine_class(name), name) for name in run.engines],
         "unit": run.unit,
@@ -59,97 +70,108 @@ def section(run: Run) -> Section:
     return Section("graph", "Graph", "graph.html", context)
 
 
-def _signature(run: Run, step: Step) -> tuple[object, ...]:
-    shapes = tuple(tuple(extent) for row in step.rows for extent in row.get("outputs", ()))
-    ops = tuple(row["op"] for row in step.rows)
-    return ops, step.engine, shapes, step.macs, len(step.inputs)
-
-
-def nodes_of(run: Run) -> tuple[list[Node], list[tuple[int, int]]]:
-    """The model's inputs, then its layers; and who reads what of whom."""
+def network_of(run: Run) -> Network:
+    """The model's inputs, then its layers, of regions each operator; and who reads what of whom."""
     maker = {value: step for step in run.steps for value in step.outputs}
     read = dict.fromkeys(value for step in run.steps for value in step.inputs if value not in maker)
     nodes = [_input(run, name) for name in read]
-    number = {name: i for i, name in enumerate(read)}
-    most = max((step.cost for step in run.steps), default=0) or max((step.macs for step in run.steps), default=0)
+    source = {name: i for i, name in enumerate(read)}
     edges: dict[tuple[int, int], None] = {}
     for step in run.steps:
+        first = len(nodes)
+        nodes += _nodes(run, step)
+        inner = _inner(step)
+        place = {entry["name"]: first + i for i, entry in enumerate(inner)}
+        for entry in inner:
+            edges |= {(place[other], place[entry["name"]]): None for other in entry["reads"]}
         for value in step.inputs:
-            begin = number[value] if value in number else len(read) + maker[value].number
-            if begin < len(read) + step.number:
-                edges[begin, len(read) + step.number] = None
-        nodes.append(_node(run, step, most))
-    return nodes, list(edges)
+            readers: Sequence[Mapping[str, Any]] = [entry for entry in inner if value in entry["outside"]]
+            readers = readers or [entry for entry in inner if entry["outside"]] or inner[:1]
+            if value in source:
+                edges |= {(source[value], place[entry["name"]]): None for entry in readers}
+        last = place[inner[-1]["name"]]
+        for value in step.outputs:
+            source[value] = next((place[e["name"]] for e in inner if value in e["results"]), last)
+    return Network(nodes, [edge for edge in edges if edge[0] < edge[1]], len(read))
+
+
+def _inner(step: Step) -> Sequence[Mapping[str, Any]]:
+    """The operators that a step computes; a step of one is its own."""
+    alone = {"name": step.name, "reads": [], "outside": step.inputs, "results": step.outputs}
+    found: Sequence[Mapping[str, Any]] = step.facts.get("inner") or [alone]
+    return found
 
 
 def _input(run: Run, name: str) -> Node:
     value = run.values.get(name, {})
     words = f"{value.get('dtype', '')} {shape(value.get('shape', ()))}"
-    return Node("", str(value.get("tensor") or name), words, "io", 0)
+    return Node("", str(value.get("tensor") or name), words, "io")
 
 
-def _node(run: Run, step: Step, most: float) -> Node:
-    cost = step.cost if run.total else step.macs
-    shapes = [shape(extent) for row in step.rows[-1:] for extent in row.get("outputs", ())]
-    words = f"{percent(step.cost, run.total)} · " if run.total else ""
+def _nodes(run: Run, step: Step) -> list[Node]:
+    """Of a region one for each operator: what the region takes is divided by their products, which is a guess."""
     class_ = run.engine_class(step.engine) + (" view" if step.facts.get("view") else "")
-    return Node(
-        f"layer-{step.number}",
-        step.name,
-        words + " ".join(shapes[:2]),
-        class_,
-        cost / most if most else 0,
-        (step.number,),
-    )
+    target, rows = f"layer-{step.number}", {row["name"]: row for row in step.rows}
+    names = [entry["name"] for entry in _inner(step)]
+    whole = step.cost if run.total else step.macs
+    found = []
+    for name in names:
+        row = rows.get(name, step.rows[-1])
+        shapes = [shape(extent) for extent in row.get("outputs", ())]
+        alone = len(names) == 1
+        words = f"{percent(step.cost, run.total)} · " if run.total and alone else ""
+        cost = whole if alone else whole * (row.get("macs") or 0) / step.macs if step.macs else 0
+        signature = (row["op"], step.engine, tuple(shapes), row.get("macs"), alone)
+        found.append(Node(target, name, words + " ".join(shapes[:2]), class_, step.engine, cost, signature))
+    return found
 
 
-def folded(
-    nodes: Sequence[Node], edges: Sequence[tuple[int, int]], run: Run, found: Sequence[Fold]
-) -> tuple[list[Node], list[tuple[int, int]]]:
+def folded(network: Network, run: Run, found: Sequence[Fold]) -> Network:
     """The same graph with a node for each fold."""
-    inputs = len(nodes) - len(run.steps)
     place: dict[int, int] = {}
     kept: list[Node] = []
-    begins = {fold.first: (number, fold) for number, fold in enumerate(found)}
-    for i, node in enumerate(nodes):
-        step = i - inputs
-        if step in begins:
-            number, fold = begins[step]
-            place |= {inputs + member: len(kept) for member in range(fold.first, fold.end)}
-            kept.append(_folded_node(nodes[inputs + fold.first : inputs + fold.end], run, number, fold))
+    begins = {network.inputs + fold.first: (number, fold) for number, fold in enumerate(found)}
+    for i, node in enumerate(network.nodes):
+        if i in begins:
+            number, fold = begins[i]
+            place |= {network.inputs + member: len(kept) for member in range(fold.first, fold.end)}
+            kept.append(_folded_node(network, run, number, fold))
         elif i not in place:
             place[i] = len(kept)
             kept.append(node)
-    pairs = dict.fromkeys((place[begin], place[end]) for begin, end in edges if place[begin] != place[end])
-    return kept, list(pairs)
+    pairs = dict.fromkeys((place[begin], place[end]) for begin, end in network.edges if place[begin] != place[end])
+    return Network(kept, list(pairs), network.inputs)
 
 
-def _folded_node(members: Sequence[Node], run: Run, number: int, fold: Fold) -> Node:
-    steps = run.steps[fold.first : fold.end]
-    engines = dict.fromkeys(step.engine for step in steps)
-    class_ = f"fold {run.engine_class(next(iter(engines)))}"
-    share = f"{percent(sum(step.cost for step in steps), run.total)} · " if run.total else ""
-    words = f"{share}{len(steps)} layers"
-    name = f"{fold.times} × {_block(run, fold)}"
-    cost = min(1.0, sum(node.cost for node in members))
-    return Node(f"fold-{number}", name, words, class_, cost, tuple(step.number for step in steps))
+def _members(network: Network, fold: Fold) -> list[Node]:
+    return network.nodes[network.inputs + fold.first : network.inputs + fold.end]
 
 
-def _block(run: Run, fold: Fold) -> str:
-    ops = [step.op for step in run.steps[fold.first : fold.first + fold.period] if not step.facts.get("view")]
+def _folded_node(network: Network, run: Run, number: int, fold: Fold) -> Node:
+    members = _members(network, fold)
+    cost = sum(node.cost for node in members)
+    share = f"{percent(cost, run.total)} · " if run.total else ""
+    name, words = f"{fold.times} × {_block(network, fold)}", f"{share}{len(members)} layers"
+    return Node(f"fold-{number}", name, words, f"fold {run.engine_class(members[0].engine)}", "", cost)
+
+
+def _block(network: Network, fold: Fold) -> str:
+    ops = [str(node.signature[0]) for node in _members(network, fold)[: fold.period] if "view" not in node.class_]
     names = list(dict.fromkeys(ops))
     return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
-def _fold(run: Run, number: int, fold: Fold) -> dict[str, Any]:
-    steps = run.steps[fold.first : fold.end]
-    blocks = [steps[i : i + fold.period] for i in range(0, len(steps), fold.period)]
-    return {"number": number, "title": f"{fold.times} × {_block(run, fold)}", "blocks": blocks, "run": run}
+def _fold(network: Network, number: int, fold: Fold) -> dict[str, Any]:
+    nodes = _members(network, fold)
+    blocks = [nodes[i : i + fold.period] for i in range(0, len(nodes), fold.period)]
+    return {"number": number, "title": f"{fold.times} × {_block(network, fold)}", "blocks": blocks}
 
 
-def picture(nodes: Sequence[Node], edges: Sequence[tuple[int, int]], what: str) -> Markup:
-    sizes = [Size(WIDTH, LOW + (HIGH - LOW) * math.sqrt(node.cost)) for node in nodes]
-    drawn = layered(sizes, edges)
+def picture(network: Network, what: str) -> Markup:
+    nodes = network.nodes
+    most = max((node.cost for node in nodes), default=0) or 1
+    sizes = [Size(WIDTH, LOW + (HIGH - LOW) * math.sqrt(node.cost / most)) for node in nodes]
+    drawn = layered(sizes, network.edges)
     lines = [tag("path", d=_path(points), class_="edge") for points in drawn.edges]
     boxes = [_box(node, size_, at) for node, size_, at in zip(nodes, sizes, drawn.nodes, strict=True)]
     inside = tag("g", *lines, *boxes, transform=f"translate({MARGIN:g} {MARGIN:g})")
@@ -183,11 +205,8 @@ def _box(node: Node, box: Size, at: tuple[float, float]) -> Markup:
         parts.insert(0, tag("rect", x=5.0, y=5.0, width=box.width, height=box.height, rx=6, class_="behind"))
     role = {"role": "button", "tabindex": "-1", "data_open": node.target} if node.target else {}
     place = f"translate({x:.0f} {y:.0f})"
-    members = " ".join(map(str, node.members))
     label = f"{node.name}, {node.words}"
-    return tag(
-        "g", *parts, class_=f"node {node.class_}", transform=place, aria_label=label, data_members=members, **role
-    )
+    return tag("g", *parts, class_=f"node {node.class_}", transform=place, aria_label=label, **role)
 
 
 def details(run: Run, step: Step) -> dict[str, Any]:

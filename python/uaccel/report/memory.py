@@ -14,7 +14,7 @@ from uaccel.report.svg import drawing, tag, text, title
 from uaccel.report.words import joined, percent, shortened, size, ticks
 
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340.0, 78.0, 34.0, 14.0, 12.0
-NARROWEST, WIDEST, WHOLE = 14.0, 70.0, 900.0
+NARROWEST, WIDEST, WHOLE = 14.0, 240.0, 900.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ def section(run: Run) -> Section:
         "arena": size(plan["arena"]),
         "bound": _bound(plan),
         "memories": _memories(run),
+        "placed": bool(run.section("plan").get("pools")),
         "name_of": lambda number: _name(run, number),
     }
     return Section("memory", "Memory over time", "memory.html", context)
@@ -117,14 +118,16 @@ def _memories(run: Run) -> list[dict[str, Any]]:
 def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int) -> Markup:
     steps = max(1, plan["steps"])
     column = min(WIDEST, max(NARROWEST, WHOLE / steps))
-    top = ticks(plan["arena"])[-1]
+    unit = 1024 if plan["arena"] >= 10 * 1024 else 1
+    marks = [tick * unit for tick in ticks(plan["arena"] / unit)]
+    top = marks[-1]
     width, height = LEFT + column * steps + RIGHT, TOP + HEIGHT + BOTTOM
 
     def y(offset: float) -> float:
         return TOP + HEIGHT * (1 - offset / top)
 
     parts = [Markup("")]
-    for tick in ticks(plan["arena"]):
+    for tick in marks:
         parts.append(tag("line", x1=LEFT, x2=width - RIGHT, y1=y(tick), y2=y(tick), class_="grid"))
         parts.append(text(LEFT - 6, y(tick) + 4, size(tick), "end"))
     parts.append(tag("rect", x=LEFT + column * peak_step, y=TOP, width=column, height=HEIGHT, class_="peak"))
@@ -150,7 +153,7 @@ def _rectangle(run: Run, one: Held, column: float, steps: int, y: Any) -> Markup
     when = f"{_name(run, one.first)} to {_name(run, one.last)}" if one.first != one.last else _name(run, one.first)
     tip = f"{one.name}: {size(one.bytes)} at {one.offset}, {when}"
     parts = [tag("rect", title(tip), x=x + 0.5, y=upper, width=width - 1, height=max(1.0, lower - upper))]
-    letters = int((width - 6) / 6.4)
+    letters = int((width - 8) / 7.2)
     if lower - upper > 14 and letters > 4:
         parts.append(text(x + 4, (upper + lower) / 2 + 4, shortened(one.name, letters)))
     producer = run.steps[first].engine if 0 <= one.first < len(run.steps) else ""

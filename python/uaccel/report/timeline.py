@@ -13,7 +13,7 @@ from uaccel.report.section import DETAILS, Section
 from uaccel.report.svg import drawing, tag, text, title
 from uaccel.report.words import count, percent, shortened, ticks
 
-WIDTH, LEFT, ROW, BAR, FOOT, RIGHT = 1600.0, 10.0, 44.0, 22.0, 26.0, 50.0
+WIDTH, LEFT, ROW, BAR, FOOT, RIGHT = 1300.0, 10.0, 44.0, 22.0, 26.0, 50.0
 FINEST: Final = 1.2
 """Pixels below which neighbours become one."""
 

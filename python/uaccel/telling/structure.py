@@ -14,6 +14,7 @@ from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.placement import lifetimes
 from uaccel.lower.program import Layer, view_roots
+from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
 from uaccel.plans import Estimator
 from uaccel.telling.report import SCHEMA
@@ -120,7 +121,23 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
 
 def _layers(compiled: Compiled) -> list[dict[str, Any]]:
     estimator = Estimator(compiled.selection)
-    return [_layer(layer, estimator) for layer in compiled.program.layers]
+    calls = {call.layer: call for call in compiled.partitioned.calls.values() if len(call.covers) > 1}
+    rows = [(layer, _layer(layer, estimator)) for layer in compiled.program.layers]
+    return [row | ({"inner": _inner(calls[layer.name])} if layer.name in calls else {}) for layer, row in rows]
+
+
+def _inner(call: EngineCall) -> list[dict[str, Any]]:
+    """The operators of a region: which of them each reads, and which values from outside."""
+    maker = {result: covered.name for covered in call.covers for result in covered.results}
+    return [
+        {
+            "name": covered.name,
+            "reads": list(dict.fromkeys(maker[s] for s in covered.sources if s in maker)),
+            "outside": [source for source in covered.sources if source is not None and source not in maker],
+            "results": list(covered.results),
+        }
+        for covered in call.covers
+    ]
 
 
 def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:

@@ -34,9 +34,9 @@
     panel.scrollTop = 0;
     if (id.startsWith("layer-") && !one(`[data-open="${id}"]`, shown())) setFolded(false);
     all(".node.chosen").forEach(node => node.classList.remove("chosen"));
-    const node = one(`g[data-open="${id}"]`, shown());
+    const same = all(`g[data-open="${id}"]`, shown()), node = same.includes(document.activeElement) ? document.activeElement : same[0];
     if (node) {
-      node.classList.add("chosen");
+      same.forEach(one => one.classList.add("chosen"));
       rove(node, focus);
       if (!focus) toMiddle(node);
     }
@@ -156,8 +156,8 @@
     let width = 1;
     const stretch = () => {
       line.setAttribute("preserveAspectRatio", "none");
+      line.style.height = `${line.getBoundingClientRect().height}px`;
       line.style.width = `${100 * width}%`;
-      line.style.minWidth = width === 1 ? "" : "0";
     };
     for (const button of all("[data-stretch]")) {
       button.addEventListener("click", () => {
