@@ -177,7 +177,7 @@ def long_run(stored: dict[str, Any], blocks: int) -> dict[str, Any]:
 
 def time_until_ready(shown: Page) -> float:
     """Milliseconds, the least of a few: others may use this computer."""
-    times = []
+    times: list[float] = []
     for _ in range(4):
         times.append(shown.evaluate("performance.getEntriesByType('navigation')[0].domComplete"))
         shown.reload()
