@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ class Held:
     offset: int
     first: int
     last: int
+    pool: str = ""
 
 
 def section(run: Run) -> Section:
@@ -36,7 +37,7 @@ def section(run: Run) -> Section:
     held = holders(run)
     step, most = peak(plan)
     context = {
-        "chart": _chart(run, plan, held, step) if plan["arena"] else "",
+        "charts": list(_charts(run, plan, held, step)),
         "held": sorted(held, key=lambda one: (one.first, one.offset)),
         "step_names": [one.name for one in run.steps],
         "peak": _peak(run, held, step, most),
@@ -56,15 +57,37 @@ def holders(run: Run) -> list[Held]:
         placed = value.get("memory") == "arena" and value.get("first") is not None
         if placed and not value.get("view_of"):
             words = str(value.get("tensor") or name)
-            found.append(Held(words, "tensor", value["bytes"], value["offset"], value["first"], value["last"]))
+            found.append(
+                Held(
+                    words,
+                    "tensor",
+                    value["bytes"],
+                    value["offset"],
+                    value["first"],
+                    value["last"],
+                    value.get("pool", ""),
+                )
+            )
     for entry in run.section("plan").get("scratch", ()):
         step = entry["step"]
-        found.append(Held(f"scratch of {entry['layer']}", "scratch", entry["bytes"], entry["offset"], step, step))
+        found.append(
+            Held(
+                f"scratch of {entry['layer']}",
+                "scratch",
+                entry["bytes"],
+                entry["offset"],
+                step,
+                step,
+                entry.get("pool", ""),
+            )
+        )
     return found
 
 
 def live(plan: Mapping[str, Any]) -> list[int]:
-    """Bytes that must be intact at each step."""
+    """Bytes that must be intact at each step; outputs that lie over what is read of their inputs count once."""
+    if any(plan.get("live") or ()):
+        return list(plan["live"])
     steps = max(1, plan["steps"])
     return [sum(b["size"] for b in plan["blocks"] if b["first"] <= step <= b["last"]) for step in range(steps)]
 
@@ -115,7 +138,22 @@ def _memories(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int) -> Markup:
+def _charts(run: Run, plan: Mapping[str, Any], held: list[Held], step: int) -> Iterator[tuple[str, Markup]]:
+    """Of the arena, or of each pool that it is divided among."""
+    pools = [pool for pool in plan.get("pools", ()) if pool["bytes"]]
+    if len(pools) > 1:
+        for pool in pools:
+            there = [one for one in held if one.pool == pool["name"]]
+            yield (
+                f"{pool['name']}: {size(pool['bytes'])}",
+                _chart(run, dict(plan) | {"arena": pool["bytes"]}, there, step, whole=False),
+            )
+    elif plan["arena"]:
+        yield "", _chart(run, plan, held, step, whole=True)
+
+
+def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int, *, whole: bool) -> Markup:
+    """``whole``: of all bytes, so that what is alive and the bound can be drawn."""
     steps = max(1, plan["steps"])
     column = min(WIDEST, max(NARROWEST, WHOLE / steps))
     unit = 1024 if plan["arena"] >= 10 * 1024 else 1
@@ -135,9 +173,10 @@ def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int) 
     line = " ".join(
         f"{LEFT + column * x:.0f},{y(bytes_):.1f}" for i, bytes_ in enumerate(live(plan)) for x in (i, i + 1)
     )
-    parts.append(tag("polyline", points=line, class_="live"))
     bound = y(plan["lower_bound"])
-    parts.append(tag("line", x1=LEFT, x2=width - RIGHT, y1=bound, y2=bound, class_="bound"))
+    if whole:
+        parts.append(tag("polyline", points=line, class_="live"))
+        parts.append(tag("line", x1=LEFT, x2=width - RIGHT, y1=bound, y2=bound, class_="bound"))
     every = max(1, round(46 / column))
     for step in range(0, steps, every):
         parts.append(text(LEFT + column * (step + 0.5), TOP + HEIGHT + 16, str(step), "middle"))

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uaccel.board import Board
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.weights import ConstantPool
-from uaccel.lower.placement import lifetimes
+from uaccel.lower.placement import Place, lifetimes, needed_by_layer
 from uaccel.lower.program import Layer, view_roots
 from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
@@ -100,6 +100,7 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
     """The memory plan: blocks of bytes from a first to a last layer, and how near it is to what must be."""
     placement = compiled.placement
     plan = placement.plan
+    found = needed_by_layer(compiled.program, workspace_io=compiled.options.workspace_io)
     return {
         "arena": placement.arena,
         "lower_bound": plan.lower_bound,
@@ -110,13 +111,27 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
             for b in placement.blocks
         ],
         "scratch": [
-            {"layer": layer.name, "step": layer.index, "bytes": layer.scratch, "offset": placement.scratch[layer.index]}
+            {
+                "layer": layer.name,
+                "step": layer.index,
+                "bytes": layer.scratch,
+                **_place(placement.scratch[layer.index]),
+            }
             for layer in compiled.program.layers
             if layer.index in placement.scratch
+        ],
+        "pools": [{"name": name, "bytes": size} for name, size in placement.pools.items()],
+        "live": [
+            found.get(step, sum(block.size for block in placement.blocks if block.live(step)))
+            for step in range(len(compiled.program.layers))
         ],
         "overlaps": [asdict(overlap) for overlap in placement.overlaps],
         "state": placement.state,
     }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"offset": place.offset} | ({"pool": place.pool} if place.pool else {})
 
 
 def _layers(compiled: Compiled) -> list[dict[str, Any]]:
