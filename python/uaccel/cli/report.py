@@ -24,7 +24,15 @@ from uaccel.cli.engine_options import (
     PinOption,
     engine_options,
 )
-from uaccel.cli.model_options import BoardOption, FavourOption, InputShapeOption, RecordsOption, read_shapes
+from uaccel.cli.model_options import (
+    BoardOption,
+    FavourOption,
+    InputShapeOption,
+    PoolOption,
+    RecordsOption,
+    read_pools,
+    read_shapes,
+)
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.report_page import write_page
 from uaccel.cli.run_model import ModelJob, perform
@@ -73,6 +81,7 @@ def report_command(
     records: RecordsOption = None,
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
+    workspace_pool: PoolOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile, run and verify a model and write a page about it; or a page about runs that were stored."""
@@ -87,7 +96,8 @@ def report_command(
         raise InputError(f"{subjects[1]}: of models one at a time; compare what 'run --json --details' writes of each")
     who = (accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
-    given = (Path(board).name, "", None, wishes, engine_options(*who), None, records, read_shapes(input_shape), favour)
+    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool))
+    given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
     job = ModelJob(subjects[0], load_board(board), *given)
     with progress() as step:
         ran = perform(job, step)

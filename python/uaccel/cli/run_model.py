@@ -75,7 +75,7 @@ class ModelJob:
         """The line to type for the same run, with its proof."""
         from uaccel.emit.options import EmitOptions
 
-        words = [replace(self.what(), options=EmitOptions()).command("run"), *self.wishes.words]
+        words = [replace(self.what(), options=EmitOptions(self.pools)).command("run"), *self.wishes.words]
         return " ".join(words + (["--no-workspace-io"] if self.workspace_io is False else []))
 
 

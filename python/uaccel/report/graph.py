@@ -231,11 +231,8 @@ def details(run: Run, step: Step) -> dict[str, Any]:
 
 def _value(run: Run, name: str) -> dict[str, Any]:
     value = run.values.get(name, {})
-    place = (
-        f"{value.get('memory')} + {value.get('offset')}"
-        if value.get("memory") in ("arena", "state")
-        else value.get("memory")
-    )
+    memory = value.get("memory")
+    place = f"{value.get('pool') or memory} + {value.get('offset')}" if memory in ("arena", "state") else memory
     scale = value.get("scale")
     return {
         "tensor": value.get("tensor") or name,

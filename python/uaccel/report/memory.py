@@ -44,7 +44,8 @@ def section(run: Run) -> Section:
         "arena": size(plan["arena"]),
         "bound": _bound(plan),
         "memories": _memories(run),
-        "placed": bool(run.section("plan").get("pools")),
+        "placed": any(memory["used"] for memory in _memories(run)),
+        "whole": len(plan.get("pools") or ()) < 2,
         "name_of": lambda number: _name(run, number),
     }
     return Section("memory", "Memory over time", "memory.html", context)
