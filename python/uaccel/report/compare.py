@@ -24,11 +24,16 @@ def _of(*keys: str) -> Number:
     return found
 
 
+def _measured(run: Run) -> float | None:
+    """An emulator's own seconds mean nothing."""
+    return None if run.section("target").get("emulated") else run.data.get("seconds")
+
+
 FIGURES: Final[tuple[tuple[str, Number, Callable[[float | None], str]], ...]] = (
     ("CPU cycles, estimated", _of("cycles_estimated"), count),
     ("CPU instructions", _of("instructions"), count),
     ("Accelerator cycles", _of("accelerator_cycles"), count),
-    ("Seconds, measured", _of("seconds"), seconds),
+    ("Seconds, measured", _measured, seconds),
     ("Flash: all", _of("flash", "total"), size),
     ("Flash: weights", _of("flash", "weights"), size),
     ("Flash: code", _of("flash", "code"), size),
@@ -113,15 +118,19 @@ def _layers(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """By name; those whose times differ most first. Several in one region stand together with its first."""
     tables = [{row["name"]: (step, row) for step in run.steps for row in step.rows} for run in runs]
     names = list(dict.fromkeys(name for table in tables for name in table))
+    colours = list(dict.fromkeys(engine for run in runs for engine in run.engines))
     comparable = len({run.unit for run in runs}) == 1 and bool(runs[0].unit)
     found = []
     for name in names:
         cells, costs = [], []
         for run, table in zip(runs, tables, strict=True):
             step, row = table.get(name, (None, None))
-            cost = None if step is None or row is None else step.cost if row is step.rows[0] else 0.0
+            inside = step is not None and row is not step.rows[0]
+            cost = None if step is None else 0.0 if inside else step.cost
             engine = step.engine if step else ""
-            cells.append((engine, run.engine_class(engine) if step else "", _cost(run, cost) if comparable else ""))
+            words = "with its region" if inside else _cost(run, cost)
+            class_ = f"e{colours.index(engine) % 8}" if step else ""
+            cells.append((engine, class_, words if comparable else ""))
             costs.append(cost or 0.0)
         engines = [engine for engine, _, _ in cells]
         spread = max(costs) - min(costs) if comparable else 0.0
