@@ -73,9 +73,8 @@ class ModelJob:
 
     def command(self) -> str:
         """The line to type for the same run, with its proof."""
-        from uaccel.emit.options import EmitOptions
-
-        words = [replace(self.what(), options=EmitOptions(self.pools)).command("run"), *self.wishes.words]
+        job = self.what()
+        words = [replace(job, options=replace(job.options, workspace_io=False)).command("run"), *self.wishes.words]
         return " ".join(words + (["--no-workspace-io"] if self.workspace_io is False else []))
 
 
