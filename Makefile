@@ -43,7 +43,7 @@ $(TESTED): $(READY)
 setup-torch: setup ## PyTorch for CPUs: models from PyTorch, and their tests
 	@$(BIN)/python scripts/install_torch.py
 
-setup-full: setup-test ## What the longest tests need: a second compiler
+setup-full: setup-test ## What the longest tests need: a second compiler, a browser
 	@$(PROGRAMS) test-full
 
 demo: setup ## Compile a network, run it, and prove it equal to its exact meaning byte for byte

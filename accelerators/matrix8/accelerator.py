@@ -25,6 +25,8 @@ ACCELERATOR = Accelerator(
     description="8x8 int8 matrix unit with on-chip memories, DMA and an output stage; layers are tiled to it",
     headers=["matrix8.h"],
     memories=MACHINE.memories,
+    macs_per_cycle=MACHINE.block_bytes,
+    bytes_per_cycle=MACHINE.load.bytes_per_cycle,
     operations=[
         Operation("conv2d", "conv2d", *MATMUL),
         Operation("depthwise_conv2d", "depthwise_conv2d", *MATMUL),  # to be refused in words

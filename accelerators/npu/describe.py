@@ -48,6 +48,8 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
         stream=lambda region: lower_region(region, npu, objective),
         alignment=1,
         memories=npu.memories,
+        macs_per_cycle=npu.rows * npu.columns,
+        bytes_per_cycle=npu.load_bytes,
     )
 
 

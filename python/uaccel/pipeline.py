@@ -141,7 +141,9 @@ def compile_model(
     stages |= partitioned.stages
     progress("lower")
     identifier = c_identifier(name or model.name).lower()
-    program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known)
+    program = lower(
+        partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known, count=_counting(progress)
+    )
     program = by_rows(program, selection, _ram_wish(program, options))
     progress("plan memory")
     program, placement = place_lean(program, selection.target, workspace_io=options.workspace_io)
@@ -180,6 +182,12 @@ def _partitioned(
     progress("compare plans")
     found = cheapest(question, selection)
     return found.best, found.compared, found.known
+
+
+def _counting(progress: Progress) -> Callable[[int, int], None]:
+    """How far a step is, for who shows that."""
+    found: Callable[[int, int], None] = getattr(progress, "count", lambda done, total: None)
+    return found
 
 
 def _ram_wish(program: Program, options: EmitOptions) -> RamWish:

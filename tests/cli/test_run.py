@@ -64,6 +64,7 @@ def check_sizes(report: dict[str, Any]) -> None:
     assert (ram.pop("stack_static"), flash.pop("startup")) == (None, None), (
         "a process has no call graph and no start-up"
     )
+    assert type(ram.pop("arena_bounds")) is str
     assert all(type(size) is int for size in (*ram.values(), *flash.values()))
     assert ram["total"] == ram["arena"] + ram["io"] + ram["static"] + ram["stack"]
     assert flash["total"] == flash["weights"] + flash["code"]

@@ -38,3 +38,24 @@ def test_what_it_compiles_says_the_same() -> None:
     header = next(iter(compiled.generated.public_headers.values()))
     assert "uaccel compile gesture.tflite --board host" in header
     assert "--accelerator matrix8" in header
+
+
+def test_a_step_that_lowers_tells_how_far_it_is() -> None:
+    class Steps:
+        """As the command line shows them."""
+
+        def __init__(self) -> None:
+            self.told: list[tuple[str, int, int]] = []
+            self.at = ""
+
+        def __call__(self, step: str) -> None:
+            self.at = step
+
+        def count(self, done: int, total: int) -> None:
+            self.told.append((self.at, done, total))
+
+    steps = Steps()
+    compiled = Job.of(OWN / "gesture.tflite").compiled(steps)
+    bindings = steps.told[0][2]
+    assert bindings >= len(compiled.program.layers)
+    assert steps.told == [("lower", done, bindings) for done in range(bindings)]

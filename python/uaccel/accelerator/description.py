@@ -81,6 +81,9 @@ class Accelerator:
     Passes of the designers' own: ``before_partition`` over the whole module, ``on_region`` over each claimed region,
     seen as a module with ``main``, ``after_lowering`` over the program of layers. Inputs and outputs stay as they are.
 
+    ``macs_per_cycle`` and ``bytes_per_cycle`` are the most that it multiplies and that it moves to and from memory in a
+    cycle: what a report's roofline is drawn of.
+
     ``base`` is the folder of another accelerator whose C files are this one's as well, but for those that its own
     folder has under the same name. ``objective`` gives the accelerator that plans for another one of ``OBJECTIVES``.
     """
@@ -99,6 +102,8 @@ class Accelerator:
     folder: Path = Path()
     base: Path = Path()
     objective: Callable[[str], Accelerator] | None = None
+    macs_per_cycle: float | None = None
+    bytes_per_cycle: float | None = None
 
     @property
     def camel_case(self) -> str:

@@ -31,6 +31,7 @@ from uaccel.cli import (
     new,
     output,
     quantize,
+    report,
     run,
     tune,
 )
@@ -49,6 +50,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     build.register,
     flash.register,
     run.register,
+    report.register,
     tune.register,
     quantize.register,
     new.register,

@@ -41,6 +41,7 @@ from uaccel.cli.model_options import (
 )
 from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
+from uaccel.cli.report_page import REPORT, ReportOption
 from uaccel.cli.run_model import ModelJob, run_model
 from uaccel.cli.run_project import TemplateJob, Wishes, run_folder, run_on_template
 from uaccel.cli.run_trace import OPTION, TraceOption
@@ -68,6 +69,9 @@ NoFlashFlag = Annotated[
 ]
 SymbolsFlag = Annotated[
     bool, typer.Option("--symbols", help="List every symbol of flash and RAM in the JSON, the largest first.")
+]
+DetailsFlag = Annotated[
+    bool, typer.Option("--details", help="All that a report page shows in the JSON: symbols, C of layers, the trace.")
 ]
 SamplesOption = Annotated[
     int | None,
@@ -107,6 +111,8 @@ class RunCommand:
     profile: ProfileFlag = False
     symbols: SymbolsFlag = False
     trace: TraceOption = None
+    details: DetailsFlag = False
+    report: ReportOption = None
     port: PortOption = ""
     no_flash: NoFlashFlag = False
     name: NameOption = ""
@@ -138,7 +144,7 @@ class RunCommand:
             run_folder(self.model, self._wishes(), self.as_json, board=board)
             return
         job = self._job()
-        _require_places(self.outputs, self.trace, self.project)
+        _require_places(self.outputs, self.trace, self.project, self.report)
         if self.template is not None:
             _run_through(self.template, job, self.as_json)
         elif self.option:
@@ -170,6 +176,8 @@ class RunCommand:
             self.sequence,
             self.samples,
             self.seed,
+            details=self.details or self.report is not None,
+            report=self.report,
             flashes=not self.no_flash,
         )
 
@@ -256,9 +264,9 @@ def _refuse(options: list[str]) -> None:
         raise UaccelError(f"--{options[0]} is for a model file, and MODEL is a folder; leave it away")
 
 
-def _require_places(outputs: Path | None, trace: Path | None, project: Path | None) -> None:
+def _require_places(outputs: Path | None, trace: Path | None, project: Path | None, page: Path | None) -> None:
     """Complain about files and folders that cannot be written before the work whose result they would hold."""
-    for path, option in ((outputs, "--outputs"), (trace, OPTION)):
+    for path, option in ((outputs, "--outputs"), (trace, OPTION), (page, REPORT)):
         if path is not None:
             require_writable(path, option)
     if project is not None:

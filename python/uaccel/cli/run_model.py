@@ -13,6 +13,7 @@ from uaccel.basics.files import write_atomically
 from uaccel.board import Board
 from uaccel.cli.engine_options import EngineOptions
 from uaccel.cli.output import Steps, emit, progress
+from uaccel.cli.report_page import write_page_where
 from uaccel.cli.run_project import Wishes
 from uaccel.cli.run_trace import recorded, write_trace
 from uaccel.cli.verdict import opinion, show_verified
@@ -70,6 +71,12 @@ class ModelJob:
         given = (*self.engines.arguments(), self.records, self.input_shapes, self.favour)
         return Job(self.model, self.board, words, self.name, options, *given)
 
+    def command(self) -> str:
+        """The line to type for the same run, with its proof."""
+        job = self.what()
+        words = [replace(job, options=replace(job.options, workspace_io=False)).command("run"), *self.wishes.words]
+        return " ".join(words + (["--no-workspace-io"] if self.workspace_io is False else []))
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -84,6 +91,7 @@ class Ran:
 def run_model(job: ModelJob, as_json: bool) -> None:
     with progress() as step:
         ran = perform(job, step)
+        write_page_where(job.wishes.report, ran.report)
     emit(ran.report, as_json, lambda console: _show(console, ran.report))
     if ran.complaint:
         raise VerificationError(ran.complaint)
@@ -98,20 +106,41 @@ def perform(job: ModelJob, step: Steps) -> Ran:
         if wishes.sequence and not compiled.model.state:
             raise InputError(NO_STATE.format(job.model.name))
         job.engines.require_offload(compiled)
-        with recorded(wishes.trace) as jobs:
+        with recorded(wishes.trace is not None or wishes.details) as jobs:
             measured = _run(compiled, job, folder, step)
         verdict = _verify(job, compiled, measured, step) if wishes.verify else None
         if wishes.outputs is not None:
             _write_outputs(wishes.outputs, compiled, measured, wishes.repeat)
         if wishes.trace is not None:
-            _write_trace(wishes.trace, compiled, measured, jobs)
+            write_trace(wishes.trace, _trace(compiled, measured, jobs))
     real = wishes.port or job.board.runs[0].kind == "serial"
-    seconds = measured.run.seconds if wishes.profile or real else None  # else two runs would not be alike
+    seconds = (
+        measured.run.seconds if wishes.profile or wishes.details or real else None
+    )  # else two runs would not be alike
     report = _report(compiled, measured, wishes.repeat) | {"seconds": seconds}
     wishes.add_symbols(report, measured.footprint)
+    report |= _details(job, compiled, measured, jobs)
     if verdict is not None:
         report["verify"] = verdict.report
     return Ran(compiled, measured, report, verdict.complaint if verdict is not None else "")
+
+
+def _details(job: ModelJob, compiled: Compiled, measured: Measured, jobs: list[timeline.Job]) -> dict[str, Any]:
+    """What pages show besides; the C of layers and the trace only where details are wanted."""
+    from uaccel.telling.structure import sources_report, structure
+
+    told = structure(compiled, job.board, job.model, job.command())
+    if not job.wishes.details:
+        return told
+    return told | {"sources": sources_report(compiled), "trace": _trace(compiled, measured, jobs)}
+
+
+def _trace(compiled: Compiled, measured: Measured, jobs: list[timeline.Job]) -> dict[str, Any]:
+    from uaccel.telling.report import facts_of
+    from uaccel.telling.trace import trace_of
+
+    title, times = f"{compiled.program.name} on {compiled.board}", {time.layer: time for time in measured.layers}
+    return trace_of(title, facts_of(compiled.program), times, measured.run.accounts, jobs)
 
 
 def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) -> Verdict:
@@ -149,7 +178,7 @@ def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measur
         step,
         looks=Looks(
             wishes.more(types),
-            wishes.profile or wishes.trace is not None,
+            wishes.profile or wishes.details or wishes.trace is not None,
             layers_to_read(compiled, every_layer=wishes.every_layer) if wishes.verify else (),
             wishes.sequence,
         ),
@@ -173,13 +202,6 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
 
     arrays = _batches(compiled, measured, repeat)
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
-
-
-def _write_trace(path: Path, compiled: Compiled, measured: Measured, jobs: list[timeline.Job]) -> None:
-    from uaccel.telling.report import facts_of
-
-    title = f"{compiled.program.name} on {compiled.board}"
-    write_trace(path, title, facts_of(compiled.program), measured.layers, measured.run.accounts, jobs)
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:

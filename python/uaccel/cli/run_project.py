@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable, write_atomically
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
+from uaccel.cli.report_page import REPORT, write_page_where
 from uaccel.cli.run_trace import OPTION, recorded, write_trace
 from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import VerificationError
@@ -47,6 +49,10 @@ class Wishes:
     """The samples are frames: the model's state goes on from each to the next."""
     verified_samples: int | None = None
     seed: int = 0
+    details: bool = False
+    """All that a report page shows, in the JSON."""
+    report: Path | None = None
+    """Where such a page is written."""
     flashes: bool = True
     """Write a model's firmware to a board at a line, where its board file says how."""
 
@@ -54,7 +60,7 @@ class Wishes:
         """To the report's memory, where they were asked for."""
         from uaccel.telling.report import symbols_report
 
-        for memory, rows in symbols_report(taken).items() if self.symbols else ():
+        for memory, rows in symbols_report(taken).items() if self.symbols or self.details else ():
             report[memory]["symbols"] = rows
 
     def samples(self, tensors: Sequence[TensorType]) -> Samples:
@@ -62,6 +68,17 @@ class Wishes:
 
         samples = load_inputs(self.inputs, tensors) if self.inputs else [[ramp(tensor) for tensor in tensors]]
         return [sample for sample in samples for _ in range(self.repeat)]
+
+    @property
+    def words(self) -> list[str]:
+        """What to type for the same, quoted for a shell."""
+        found = ["--inputs", shlex.quote(str(self.inputs))] if self.inputs is not None else []
+        found += ["--repeat", str(self.repeat)] if self.repeat > 1 else []
+        found += ["--sequence"] if self.sequence else []
+        found += ["--verify layers" if self.every_layer else "--verify"] if self.verify else []
+        found += ["--samples", str(self.verified_samples)] if self.verified_samples is not None else []
+        found += ["--seed", str(self.seed)] if self.seed else []
+        return found + (["--profile"] if self.profile else [])
 
     @property
     def more_samples(self) -> bool:
@@ -95,13 +112,13 @@ class TemplateJob:
 
 def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
     """``board``: the one that the user named, which must be the project's."""
-    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, OPTION)):
+    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, OPTION), (wishes.report, REPORT)):
         if path is not None:
             require_writable(path, option)
     with progress() as step:
         done = _run(folder, wishes, step, board)
         verified = _verified(done, wishes, step) if wishes.verify else None
-    _conclude(_report(done, wishes) | {"project": str(folder)}, verified, as_json)
+    _conclude(_report(done, wishes) | {"project": str(folder)}, verified, wishes, as_json)
 
 
 def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
@@ -110,7 +127,7 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
         _make_project(job, wishes, step)
         done = _run(job.project, wishes, step, None)
         verified = _verified(done, wishes, step) if wishes.verify else None
-    _conclude(_report(done, wishes), verified, as_json)
+    _conclude(_report(done, wishes), verified, wishes, as_json)
 
 
 def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
@@ -134,9 +151,10 @@ def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
     return replace(verdict, report=report)
 
 
-def _conclude(report: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
+def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: Wishes, as_json: bool) -> None:
     if verdict is not None:
         report["verify"] = verdict.report
+    write_page_where(wishes.report, report)
     emit(report, as_json, lambda console: _show(console, report))
     if verdict is not None and verdict.complaint:
         raise VerificationError(verdict.complaint)
@@ -174,7 +192,7 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
 
         return Stated.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verify else ()
 
-    with recorded(wishes.trace) as jobs:
+    with recorded(wishes.trace is not None) as jobs:
         done = run_project(
             folder,
             wishes.samples,
@@ -184,14 +202,17 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
             options=wishes.options,
             board=board,
             port=wishes.port,
-            profile=wishes.profile or wishes.trace is not None,
+            profile=wishes.profile or wishes.details or wishes.trace is not None,
             sequence=wishes.sequence,
             count=step.count,
             on_log=step.log,
         )
     if wishes.trace is not None:
+        from uaccel.telling.trace import trace_of
+
         title, layers = f"{done.metadata.model} on {done.board}", done.metadata.at("uaccel", "layers")
-        write_trace(wishes.trace, title, layers, done.layers, done.run.accounts, jobs)
+        times = {time.layer: time for time in done.layers}
+        write_trace(wishes.trace, trace_of(title, layers, times, done.run.accounts, jobs))
     if wishes.outputs is not None:
         _write_outputs(wishes.outputs, done, wishes.repeat)
     return done
@@ -214,6 +235,7 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     from uaccel.lower.placement import BOUNDED, BOUNDED_ONCE
     from uaccel.telling.report import (
+        SCHEMA,
         cycles_report,
         fallback_report,
         flash_report,
@@ -235,6 +257,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     state = metadata.at("uaccel").get("state")
     lasting = state["bytes"] if state else None
     report = {
+        "schema": SCHEMA,
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
         "board": done.board,

@@ -55,14 +55,21 @@ class LayerFunctions:
 
     def render(self) -> str:
         parts = [self._shared_function(key, layers) for key, layers in self._shared.items()]
-        for layer in self._layers(self.program):
-            if layer.on_accelerator:
-                parts.append(engine_function(layer, self.pool, self.program.engine(layer)))
-            elif layer.streaming is not None:
-                parts.append(streaming_function(layer))
-            elif not layer.is_view:
-                parts.append(self._function(layer))
+        parts += [self._own(layer) for layer in self._layers(self.program) if layer.on_accelerator or not layer.is_view]
         return "\n".join(parts)
+
+    def of(self, layer: Layer) -> str:
+        """What computes this layer: its function, the CPU's in an accelerator's place, and what it shares."""
+        forms = [form for form in layer.functions if form.on_accelerator or not form.is_view]
+        plain = [f for f in forms if f.definition is None and not f.on_accelerator and not f.streaming]
+        keys = dict.fromkeys(shape_key(form) for form in plain)
+        parts = [self._shared_function(key, self._shared[key]) for key in keys if key in self._shared]
+        return "\n".join([*parts, *map(self._own, forms)])
+
+    def _own(self, layer: Layer) -> str:
+        if layer.on_accelerator:
+            return engine_function(layer, self.pool, self.program.engine(layer))
+        return streaming_function(layer) if layer.streaming is not None else self._function(layer)
 
     @staticmethod
     def _layers(program: Program) -> list[Layer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -39,6 +39,7 @@ from uaccel.tvm_api import (
     relax,
 )
 
+Count = Callable[[int, int], None]
 Resolved = "Value | Array | tuple[Resolved, ...]"
 
 
@@ -49,13 +50,15 @@ def lower(
     cpu_fallback: bool = False,
     selection: Selection = ANY_CPU,
     known: Known | None = None,
+    count: Count = lambda done, total: None,
 ) -> Program:
     """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at.
 
-    ``known`` is what accelerators' regions became in other partitions of the model, and is added to.
+    ``known`` is what accelerators' regions became in other partitions of the model, and is added to. ``count`` is told
+    how many bindings are done, since accelerators may search long for the way to compute a region.
     """
     lowering = _Lowering(partitioned, name, cpu_fallback, selection, {} if known is None else known)
-    return after_lowering(lowering.program(), partitioned.accelerators)
+    return after_lowering(lowering.program(count), partitioned.accelerators)
 
 
 @dataclass
@@ -89,14 +92,15 @@ class _Lowering:
         self.layer_names = UniqueNames()
         self.names_of_model = {b: self.layer_names.take(name) for b, name in partitioned.layer_names.items()}
 
-    def program(self) -> Program:
+    def program(self, told: Count) -> Program:
         parameters, bindings = main_bindings(self.model.module)
         given = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
         self.env.update(zip(parameters, given, strict=True))
         count = len(self.model.signature.inputs)
         inputs, befores = given[:count], given[count:]
         self.fields = field_names(bindings)
-        for var, expr in bindings:
+        for done, (var, expr) in enumerate(bindings):
+            told(done, len(bindings))
             self.env[var] = self._bind(var, expr)
         result = self._resolve(main_result(self.model.module))
         results = result if isinstance(result, tuple) else (result,)

@@ -161,7 +161,7 @@ def _question(program: Program, workspace_io: bool) -> _Question:
     fixed = _fixed_places(program, offsets_of_state, workspace_io=workspace_io)
     blocks = [
         Block(name, life.value.info.size, life.first, life.last, _alignment(life.value))
-        for name, life in _lives(program, workspace_io=workspace_io).items()
+        for name, life in lifetimes(program, workspace_io=workspace_io).items()
         if name not in fixed
     ]
     scratch = {layer.index: f"scratch of {layer.name}" for layer in program.layers if layer.scratch}
@@ -210,7 +210,7 @@ def _alignment(value: Value) -> int:
 
 
 @dataclass(frozen=True)
-class _Life:
+class Life:
     """The first and the last layer that needs the value."""
 
     value: Value
@@ -218,14 +218,14 @@ class _Life:
     last: int
 
 
-def _lives(program: Program, *, workspace_io: bool) -> dict[str, _Life]:
+def lifetimes(program: Program, *, workspace_io: bool) -> dict[str, Life]:
     """Of every value that a layer reads or writes; with workspace I/O of every input and output, too."""
     before, after = -1, len(program.layers)
-    lives: dict[str, _Life] = {}
+    lives: dict[str, Life] = {}
 
     def needed(value: Value, step: int) -> None:
-        known = lives.get(value.name, _Life(value, step, step))
-        lives[value.name] = _Life(value, known.first, step)
+        known = lives.get(value.name, Life(value, step, step))
+        lives[value.name] = Life(value, known.first, step)
 
     for value in program.held if workspace_io else ():
         needed(value, before)

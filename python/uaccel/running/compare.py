@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +16,8 @@ from uaccel.telling.report import json_number
 Array = NDArray[Any]
 FLOAT_TOLERANCE: Final = 1e-5
 """Of floats that the CPU computes, relative: two compilers may differ in the last bits."""
+FARTHEST: Final = 16
+"""Steps, from which on differences are counted together."""
 STEPS, RELATIVE = "steps", "relative"
 
 
@@ -87,6 +91,20 @@ def compare(got: Array, expected: Array, tolerance: float = 0) -> Mismatch | Non
     return Mismatch(index, expected[index].item(), got[index].item(), len(where), int(got.size))
 
 
+def steps_between(got: Array, expected: Array) -> Counter[int]:
+    """How many elements differ by how many steps of an integer type, far ones as ``FARTHEST``; none of floats."""
+    if got.dtype.kind not in "iu":
+        return Counter()
+    apart = got.astype(np.int64).ravel() - np.asarray(expected).astype(np.int64).ravel()
+    steps, numbers = np.unique(np.clip(apart, -FARTHEST, FARTHEST), return_counts=True)
+    return Counter(dict(zip(steps.tolist(), numbers.tolist(), strict=True)))
+
+
+def histogram(tensor: str, what: str, counts: Mapping[int, int]) -> dict[str, Any]:
+    """As the JSON has it."""
+    return {"tensor": tensor, "what": what, "counts": {str(step): counts[step] for step in sorted(counts)}}
+
+
 @dataclass
 class Comparison:
     """Of many tensors. ``tolerance`` is what accelerators that are not exact may differ by."""
@@ -109,6 +127,8 @@ class Comparison:
     noise: float = 0.0
     classes: int = 0
     agreeing: int = 0
+    steps: dict[tuple[str, str], Counter[int]] = field(default_factory=dict)
+    """How far elements of integer tensors are off, by (name, kind)."""
     """Samples whose largest element stands where it should, of those that have classes."""
 
     def add(self, sample: int, name: str, expected: Array, got: Array, kind: str = "output") -> None:
@@ -119,6 +139,8 @@ class Comparison:
         self.compared += got.size
         self.unequal += int(unequal.sum())
         self.at_limits += _at_limits(got)
+        counts = self.steps.setdefault((name, kind), Counter())
+        counts.update(steps_between(got, expected))
         wide, other = got.astype(np.float64), expected.astype(np.float64)
         self.power += _sum_of_squares(other)
         self.classes += got.size > 1
@@ -165,7 +187,10 @@ class Comparison:
             "top_class_agrees": self.agreeing / self.classes if self.classes else None,
             "proves_little": self.proves_little,
             "first_difference": self.first.to_json() if self.first else None,
-        } | ({} if self.bit_exact else {"within_tolerance": self.beyond is None})
+        } | ({} if self.bit_exact else {"within_tolerance": self.beyond is None, "differences": self._differences()})
+
+    def _differences(self) -> list[dict[str, Any]]:
+        return [histogram(name, kind, counts) for (name, kind), counts in self.steps.items() if counts]
 
 
 def _difference(

@@ -5,6 +5,7 @@ So blame falls on the layer that is wrong, and on none after it that is right fo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
 from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
-from uaccel.running.compare import Mismatch, compare
+from uaccel.running.compare import Mismatch, compare, histogram, steps_between
 from uaccel.telling.report import json_number
 from uaccel.tvm_api import each_by_itself, is_call, is_region_call, main_bindings
 from uaccel.tvm_api.executor import Executor
@@ -121,16 +122,26 @@ class LayerMeanings:
         given = list(dict.fromkeys(places[key][0] for key in self._keys))
         module = each_by_itself(compiled.model.module, given, [places[index, 0][0] for index in self._golden])
         self._executor = Executor(module)
+        self._steps: dict[Key, Counter[int]] = {}
 
     def first_wrong(self, sample: int, inputs: Sequence[Array], computed: Layers) -> WrongLayer | None:
         """Of one inference, by what each layer was given in it."""
         for key, (expected, tolerance) in self._expected(inputs, computed).items():
+            self._steps.setdefault(key, Counter()).update(steps_between(computed[key], expected))
             mismatch = compare(computed[key], expected, tolerance)
             if mismatch is not None:
                 layer = self._program.layers[key[0]]
                 covers = tuple(covered.name for covered in layer.covers)
                 return WrongLayer(*key[:1], layer.name, layer.op, layer.engine, key[1], mismatch, sample, covers=covers)
         return None
+
+    def differences(self) -> list[dict[str, Any]]:
+        """Of all samples so far, for each layer that is off anywhere: how many elements by how many steps."""
+        layers = self._program.layers
+        told = [(layers[key[0]], counts) for key, counts in self._steps.items() if set(counts) - {0}]
+        return [
+            histogram(layer.name, f"layer of {layer.engine}, for what it was given", counts) for layer, counts in told
+        ]
 
     def _expected(self, inputs: Sequence[Array], computed: Layers) -> dict[Key, tuple[Array, float]]:
         """With what a layer may differ by."""

@@ -119,6 +119,7 @@ class ArchiveSubject:
         self.reference = Reference(model)
         self.stated = Stated.read(metadata)
         self._model = model
+        self.differences: list[dict[str, Any]] = []  # of layers nothing is told
 
     @property
     def exact(self) -> bool:

@@ -33,7 +33,7 @@ class Subject(Protocol):
 
     ``tolerance``: what any of the engines that compute something may differ by. ``first_wrong``: by what each layer
     really got. ``changed``: in words, where a pass makes another model of it. ``unjudged``: in words, what cannot be
-    compared whatever the device shows.
+    compared whatever the device shows. ``differences``: how far layers are off, after ``first_wrong``.
     """
 
     @property
@@ -44,6 +44,8 @@ class Subject(Protocol):
     def tolerance(self) -> float: ...
     @property
     def watched(self) -> Watched: ...
+    @property
+    def differences(self) -> list[dict[str, Any]]: ...
     def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None: ...
     def changed(self, samples: Samples) -> str: ...
     def unjudged(self) -> str: ...
@@ -55,6 +57,7 @@ class CompiledSubject:
     def __init__(self, compiled: Compiled, reference: Reference | None = None) -> None:
         self.compiled = compiled
         self.reference = reference or Reference.of(compiled)
+        self.differences: list[dict[str, Any]] = []
 
     @property
     def exact(self) -> bool:
@@ -69,7 +72,7 @@ class CompiledSubject:
         return before_what_hides(self.compiled)
 
     def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None:
-        return first_wrong_layer(self.compiled, samples, computed)
+        return first_wrong_layer(self.compiled, samples, computed, self.differences)
 
     def changed(self, samples: Samples) -> str:
         return changed_meaning(self.compiled, self.reference, samples, self.tolerance)
@@ -138,6 +141,8 @@ def judge_values(
         wrong = subject.first_wrong(samples, computed)
         wrong = find_inside(wrong, again) if wrong is not None and again is not None else wrong
         report |= layers_verdict(len(computed[0]), wrong)
+        if subject.differences:
+            report["differences"] = [*report.get("differences", []), *subject.differences]
         if not exact:
             report["within_tolerance"], complaint = wrong is None, ""
         if wrong is not None:

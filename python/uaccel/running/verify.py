@@ -150,16 +150,22 @@ def verify(
     return found
 
 
-def first_wrong_layer(compiled: Compiled, samples: Samples, computed: Computed) -> WrongLayer | None:
-    """Of all samples, by what each layer really got."""
+def first_wrong_layer(
+    compiled: Compiled, samples: Samples, computed: Computed, differences: list[dict[str, Any]] | None = None
+) -> WrongLayer | None:
+    """Of all samples, by what each layer really got. ``differences`` is filled with how far layers are off."""
     if not computed or not computed[0]:
         return None
     meanings = LayerMeanings(compiled, computed[0])
     for number, (inputs, shown) in enumerate(zip(samples, computed, strict=False)):
         wrong = meanings.first_wrong(number, inputs, shown)
         if wrong is not None:
-            return wrong
-    return None
+            break
+    else:
+        wrong = None
+    if differences is not None:
+        differences += meanings.differences()
+    return wrong
 
 
 def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, tolerance: float = 0) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from uaccel.lower.program import Layer
 from uaccel.model import c_identifier
 from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.pipeline import Compiled
+from uaccel.telling.structure import plan_report, values_report
 
 REGION, CONSTANTS, SOURCE = OWN_FILES
 
@@ -124,17 +124,7 @@ def _json(value: Any) -> str:
 
 
 def _plan(compiled: Compiled) -> dict[str, Any]:
-    placement = compiled.placement
-    return {
-        "arena": placement.arena,
-        "lower_bound": placement.plan.lower_bound,
-        "values": {name: place.to_json() for name, place in placement.places.items()},
-        "blocks": [
-            {"name": b.name, "size": b.size, "first": b.first, "last": b.last, "offset": placement.plan.offsets[b.name]}
-            for b in placement.blocks
-        ],
-        "overlaps": [asdict(overlap) for overlap in placement.overlaps],
-    }
+    return plan_report(compiled) | {"values": values_report(compiled)}
 
 
 def _argument(argument: Any) -> Any:

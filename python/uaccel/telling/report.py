@@ -62,6 +62,8 @@ class Taken(Protocol):
     def cycles_estimated(self) -> int | None: ...
 
 
+SCHEMA: Final = 1
+"""Of the JSON of a run: counts up when a field changes its meaning."""
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
 VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})
 """What is no work, wherever it runs."""

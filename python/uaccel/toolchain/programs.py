@@ -134,6 +134,15 @@ PROGRAMS: Final = (
         apt=("clang", "libclang-rt-dev"),  # with the sanitizers and libFuzzer
         brought_by="test-full",
     ),
+    Program(
+        name="chromium",
+        commands=("chromium", "chromium-browser", "google-chrome"),
+        minimum=(110,),
+        needed_for="tests of report pages",
+        required=False,
+        apt=("chromium",),
+        brought_by="test-full",
+    ),
 )
 
 

@@ -1,0 +1,137 @@
+"""``uaccel report``: a page about a run that is made now, or about runs that were stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from uaccel.basics.favour import Favour
+from uaccel.basics.files import require_writable
+from uaccel.board import load_board
+from uaccel.cli.engine_options import (
+    AcceleratorOption,
+    AllowNoneFlag,
+    ChooseOption,
+    EnginesOption,
+    Fallback,
+    FallbackOption,
+    ForbidOption,
+    Objective,
+    ObjectiveOption,
+    PinOption,
+    engine_options,
+)
+from uaccel.cli.model_options import (
+    BoardOption,
+    FavourOption,
+    InputShapeOption,
+    PoolOption,
+    RecordsOption,
+    read_pools,
+    read_shapes,
+)
+from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.report_page import write_page
+from uaccel.cli.run_model import ModelJob, perform
+from uaccel.cli.run_project import Wishes
+from uaccel.errors import InputError, VerificationError
+from uaccel.frontend import SUFFIXES
+
+OUTPUT = "-o"
+Subjects = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MODEL|RUN.json...",
+        help=f"A model file ({SUFFIXES}), or what 'run --json' wrote: several are compared.",
+        readable=False,
+    ),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="The page (MODEL.html otherwise).")
+]
+InputsOption = Annotated[
+    Path | None, typer.Option("--inputs", metavar="IN.npz", help="One array per input, or samples.", readable=False)
+]
+PortOption = Annotated[str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report", short_help="Write a page that shows a run, or compares several.")(report_command)
+
+
+def report_command(
+    context: typer.Context,
+    subjects: Subjects,
+    board: BoardOption = "host",
+    accelerator: AcceleratorOption = None,
+    output: OutputOption = None,
+    inputs: InputsOption = None,
+    port: PortOption = "",
+    choose: ChooseOption = None,
+    pin: PinOption = None,
+    forbid: ForbidOption = None,
+    engines: EnginesOption = None,
+    fallback: FallbackOption = Fallback.none,
+    objective: ObjectiveOption = Objective.latency,
+    allow_none: AllowNoneFlag = False,
+    records: RecordsOption = None,
+    input_shape: InputShapeOption = None,
+    favour: FavourOption = Favour.balanced,
+    workspace_pool: PoolOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compile, run and verify a model and write a page about it; or a page about runs that were stored."""
+    target = output or Path(f"{subjects[0].stem}.html")
+    require_writable(target, OUTPUT)
+    if any(subject.suffix == ".json" for subject in subjects):
+        _refuse(context)
+        report = _of_stored(subjects, target)
+        emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
+        return
+    if len(subjects) > 1:
+        raise InputError(f"{subjects[1]}: of models one at a time; compare what 'run --json --details' writes of each")
+    who = (accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
+    wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
+    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool))
+    given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
+    job = ModelJob(subjects[0], load_board(board), *given)
+    with progress() as step:
+        ran = perform(job, step)
+        step("write the page")
+        from uaccel.report import page
+
+        write_page(target, page([ran.report]), OUTPUT)
+    report = _told(target, [ran.report])
+    emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
+    if ran.complaint:
+        raise VerificationError(ran.complaint)
+
+
+def _refuse(context: typer.Context) -> None:
+    """Options about a run, which is over: they would mean nothing."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and name not in ("subjects", "output", "as_json"):
+            raise InputError(f"--{name.replace('_', '-')} is for a model, and a stored run is given; leave it away")
+
+
+def _of_stored(subjects: Sequence[Path], target: Path) -> dict[str, Any]:
+    from uaccel.report import page_of_files
+
+    text, runs = page_of_files(subjects)
+    write_page(target, text, OUTPUT)
+    return _told(target, [run.data for run in runs])
+
+
+def _told(target: Path, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    models = [{"model": run["model"], "board": run["board"]} for run in runs]
+    return {"report": str(target), "bytes": target.stat().st_size, "runs": models}
+
+
+def _words(report: Mapping[str, Any]) -> str:
+    return f"  Report    {report['report']}, {report['bytes']:,} bytes: open it in a browser"

@@ -1,0 +1,284 @@
+"""The network as a drawing: a box for each layer, tinted by who computes it and as high as what it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from uaccel.report.folding import Fold, folds
+from uaccel.report.layout import Size, layered
+from uaccel.report.run import Run, Step
+from uaccel.report.section import DETAILS, Section
+from uaccel.report.svg import drawing, tag, text, title
+from uaccel.report.words import count, percent, shape, shortened, size
+
+WIDTH, LOW, HIGH, MARGIN = 216.0, 42.0, 96.0, 10.0
+LETTERS: Final = 26
+FIGURES: Final = (
+    ("CPU cycles, estimated", "cycles_estimated"),
+    ("CPU instructions", "instructions"),
+    ("Accelerator cycles", "cycles"),
+)
+FOLDED_FROM: Final = 30
+"""Nodes from which on repeated blocks are folded as the page opens."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """``target`` names the template that tells of it; ``cost`` is what it takes, in whatever unit. Nodes of equal
+    ``signature`` look alike."""
+
+    target: str
+    name: str
+    words: str
+    class_: str
+    engine: str = ""
+    cost: float = 0
+    signature: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Network:
+    """The model's inputs are the first nodes; an edge leads from a lower number to a higher one."""
+
+    nodes: list[Node]
+    edges: list[tuple[int, int]]
+    inputs: int
+
+
+def section(run: Run) -> Section:
+    if not run.section("graph"):
+        missing = f"This result does not hold the model's graph; {DETAILS}."
+        return Section("graph", "Graph", missing=missing)
+    full = network_of(run)
+    found = folds([node.signature for node in full.nodes[full.inputs :]])
+    pictures = [("full", picture(full, "every layer"))]
+    if found:
+        pictures.append(("folded", picture(folded(full, run, found), "repeated blocks folded")))
+    context = {
+        "pictures": pictures,
+        "shown": "folded" if found and len(full.nodes) > FOLDED_FROM else "full",
+        "folds": [_fold(full, number, fold) for number, fold in enumerate(found)],
+        "steps": [details(run, step) for step in run.steps],
+        "legend": [(run.engine_class(name), name) for name in run.engines],
+        "unit": run.unit,
+    }
+    return Section("graph", "Graph", "graph.html", context)
+
+
+def network_of(run: Run) -> Network:
+    """The model's inputs, then its layers, of regions each operator; and who reads what of whom."""
+    maker = {value: step for step in run.steps for value in step.outputs}
+    read = dict.fromkeys(value for step in run.steps for value in step.inputs if value not in maker)
+    nodes = [_input(run, name) for name in read]
+    source = {name: i for i, name in enumerate(read)}
+    edges: dict[tuple[int, int], None] = {}
+    for step in run.steps:
+        first = len(nodes)
+        nodes += _nodes(run, step)
+        inner = _inner(step)
+        place = {entry["name"]: first + i for i, entry in enumerate(inner)}
+        for entry in inner:
+            edges |= {(place[other], place[entry["name"]]): None for other in entry["reads"]}
+        for value in step.inputs:
+            readers: Sequence[Mapping[str, Any]] = [entry for entry in inner if value in entry["outside"]]
+            readers = readers or [entry for entry in inner if entry["outside"]] or inner[:1]
+            if value in source:
+                edges |= {(source[value], place[entry["name"]]): None for entry in readers}
+        last = place[inner[-1]["name"]]
+        for value in step.outputs:
+            source[value] = next((place[e["name"]] for e in inner if value in e["results"]), last)
+    return Network(nodes, [edge for edge in edges if edge[0] < edge[1]], len(read))
+
+
+def _inner(step: Step) -> Sequence[Mapping[str, Any]]:
+    """The operators that a step computes; a step of one is its own."""
+    alone = {"name": step.name, "reads": [], "outside": step.inputs, "results": step.outputs}
+    found: Sequence[Mapping[str, Any]] = step.facts.get("inner") or [alone]
+    return found
+
+
+def _input(run: Run, name: str) -> Node:
+    value = run.values.get(name, {})
+    words = f"{value.get('dtype', '')} {shape(value.get('shape', ()))}"
+    return Node("", str(value.get("tensor") or name), words, "io")
+
+
+def _nodes(run: Run, step: Step) -> list[Node]:
+    """Of a region one for each operator: what the region takes is divided by their products, which is a guess."""
+    class_ = run.engine_class(step.engine) + (" view" if step.facts.get("view") else "")
+    target, rows = f"layer-{step.number}", {row["name"]: row for row in step.rows}
+    names = [entry["name"] for entry in _inner(step)]
+    whole = step.cost if run.total else step.macs
+    found = []
+    for name in names:
+        row = rows.get(name, step.rows[-1])
+        shapes = [shape(extent) for extent in row.get("outputs", ())]
+        alone = len(names) == 1
+        words = f"{percent(step.cost, run.total)} · " if run.total and alone else ""
+        cost = whole if alone else whole * (row.get("macs") or 0) / step.macs if step.macs else 0
+        signature = (row["op"], step.engine, tuple(shapes), row.get("macs"), alone)
+        found.append(Node(target, name, words + " ".join(shapes[:2]), class_, step.engine, cost, signature))
+    return found
+
+
+def folded(network: Network, run: Run, found: Sequence[Fold]) -> Network:
+    """The same graph with a node for each fold."""
+    place: dict[int, int] = {}
+    kept: list[Node] = []
+    begins = {network.inputs + fold.first: (number, fold) for number, fold in enumerate(found)}
+    for i, node in enumerate(network.nodes):
+        if i in begins:
+            number, fold = begins[i]
+            place |= {network.inputs + member: len(kept) for member in range(fold.first, fold.end)}
+            kept.append(_folded_node(network, run, number, fold))
+        elif i not in place:
+            place[i] = len(kept)
+            kept.append(node)
+    pairs = dict.fromkeys((place[begin], place[end]) for begin, end in network.edges if place[begin] != place[end])
+    return Network(kept, list(pairs), network.inputs)
+
+
+def _members(network: Network, fold: Fold) -> list[Node]:
+    return network.nodes[network.inputs + fold.first : network.inputs + fold.end]
+
+
+def _folded_node(network: Network, run: Run, number: int, fold: Fold) -> Node:
+    members = _members(network, fold)
+    cost = sum(node.cost for node in members)
+    share = f"{percent(cost, run.total)} · " if run.total else ""
+    name, words = f"{fold.times} × {_block(network, fold)}", f"{share}{len(members)} layers"
+    return Node(f"fold-{number}", name, words, f"fold {run.engine_class(members[0].engine)}", "", cost)
+
+
+def _block(network: Network, fold: Fold) -> str:
+    ops = [str(node.signature[0]) for node in _members(network, fold)[: fold.period] if "view" not in node.class_]
+    names = list(dict.fromkeys(ops))
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+def _fold(network: Network, number: int, fold: Fold) -> dict[str, Any]:
+    nodes = _members(network, fold)
+    blocks = [nodes[i : i + fold.period] for i in range(0, len(nodes), fold.period)]
+    return {"number": number, "title": f"{fold.times} × {_block(network, fold)}", "blocks": blocks}
+
+
+def picture(network: Network, what: str) -> Markup:
+    nodes = network.nodes
+    most = max((node.cost for node in nodes), default=0) or 1
+    sizes = [Size(WIDTH, LOW + (HIGH - LOW) * math.sqrt(node.cost / most)) for node in nodes]
+    drawn = layered(sizes, network.edges)
+    lines = [tag("path", d=_path(points), class_="edge") for points in drawn.edges]
+    boxes = [_box(node, size_, at) for node, size_, at in zip(nodes, sizes, drawn.nodes, strict=True)]
+    inside = tag("g", *lines, *boxes, transform=f"translate({MARGIN:g} {MARGIN:g})")
+    width, height = drawn.width + 2 * MARGIN, drawn.height + 2 * MARGIN
+    svg = drawing(round(width), round(height), f"The graph of the model, {what}: {len(nodes)} nodes", [inside], "graph")
+    return Markup(str(svg).replace('role="img"', 'role="group"', 1))
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    (x, y), *rest = points
+    words = [f"M{x:.0f} {y:.0f}"]
+    for i, (to_x, to_y) in enumerate(rest):
+        straight = abs(to_x - x) < 1 or (i % 2 == 1 and to_x == x)
+        middle = (y + to_y) / 2
+        curve = f"C{x:.0f} {middle:.0f} {to_x:.0f} {middle:.0f} {to_x:.0f} {to_y:.0f}"
+        words.append(f"L{to_x:.0f} {to_y:.0f}" if straight else curve)
+        x, y = to_x, to_y
+    return "".join(words)
+
+
+def _box(node: Node, box: Size, at: tuple[float, float]) -> Markup:
+    x, y = at[0] - box.width / 2, at[1]
+    middle = box.height / 2
+    parts = [
+        tag("rect", width=box.width, height=box.height, rx=6),
+        title(f"{node.name}, {node.words}"),
+        text(box.width / 2, middle - 3, shortened(node.name, LETTERS), "middle", "name"),
+        text(box.width / 2, middle + 13, shortened(node.words, LETTERS + 4), "middle", "aside"),
+    ]
+    if node.class_.startswith("fold"):
+        parts.insert(0, tag("rect", x=5.0, y=5.0, width=box.width, height=box.height, rx=6, class_="behind"))
+    role = {"role": "button", "tabindex": "-1", "data_open": node.target} if node.target else {}
+    place = f"translate({x:.0f} {y:.0f})"
+    label = f"{node.name}, {node.words}"
+    return tag("g", *parts, class_=f"node {node.class_}", transform=place, aria_label=label, **role)
+
+
+def details(run: Run, step: Step) -> dict[str, Any]:
+    """What the page tells of one layer."""
+    facts = step.facts
+    return {
+        "id": f"layer-{step.number}",
+        "step": step,
+        "class": run.engine_class(step.engine),
+        "reason": step.rows[0]["reason"],
+        "inputs": [_value(run, name) for name in step.inputs],
+        "outputs": [_value(run, name) for name in step.outputs],
+        "numbers": list(_numbers(run, step)),
+        "choice": facts.get("choice"),
+        "rejections": [(row["name"], _rejections(run.decisions.get(row["name"], {}))) for row in step.rows],
+        "functions": _functions(run, step),
+        "source": run.section("sources").get(step.name),
+        "hot": run.section("hot").get(step.name),
+        "no_source": f"The C of layers is not in this result; {DETAILS}." if "sources" not in run.data else "",
+    }
+
+
+def _value(run: Run, name: str) -> dict[str, Any]:
+    value = run.values.get(name, {})
+    memory = value.get("memory")
+    place = f"{value.get('pool') or memory} + {value.get('offset')}" if memory in ("arena", "state") else memory
+    scale = value.get("scale")
+    return {
+        "tensor": value.get("tensor") or name,
+        "type": f"{value.get('dtype', '')} {shape(value.get('shape', ()))}",
+        "scale": _scale(scale),
+        "zero_point": value.get("zero_point"),
+        "bytes": count(value.get("bytes")),
+        "place": place,
+    }
+
+
+def _scale(scale: Any) -> str:
+    if isinstance(scale, list):
+        return f"{len(scale)} scales from {min(scale):.4g} to {max(scale):.4g}" if scale else ""
+    return "" if scale is None else f"{scale:.6g}"
+
+
+def _numbers(run: Run, step: Step) -> list[tuple[str, str]]:
+    found = [("Multiply-accumulates", count(step.macs))] if step.macs else []
+    for name, key in FIGURES:
+        known = [row[key] for row in step.rows if row.get(key) is not None]
+        if known and (sum(known) or key != "cycles"):
+            found.append((name, count(sum(known))))
+    if run.total:
+        found.append(("Share of the time", percent(step.cost, run.total)))
+    if step.macs and step.cost and run.unit in ("cycles", "instructions"):
+        found.append((f"{run.unit.capitalize()} a product", f"{step.cost / step.macs:.3g}"))
+    if step.code:
+        found.append(("Code of its own", size(step.code)))
+    if step.name in run.constants:
+        found.append(("Constants", size(run.constants[step.name])))
+    if step.facts.get("scratch"):
+        found.append(("Scratch", size(step.facts["scratch"])))
+    return found
+
+
+def _rejections(decision: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each reason once, with the accelerator and the operation that give it."""
+    found: dict[tuple[str, str], None] = {}
+    for rejection in decision.get("rejections", ()):
+        found[rejection["accelerator"], rejection["reason"]] = None
+    return list(found)
+
+
+def _functions(run: Run, step: Step) -> list[tuple[str, str]]:
+    """What it calls, with the size where the linker's map is in the result."""
+    sizes = {symbol["name"]: symbol["bytes"] for symbol in run.symbols() if symbol["part"] == "code"}
+    names = [f"layer_{step.name}", *step.facts.get("functions", ())]
+    return [(name, size(sizes[name]) if name in sizes else "in its caller") for name in names] if sizes else []

@@ -1,0 +1,118 @@
+"""The page: one HTML file with its style, its script and its data, which asks nothing of anybody."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from uaccel.errors import InputError
+from uaccel.report import (
+    compare,
+    flash,
+    graph,
+    header,
+    memory,
+    offload,
+    precision,
+    roofline,
+    timeline,
+    times,
+)
+from uaccel.report.run import HINT, Run, read_run
+from uaccel.report.section import Section
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+SECTIONS: Final = (header, graph, memory, times, roofline, flash, timeline, offload, precision)
+"""In the order of the page; a module with ``section(run)`` each."""
+LARGEST_TRACE: Final = 1_000_000
+"""Characters of a trace that the page carries; larger ones are drawn only."""
+_UNSAFE: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+def page(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Of one run's JSON, or of several beside each other."""
+    return page_of([Run(data, str(data["model"])) for data in runs])
+
+
+def page_of_files(paths: Sequence[Path]) -> tuple[str, list[Run]]:
+    """Of stored runs, and the runs; what is wrong with a file is said in one line."""
+    runs = [read_run(path) for path in paths]
+    try:
+        return page_of(runs), runs
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+    ) as error:
+        names = ", ".join(map(str, paths))
+        raise InputError(f"{names} has a field that no run has so: {error!r}; {HINT}") from error
+
+
+def page_of(runs: Sequence[Run]) -> str:
+    runs = _labelled(runs)
+    sections = compare.sections(runs) if len(runs) > 1 else [module.section(runs[0]) for module in SECTIONS]
+    first = runs[0].data
+    title = " and ".join(run.label for run in runs[:3]) if len(runs) > 1 else f"{first['model']} on {first['board']}"
+    text: str = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            sections=[(section, _body(section)) for section in sections],
+            style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
+            script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),
+            data=embedded([_carried(run.data) for run in runs]),
+        )
+    )
+    return text
+
+
+def _labelled(runs: Sequence[Run]) -> list[Run]:
+    """Of several runs each gets a name of its own."""
+    seen = Counter(run.label for run in runs)
+    alike = [f"{run.label} {i}" if seen[run.label] > 1 else run.label for i, run in enumerate(runs, 1)]
+    return [replace(run, label=label) for run, label in zip(runs, alike, strict=True)]
+
+
+def _body(section: Section) -> Markup:
+    if section.missing:
+        return Markup('<p class="missing">{}</p>').format(section.missing)
+    text = _environment().get_template(section.template).render(s=section.context)
+    return Markup(text)
+
+
+def embedded(value: Any) -> Markup:
+    """JSON inside a script element: nothing in it can end that element or begin a comment."""
+    text = json.dumps(value, separators=(",", ":")).translate(_UNSAFE)
+    return Markup(text)
+
+
+def _carried(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page keeps of a run: all but the outputs' elements, the C that templates hold, and a huge trace."""
+    kept = {key: value for key, value in data.items() if key != "sources"}
+    outputs = data.get("outputs", {})
+    kept["outputs"] = {name: {k: v for k, v in spec.items() if k != "data"} for name, spec in outputs.items()}
+    if len(json.dumps(data.get("trace"))) > LARGEST_TRACE:
+        kept["trace"] = None
+    return kept
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

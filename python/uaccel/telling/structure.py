@@ -1,0 +1,187 @@
+"""What a report page shows beside figures: where a run comes from, its graph, its memory plan and who decided what.
+
+All of it is plain data, a part of the JSON of ``uaccel run`` (``docs/cli.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.board import Board
+from uaccel.emit.functions import LayerFunctions
+from uaccel.emit.weights import ConstantPool
+from uaccel.lower.placement import Place, lifetimes, needed_by_layer
+from uaccel.lower.program import Layer, view_roots
+from uaccel.partition import EngineCall
+from uaccel.pipeline import Compiled
+from uaccel.plans import Estimator
+from uaccel.telling.report import SCHEMA
+from uaccel.version import __version__
+
+LONGEST_SOURCE: Final = 60_000
+"""Characters of one layer's C that are told; constants are not among them."""
+
+
+def structure(compiled: Compiled, board: Board, file: Path, command: str) -> dict[str, Any]:
+    """``command`` is what to type for the same run."""
+    return {
+        "schema": SCHEMA,
+        "uaccel": __version__,
+        "source": {
+            "file": file.name,
+            "format": compiled.model.source_format,
+            "bytes": file.stat().st_size if file.is_file() else None,
+            "sha256": compiled.model.digest,
+            "command": command,
+        },
+        "target": _target(board),
+        "graph": {"values": values_report(compiled), "layers": _layers(compiled)},
+        "plan": plan_report(compiled),
+        "constants": [
+            {"symbol": array.symbol, "bytes": array.data.nbytes, "layers": list(array.users)}
+            for array in compiled.generated.arrays
+        ],
+        "decisions": [decision.to_json() for decision in compiled.partitioned.decisions],
+        "plans": [plan.to_json() for plan in compiled.plans],
+        "engines": [_engine(accelerator) for accelerator in compiled.accelerators],
+    }
+
+
+def _target(board: Board) -> dict[str, Any]:
+    hz = board.timer.hz if board.timer.kind in ("systick", "mcycle") else None  # others tick apart from the CPU
+    return {
+        "board": board.name,
+        "description": board.description,
+        "cpu": board.cpu.name,
+        "features": list(board.cpu.features),
+        "hz": hz,
+        "emulated": board.runs[0].kind == "qemu",
+        "memories": [{"name": m.name, "kind": m.kind, "bytes": m.length} for m in board.memories],
+    }
+
+
+def _engine(accelerator: Any) -> dict[str, Any]:
+    """``macs_per_cycle`` and ``bytes_per_cycle`` are null where its description does not state them."""
+    return {
+        "name": accelerator.name,
+        "description": accelerator.description,
+        "tolerance": accelerator.tolerance,
+        "memories": dict(accelerator.memories),
+        "macs_per_cycle": accelerator.macs_per_cycle,
+        "bytes_per_cycle": accelerator.bytes_per_cycle,
+    }
+
+
+def values_report(compiled: Compiled) -> dict[str, dict[str, Any]]:
+    """Every tensor of the program: what it is, where it lies, and from which layer to which it is needed."""
+    program, placement = compiled.program, compiled.placement
+    lives = lifetimes(program, workspace_io=compiled.options.workspace_io)
+    every = [*program.inputs, *program.outputs]
+    every += [value for layer in program.layers for value in (*layer.inputs, *layer.outputs)]
+    roots = view_roots(program.layers)
+    found: dict[str, dict[str, Any]] = {}
+    for value in every:
+        place, life = placement.places.get(value.name), lives.get(value.name)
+        found[value.name] = {
+            "tensor": value.spec.name,
+            **value.spec.to_json(),
+            "bytes": value.info.size,
+            **(place.to_json() if place is not None else {"memory": None, "offset": None}),
+            "first": life.first if life is not None else None,
+            "last": life.last if life is not None else None,
+            "view_of": roots.get(value.name),
+        }
+    return found
+
+
+def plan_report(compiled: Compiled) -> dict[str, Any]:
+    """The memory plan: blocks of bytes from a first to a last layer, and how near it is to what must be."""
+    placement = compiled.placement
+    plan = placement.plan
+    found = needed_by_layer(compiled.program, workspace_io=compiled.options.workspace_io)
+    return {
+        "arena": placement.arena,
+        "lower_bound": plan.lower_bound,
+        "optimal": plan.optimal,
+        "steps": len(compiled.program.layers),
+        "blocks": [
+            {"name": b.name, "size": b.size, "first": b.first, "last": b.last, "offset": plan.offsets[b.name]}
+            for b in placement.blocks
+        ],
+        "scratch": [
+            {
+                "layer": layer.name,
+                "step": layer.index,
+                "bytes": layer.scratch,
+                **_place(placement.scratch[layer.index]),
+            }
+            for layer in compiled.program.layers
+            if layer.index in placement.scratch
+        ],
+        "pools": [{"name": name, "bytes": size} for name, size in placement.pools.items()],
+        "live": [
+            found.get(step, sum(block.size for block in placement.blocks if block.live(step)))
+            for step in range(len(compiled.program.layers))
+        ],
+        "overlaps": [asdict(overlap) for overlap in placement.overlaps],
+        "state": placement.state,
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"offset": place.offset} | ({"pool": place.pool} if place.pool else {})
+
+
+def _layers(compiled: Compiled) -> list[dict[str, Any]]:
+    estimator = Estimator(compiled.selection)
+    calls = {call.layer: call for call in compiled.partitioned.calls.values() if len(call.covers) > 1}
+    rows = [(layer, _layer(layer, estimator)) for layer in compiled.program.layers]
+    return [row | ({"inner": _inner(calls[layer.name])} if layer.name in calls else {}) for layer, row in rows]
+
+
+def _inner(call: EngineCall) -> list[dict[str, Any]]:
+    """The operators of a region: which of them each reads, and which values from outside."""
+    maker = {result: covered.name for covered in call.covers for result in covered.results}
+    return [
+        {
+            "name": covered.name,
+            "reads": list(dict.fromkeys(maker[s] for s in covered.sources if s in maker)),
+            "outside": [source for source in covered.sources if source is not None and source not in maker],
+            "results": list(covered.results),
+        }
+        for covered in call.covers
+    ]
+
+
+def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
+    estimate, choice = estimator.by_rule(layer), layer.choice
+    return {
+        "name": layer.name,
+        "op": layer.op,
+        "engine": layer.engine,
+        "inputs": [value.name for value in layer.inputs],
+        "outputs": [value.name for value in layer.outputs],
+        "view": layer.is_view,
+        "scratch": layer.scratch,
+        "covers": [covered.name for covered in layer.covers],
+        "functions": list(dict.fromkeys(call.function for call in layer.kernel.calls)),
+        "estimate": {"instructions": round(estimate.instructions), "cycles": round(estimate.cycles)},
+        "choice": None
+        if choice is None
+        else {"options": list(choice.options), "picked": choice.options[choice.picked], "why": choice.why},
+    }
+
+
+def sources_report(compiled: Compiled) -> dict[str, str]:
+    """The C of each layer that has a function: what it shares with others as well."""
+    program = compiled.program
+    functions = LayerFunctions(program, ConstantPool(program, compiled.generated.names))
+    texts = {layer.name: functions.of(layer) for layer in program.layers if not layer.is_view}
+    return {name: _shortened(text) for name, text in texts.items()}
+
+
+def _shortened(text: str) -> str:
+    rest = len(text) - LONGEST_SOURCE
+    return text if rest <= 0 else f"{text[:LONGEST_SOURCE]}\n/* {rest} more characters: see the generated file */\n"
