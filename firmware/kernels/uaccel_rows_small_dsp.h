@@ -3,7 +3,7 @@
 #ifndef UACCEL_ROWS_SMALL_DSP_H
 #define UACCEL_ROWS_SMALL_DSP_H
 
-#include "uaccel_kernel.h"
+#include "uaccel_dsp.h"
 
 struct uaccel_rows_small_dsp {
     uaccel_index channels;

@@ -81,7 +81,7 @@ def test_the_application_of_the_readme(level: str, tmp_path: Path) -> None:
     tree, application = Unpacked(tmp_path, archive(GESTURE)), tmp_path / "app.c"
     application.write_text(text)
     (scores,) = Tflm(GESTURE.read_bytes()).run([np.zeros((1, 32, 1, 3), np.int8)])
-    wanted = "".join(f"{score} " for score in scores.ravel()) + "\n384 bytes of workspace\n"
+    wanted = "".join(f"{score} " for score in scores.ravel()) + "\n320 bytes of workspace\n"
     for machine in (GCC, CLANG):
         machine.require()
         program = tmp_path / machine.name
