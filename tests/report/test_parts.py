@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 from markupsafe import Markup
 
 from uaccel.report.folding import Fold, folds
+from uaccel.report.graph import network_of
 from uaccel.report.layout import GAP, Size, layered, rank_of
 from uaccel.report.page import embedded
+from uaccel.report.run import Run
 from uaccel.report.svg import tag
 from uaccel.report.treemap import Box, treemap
 from uaccel.report.words import joined, shortened, size, ticks
@@ -112,3 +115,24 @@ def test_what_goes_into_a_page_is_escaped() -> None:
         '<text x="1" title="&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;!-- &amp; \u2028 &#34;&#39;">'
         "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;!-- &amp; \u2028 &#34;&#39;</text>"
     )
+
+
+def test_the_operators_of_a_region_are_drawn_each() -> None:
+    def row(name: str, region: str | None = None) -> dict[str, Any]:
+        shared = {"op": "conv2d", "engine": "npu", "reason": "r", "macs": 10, "outputs": [[1, 4]]}
+        return {"name": name, "region": region, "cycles": 3, "instructions": 5, **shared}
+
+    inner = [
+        {"name": "a", "reads": [], "outside": ["x"], "results": ["va"]},
+        {"name": "b", "reads": ["a"], "outside": [], "results": ["vb"]},
+        {"name": "c", "reads": ["a", "b"], "outside": ["y"], "results": ["vc"]},
+    ]
+    region = {"name": "a_to_c", "inputs": ["x", "y"], "outputs": ["vb", "vc"], "inner": inner}
+    last = {"name": "d", "inputs": ["vb"], "outputs": ["vd"]}
+    layers = [row("a", "a_to_c"), row("b", "a_to_c"), row("c", "a_to_c"), row("d")]
+    network = network_of(Run({"layers": layers, "graph": {"layers": [region, last], "values": {}}}))
+    names = [node.name for node in network.nodes]
+    assert names == ["x", "y", "a", "b", "c", "d"]
+    edges = {(names[begin], names[end]) for begin, end in network.edges}
+    assert edges == {("x", "a"), ("y", "c"), ("a", "b"), ("a", "c"), ("b", "c"), ("b", "d")}
+    assert [node.target for node in network.nodes[2:]] == ["layer-0"] * 3 + ["layer-1"]

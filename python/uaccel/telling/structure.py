@@ -14,7 +14,6 @@ from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.weights import ConstantPool
 from uaccel.lower.placement import Place, lifetimes, needed_by_layer
 from uaccel.lower.program import Layer, view_roots
-from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
 from uaccel.plans import Estimator
 from uaccel.telling.report import SCHEMA
@@ -138,20 +137,28 @@ def _layers(compiled: Compiled) -> list[dict[str, Any]]:
     estimator = Estimator(compiled.selection)
     calls = {call.layer: call for call in compiled.partitioned.calls.values() if len(call.covers) > 1}
     rows = [(layer, _layer(layer, estimator)) for layer in compiled.program.layers]
-    return [row | ({"inner": _inner(calls[layer.name])} if layer.name in calls else {}) for layer, row in rows]
+    for layer, row in rows:
+        if layer.name in calls:
+            covers = [(c.name, list(c.sources), list(c.results)) for c in calls[layer.name].covers]
+            row["inner"] = _inner(covers)
+        elif layer.streaming is not None:
+            covers = [(o.name, [v.name for v in o.inputs], [v.name for v in o.outputs]) for o in layer.operators]
+            row["inner"] = _inner(covers)
+    return [row for _, row in rows]
 
 
-def _inner(call: EngineCall) -> list[dict[str, Any]]:
-    """The operators of a region: which of them each reads, and which values from outside."""
-    maker = {result: covered.name for covered in call.covers for result in covered.results}
+def _inner(covers: list[tuple[str, list[Any], list[str]]]) -> list[dict[str, Any]]:
+    """Operators that are computed in one go, by name, sources and results: which of them each reads, and what values
+    from outside."""
+    maker = {result: name for name, _, results in covers for result in results}
     return [
         {
-            "name": covered.name,
-            "reads": list(dict.fromkeys(maker[s] for s in covered.sources if s in maker)),
-            "outside": [source for source in covered.sources if source is not None and source not in maker],
-            "results": list(covered.results),
+            "name": name,
+            "reads": list(dict.fromkeys(maker[source] for source in sources if source in maker)),
+            "outside": [source for source in sources if source is not None and source not in maker],
+            "results": results,
         }
-        for covered in call.covers
+        for name, sources, results in covers
     ]
 
 
