@@ -71,7 +71,7 @@ def test_from_a_model_to_outputs_by_hand(tmp_path: Path, call: Call) -> None:
 
 
 def test_a_project_runs_as_its_model_does(tar: Path, tmp_path: Path, call: Call) -> None:
-    """The same fields, the same numbers."""
+    """The same fields, the same numbers; what only the compiler knows, for pages of a run, is left out."""
     project = tmp_path / "project"
     good(call("create", tar, project))
     from_model = good(
@@ -82,7 +82,9 @@ def test_a_project_runs_as_its_model_does(tar: Path, tmp_path: Path, call: Call)
     for report in (from_model, from_project):
         report["ram"].pop("stack")  # measured: it may differ by some words
         report["ram"].pop("total")
-    assert from_project == from_model
+    compilers = {"graph", "plan", "plans", "constants", "decisions", "engines", "source", "target", "sources", "uaccel"}
+    assert set(from_model) - set(from_project) <= compilers
+    assert from_project == {key: value for key, value in from_model.items() if key in from_project}
     with np.load(tmp_path / "m.npz") as first, np.load(tmp_path / "p.npz") as second:
         assert first.files == second.files
         for name in first.files:
