@@ -58,7 +58,7 @@ def verdict_words(verify: Mapping[str, Any] | None) -> tuple[str, bool | None]:
     many = "one sample" if samples == 1 else f"{samples} samples"
     compared = f"{elements} elements of {many} were compared with the model's exact meaning"
     if verify.get("tensors"):
-        compared += f", besides the outputs {joined(verify['tensors'])}"
+        compared += f", beside the outputs: {joined(verify['tensors'])}"
     if verify.get("layers_compared"):
         compared += f"; {verify['layers_compared']} layers were each held to what they were given"
     compared += "."
