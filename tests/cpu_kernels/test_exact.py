@@ -78,7 +78,8 @@ def test_every_kernel_follows_its_reading_as_closely_as_it_says(name: str, seed:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["host", "mps2_an386", "mps3_an547", "qemu_riscv32v"])
 def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path) -> None:
-    """In most layers with a distance above nought: here and there a result does not depend on what is lost."""
+    """In many layers with a distance above nought: a result need not depend on what is lost, and some distances are
+    stated with room to spare."""
     board = board_of(name)
     infos, module = zoo_of(0)
     samples = samples_of(0, infos)
@@ -87,7 +88,7 @@ def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path)
     layers = [layer.name for layer in compiled.program.layers if row_less(layer) != stated(layer)]
     wrong = differing(compiled, board, samples, expected, tmp_path)
     assert wrong <= set(layers)
-    assert 2 * len(wrong) > len(layers) > 8, sorted(set(layers) - wrong)
+    assert 3 * len(wrong) > len(layers) > 8, sorted(set(layers) - wrong)
 
 
 def differing(

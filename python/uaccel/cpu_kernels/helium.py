@@ -197,7 +197,7 @@ def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kerne
     }
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
     finish, data = _finish(stage, site.attrs.output_zero_point), site.operands[0].info
-    behind = rows_behind(pixels, data, site.output, 2 if direct else width, copied=not direct)
+    behind = rows_behind(pixels, data, site.output, 2, run=width)  # the last row alone is copied
     return helium_kernel("conv2d", parameters | finish, arguments, columns or VECTOR, behind={0: behind})
 
 
