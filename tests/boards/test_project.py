@@ -52,7 +52,9 @@ def test_a_compiler_that_is_not_there_is_named_with_the_way_to_get_it(gesture: C
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in ("cmake", "make", "sh", "uname"):
-        (programs / program).symlink_to(str(shutil.which(program)))
+        found = shutil.which(program, path=os.defpath) or shutil.which(program)
+        assert found is not None, program
+        (programs / program).symlink_to(found)
     create_project(archive_of(gesture), load_board("mps2_an386"), tmp_path / "project")
     done = cmake("-S", tmp_path / "project", "-B", tmp_path / "build", path=str(programs))
     assert done.returncode != 0

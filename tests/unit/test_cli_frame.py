@@ -321,7 +321,7 @@ def test_a_signal_ends_quietly(number: signal.Signals, status: int, words: str) 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # jobs in the background and under nohup ignore some
     )
     assert child.stdout is not None
     assert child.stderr is not None

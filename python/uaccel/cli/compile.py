@@ -123,8 +123,8 @@ def compile_command(
 def _tell_frontier(given: tuple[Any, ...], as_json: bool) -> None:
     """What less RAM costs, each way a row."""
     with progress() as step:
+        from uaccel.running.frontier import frontier_report
         from uaccel.running.job import Job
-        from uaccel.telling.frontier import frontier_report
 
         report = frontier_report(Job(*given), step)
     emit(report, as_json, lambda console: _show_frontier(console, report))
