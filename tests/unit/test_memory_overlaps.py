@@ -143,7 +143,7 @@ def best_of_all_orders(blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> 
     return best
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=networks())
 def test_small_networks_are_solved_and_proven(case: Case) -> None:
     blocks, overlaps = case
