@@ -5,6 +5,7 @@
 #include "uaccel_account.h"
 #include "uaccel_frame.h"
 #include "uaccel_infer.h"
+#include "uaccel_inputs.h"
 #include "uaccel_line.h"
 #include "uaccel_log.h"
 #include "uaccel_model.h"
@@ -48,8 +49,6 @@ static struct {
     bool passed_over;     /* requests that came while a run was going on */
     uint8_t verbosity;
     uint16_t log_lines;
-    uint32_t fed_crc;     /* of the bytes of an input that is fed */
-    uint32_t written;     /* of the inputs, from the first byte on, since a run used them up */
     bool has_run;         /* a request of this session has run the model: */
     uint16_t run_sequence;
     struct answer run_answer;
@@ -164,6 +163,7 @@ static void hello(const struct request *request)
         uaccel_get16(request->body + UACCEL_HELLO_VERSION_AT) == UACCEL_PROTOCOL_VERSION;
     if (same_version && request->token != session.token) {
         memset(&session, 0, sizeof session);
+        uaccel_inputs_spend();
         session.token = request->token;
         session.expected = 1;
         session.verbosity = UACCEL_LOG_WARNING;
@@ -176,52 +176,6 @@ static void hello(const struct request *request)
     uaccel_frame_end();
 }
 
-/* Inputs in the workspace: they take the place of the last outputs, and the next run will use them up. */
-static void note_written(uint32_t offset, uint32_t bytes)
-{
-    if (uaccel_model.workspace_io) {
-        session.run = 0;
-    }
-    if (offset <= session.written && offset + bytes > session.written) {
-        session.written = offset + bytes;
-    }
-}
-
-/* Whether so many runs would compute with inputs that a run has used up. */
-static bool are_inputs_spent(uint32_t count)
-{
-    const uint32_t bytes = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
-    return uaccel_model.workspace_io && (session.written < bytes || (bytes != 0 && count > 1));
-}
-
-/* The bytes of an input that is fed go to the model in their order; what does not follow those before is dropped, and
- * the run then says that it misses something. Returns how many of the bytes are that input's. */
-static uint32_t feed(uint32_t offset, const uint8_t *bytes, uint32_t count)
-{
-    const uint32_t whole = uaccel_model.inputs[0].bytes;
-    if (offset >= whole) {
-        return 0;
-    }
-    const uint32_t part = count < whole - offset ? count : whole - offset;
-    if (offset == 0) {
-        session.written = 0;
-        session.fed_crc = 0;
-    }
-    if (offset == session.written && uaccel_infer_feed(bytes, part, offset == 0) == 0) {
-        session.fed_crc = uaccel_crc32(session.fed_crc, bytes, part);
-        note_written(offset, part);
-    }
-    return part;
-}
-
-/* As they were written. */
-static uint32_t inputs_crc(void)
-{
-    const uint32_t fed = uaccel_model.feed != NULL ? 1 : 0;
-    const uint32_t crc = fed != 0 ? session.fed_crc : 0;
-    return uaccel_tensors_crc(crc, uaccel_model.inputs + fed, uaccel_model.input_count - fed);
-}
-
 static void write_inputs(const struct request *request)
 {
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
@@ -231,13 +185,9 @@ static void write_inputs(const struct request *request)
         refuse(request, UACCEL_ERROR_RANGE, room);
         return;
     }
-    if (!request->again) {
-        const uint8_t *const from = request->body + UACCEL_WRITE_BYTES;
-        const uint32_t fed = uaccel_model.feed != NULL ? feed(offset, from, bytes) : 0;
-        if (fed < bytes) {
-            uaccel_tensors_write(uaccel_model.inputs, uaccel_model.input_count, offset + fed, from + fed, bytes - fed);
-            note_written(offset + fed, bytes - fed);
-        }
+    const uint8_t *const from = request->body + UACCEL_WRITE_BYTES;
+    if (!request->again && uaccel_inputs_write(offset, from, bytes) && uaccel_model.workspace_io) {
+        session.run = 0; /* inputs in the workspace take the place of the last outputs */
     }
     acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
 }
@@ -282,11 +232,11 @@ static struct job job_of(const struct request *request)
 /* Whether it can be done; else `result` says why not. */
 static bool is_possible(const struct job *job, struct answer *result)
 {
-    const uint32_t input_crc = inputs_crc();
+    const uint32_t input_crc = uaccel_inputs_crc();
     if (job->count > UACCEL_MOST_RUNS) {
         *result = error_answer(UACCEL_ERROR_COUNT, UACCEL_MOST_RUNS);
-    } else if (are_inputs_spent(job->count)) {
-        *result = error_answer(UACCEL_ERROR_SPENT, session.written);
+    } else if (uaccel_inputs_are_spent(job->count)) {
+        *result = error_answer(UACCEL_ERROR_SPENT, uaccel_inputs_written());
     } else if (input_crc != job->input_crc) {
         *result = error_answer(UACCEL_ERROR_INPUT, input_crc);
     } else {
@@ -320,7 +270,7 @@ static void run(const struct request *request)
     session.run = 0;
     const struct job job = job_of(request);
     if (is_possible(&job, &result)) {
-        session.written = 0;
+        uaccel_inputs_spend();
         if (!uaccel_infer(job.count, job.continues, is_called_off, result.body)) {
             return; /* nobody waits for it any more */
         }
@@ -363,12 +313,12 @@ static void read_layers(const struct request *request, struct uaccel_stream *str
     }
     tell_started(request);
     session.run = 0;
-    if (are_inputs_spent(1)) {
-        result = error_answer(UACCEL_ERROR_SPENT, session.written);
+    if (uaccel_inputs_are_spent(1)) {
+        result = error_answer(UACCEL_ERROR_SPENT, uaccel_inputs_written());
         answer_run(request, &result);
         return;
     }
-    session.written = 0;
+    uaccel_inputs_spend();
     const int32_t status = uaccel_watch_run(stream, request->body[UACCEL_READ_OBJECT_AT],
                                             uaccel_get16(request->body + UACCEL_READ_INDEX_AT));
     result = status == 0 ? read_answer(stream) : error_answer(UACCEL_ERROR_MODEL, (uint32_t)status);
@@ -580,6 +530,7 @@ void uaccel_server_start(void)
 {
     uint8_t body[UACCEL_BOOT_BYTES];
     memset(&session, 0, sizeof session);
+    uaccel_inputs_spend();
     uaccel_line_start();
     session.verbosity = UACCEL_LOG_WARNING;
     uaccel_put16(body + UACCEL_BOOT_VERSION_AT, UACCEL_PROTOCOL_VERSION);
