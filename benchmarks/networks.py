@@ -26,7 +26,7 @@ from run import uaccel
 
 from models.field import FIELD, Field
 from support.oracle import Tflm
-from uaccel.partition.wishes import CPU
+from uaccel.basics.words import CPU
 from uaccel.pipeline import Compiled
 from uaccel.running.job import Job
 

@@ -21,7 +21,7 @@ from uaccel.running.job import Job
 from uaccel.running.samples import SAMPLES, default_samples
 from uaccel.running.verdict import Verdict, judge, layers_to_read
 from uaccel.session.inputs import load_inputs, samples_of
-from uaccel.telling.report import batched
+from uaccel.telling.figures import batched
 
 Inputs = Mapping[str, Any] | str | Path
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from uaccel.accelerator import Accelerator
 from uaccel.basics import html
+from uaccel.basics.words import CPU
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.emit.facts import io_bytes
 from uaccel.emit.generate import Generated, generate
@@ -23,7 +24,7 @@ from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import Program
 from uaccel.memory import Pool
 from uaccel.model import ImportedModel, Shape, c_identifier
-from uaccel.partition import CPU, Partitioned, Question, Wishes, divided, preferred, question_of
+from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
 from uaccel.plans import Plan, cheapest, kept_on_cpu
 from uaccel.rows.choose import RamWish, by_rows

@@ -15,9 +15,9 @@ from support.networks import NETWORKS, Network, network_named
 from support.offload import INTEGER, Counted, Offloaded, called, offload, run
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
-from uaccel.partition.wishes import CPU
+from uaccel.basics.words import CPU
 from uaccel.pipeline import compile_model
-from uaccel.telling.report import VIEWS
+from uaccel.telling.figures import VIEWS
 
 RUNS = 2
 NOTHING_TO_OFFLOAD = "int16"

@@ -11,7 +11,7 @@ import pytest
 from support.command import Call
 from support.tflite_writer import ModelBuilder
 from uaccel.running.compare import Difference, compare
-from uaccel.telling.report import batched, tensors_report
+from uaccel.telling.figures import batched, tensors_report
 
 
 def test_infinities_and_no_numbers_are_text() -> None:

@@ -17,8 +17,8 @@ import pytest
 
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
+from uaccel.basics.words import BOUNDED
 from uaccel.board import load_board
-from uaccel.lower.placement import BOUNDED
 from uaccel.packagers.archive import write_archive
 from uaccel.project.overlay import archive_overlay
 

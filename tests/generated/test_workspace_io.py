@@ -15,7 +15,7 @@ from support.networks import OWN, Network, each_network
 from support.oracle import Array, Tflm, random_inputs
 from support.sanitized import SANITIZE
 from support.shapes import SHAPES
-from uaccel.lower.placement import BOUNDED
+from uaccel.basics.words import BOUNDED
 from uaccel.resources import data_dir
 
 HERE = Path(__file__).parent

@@ -9,15 +9,16 @@ from pathlib import Path
 from support.boards import board_with_tools
 from support.oracle import Array
 from uaccel.accelerator import load_accelerator
+from uaccel.basics.words import CPU
 from uaccel.board import Board, load_board
-from uaccel.partition.wishes import CPU
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.running.execute import archive_of, connect, identity
 from uaccel.session.records import Account
 from uaccel.session.session import Result
-from uaccel.telling.report import facts_of, layer_reports
+from uaccel.telling.figures import layer_reports
+from uaccel.telling.report import facts_of
 
 INTEGER = ("nuc_fpga", "conveyor", "matrix8", "npu", "npu_small")
 """Those whose arithmetic is exact."""

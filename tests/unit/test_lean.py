@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from uaccel.basics.favour import Favour
+from uaccel.basics.words import CPU
 from uaccel.cpu_kernels import Target
 from uaccel.lower.lean import place_lean
-from uaccel.lower.program import CPU, Layer, Program, Value
+from uaccel.lower.program import Layer, Program, Value
 from uaccel.model import Origin, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Kernel
 

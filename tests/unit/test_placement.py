@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uaccel.basics.words import CPU
 from uaccel.lower.placement import Place, Placement, place
-from uaccel.lower.program import CPU, Layer, Program, Value
+from uaccel.lower.program import Layer, Program, Value
 from uaccel.memory import Pool
 from uaccel.model import Origin, TensorInfo, TensorSpec
 from uaccel.ops.kernel import Kernel

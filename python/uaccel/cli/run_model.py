@@ -190,7 +190,7 @@ def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measur
 
 
 def _batches(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
-    from uaccel.telling.report import batched
+    from uaccel.telling.figures import batched
 
     per_sample = measured.run.outputs[::repeat]
     names = [spec.name for spec in compiled.model.signature.outputs]
@@ -205,17 +205,8 @@ def _write_outputs(path: Path, compiled: Compiled, measured: Measured, repeat: i
 
 
 def _report(compiled: Compiled, measured: Measured, repeat: int) -> dict[str, Any]:
-    from uaccel.telling.report import (
-        compile_report,
-        cycles_report,
-        facts_of,
-        flash_report,
-        layer_reports,
-        ram_report,
-        stood_in,
-        tensors_report,
-        with_code,
-    )
+    from uaccel.telling.figures import cycles_report, flash_report, layer_reports, stood_in, tensors_report, with_code
+    from uaccel.telling.report import compile_report, facts_of, ram_report
 
     runs, taken = len(measured.run.outputs), measured.footprint
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts

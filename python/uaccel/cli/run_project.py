@@ -58,7 +58,7 @@ class Wishes:
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
         """To the report's memory, where they were asked for."""
-        from uaccel.telling.report import symbols_report
+        from uaccel.telling.figures import symbols_report
 
         for memory, rows in symbols_report(taken).items() if self.symbols or self.details else ():
             report[memory]["symbols"] = rows
@@ -219,7 +219,7 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
 
 
 def _batches(done: ProjectRun, repeat: int) -> dict[str, Any]:
-    from uaccel.telling.report import batched
+    from uaccel.telling.figures import batched
 
     per_sample = done.run.outputs[::repeat]
     return {tensor.name: batched([values[i] for values in per_sample]) for i, tensor in enumerate(done.model.outputs)}
@@ -233,8 +233,8 @@ def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
 
 
 def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
-    from uaccel.lower.placement import BOUNDED, BOUNDED_ONCE
-    from uaccel.telling.report import (
+    from uaccel.basics.words import BOUNDED, BOUNDED_ONCE
+    from uaccel.telling.figures import (
         SCHEMA,
         cycles_report,
         fallback_report,

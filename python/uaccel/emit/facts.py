@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from uaccel.basics.words import BOUNDED
 from uaccel.emit.generate import Generated
 from uaccel.emit.options import EmitOptions
-from uaccel.lower.placement import BOUNDED, Placement
+from uaccel.lower.placement import Placement
 from uaccel.lower.program import Covered, Layer, Program
 from uaccel.version import __version__
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.basics.words import CPU
 from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.ctext.types import C_TYPES
 from uaccel.errors import InternalError, ModelError
 from uaccel.lower.engine import Known, after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.program import CPU, Applied, Engine, Layer, Program, Value, view_roots
+from uaccel.lower.program import Applied, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
 from uaccel.lower.structures import check_parameters
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier

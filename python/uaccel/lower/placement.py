@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from uaccel.basics.numbers import round_up
 from uaccel.errors import UaccelError
@@ -33,10 +32,6 @@ from uaccel.memory import (
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8
-BOUNDED: Final = "layer by layer, outputs over what is read of their inputs"
-"""The way to compute that an arena's lower bound is about; another one may take less."""
-BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"
-"""That of archives that say nothing of it."""
 
 
 @dataclass(frozen=True)

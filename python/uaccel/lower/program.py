@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from uaccel.basics.favour import Favour
 from uaccel.basics.roots import roots_of
+from uaccel.basics.words import CPU
 from uaccel.cpu_kernels import Choice
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
 from uaccel.ops.base import IntegerOperator, Site
 from uaccel.ops.kernel import Definition, Kernel
-
-CPU: Final = "cpu"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from uaccel.partition.partition import Partitioned, Question, divided, partition, preferred, question_of
 from uaccel.partition.report import Decision
 from uaccel.partition.rewrite import EngineCall
-from uaccel.partition.wishes import CPU, Subgraph, Wishes, read_wishes
+from uaccel.partition.wishes import Subgraph, Wishes, read_wishes
 
 __all__ = [
-    "CPU",
     "Decision",
     "EngineCall",
     "Partitioned",

@@ -8,11 +8,12 @@ from typing import Any
 
 from uaccel.accelerator import Accelerator
 from uaccel.basics.suggest import did_you_mean
+from uaccel.basics.words import CPU
 from uaccel.errors import AcceleratorError
 from uaccel.partition.claims import Claim, Claims
 from uaccel.partition.cost import cpu_cycles
 from uaccel.partition.graph import Graph
-from uaccel.partition.wishes import CPU, Subgraph, Wishes, matching
+from uaccel.partition.wishes import Subgraph, Wishes, matching
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.accelerator.region import OpCall, op_call
+from uaccel.basics.words import CPU
 from uaccel.partition.choose import Constraints, saving
 from uaccel.partition.claims import Claim, Claims, Rejection
 from uaccel.partition.cost import cpu_cycles
 from uaccel.partition.graph import Graph
 from uaccel.partition.regions import Group
-from uaccel.partition.wishes import CPU
 
 PLAN: Final = "plan"
 """How claims were taken that belong to the cheapest of several plans."""

@@ -26,7 +26,6 @@ from uaccel.basics.documents import parse_toml
 from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
 
-CPU: Final = "cpu"
 CHOICES: Final = ("preference", "cost")
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any, Final
 
+from uaccel.basics.words import CPU
 from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.errors import AcceleratorError
 from uaccel.lower.engine import Known
 from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Layer
-from uaccel.partition import CPU, Partitioned, Question, divided
+from uaccel.partition import Partitioned, Question, divided
 from uaccel.partition.choose import as_assigned, choose, in_order
 from uaccel.partition.claims import Claim
 from uaccel.partition.report import PLAN

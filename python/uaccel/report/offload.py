@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.report.run import CPU, Run, Step
+from uaccel.basics.words import CPU
+from uaccel.report.run import Run, Step
 from uaccel.report.section import DETAILS, Section
 from uaccel.report.words import count, percent
 

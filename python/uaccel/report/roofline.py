@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from uaccel.report.run import CPU, Run
+from uaccel.basics.words import CPU
+from uaccel.report.run import Run
 from uaccel.report.section import DETAILS, Section
 from uaccel.report.svg import drawing, tag, text, title
 

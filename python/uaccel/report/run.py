@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
+from uaccel.basics.words import CPU
 from uaccel.errors import InputError
 
 SCHEMA: Final = 1
-CPU: Final = "cpu"
 LARGEST: Final = 1 << 28
 """Bytes of a stored run."""
 HINT: Final = "wanted what 'uaccel run MODEL --json --details' writes"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from uaccel.lower.program import CPU, Layer
+from uaccel.basics.words import CPU
+from uaccel.lower.program import Layer
 from uaccel.model import TensorInfo
 from uaccel.ops.base import NAMESPACE, Elementwise, Operand, Site
 from uaccel.ops.conv2d import Conv2d

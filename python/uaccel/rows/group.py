@@ -6,21 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from uaccel.basics.numbers import round_up
+from uaccel.basics.words import CPU
 from uaccel.errors import InternalError
-from uaccel.lower.program import (
-    CPU,
-    Action,
-    Band,
-    Covered,
-    Cursor,
-    Keep,
-    Layer,
-    Receive,
-    RowBuffer,
-    Rows,
-    Streaming,
-    Value,
-)
+from uaccel.lower.program import Action, Band, Covered, Cursor, Keep, Layer, Receive, RowBuffer, Rows, Streaming, Value
 from uaccel.model import Origin
 from uaccel.ops.kernel import Kernel
 from uaccel.rows.chain import bands_of

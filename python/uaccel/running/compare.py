@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.telling.report import json_number
+from uaccel.telling.figures import json_number
 
 Array = NDArray[Any]
 FLOAT_TOLERANCE: Final = 1e-5

@@ -19,7 +19,7 @@ from uaccel.errors import AcceleratorError
 from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
 from uaccel.running.compare import Mismatch, compare, histogram, steps_between
-from uaccel.telling.report import json_number
+from uaccel.telling.figures import json_number
 from uaccel.tvm_api import each_by_itself, is_call, is_region_call, main_bindings
 from uaccel.tvm_api.executor import Executor
 

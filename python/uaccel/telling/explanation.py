@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uaccel.lower.program import CPU, Layer
+from uaccel.basics.words import CPU
+from uaccel.lower.program import Layer
 from uaccel.pipeline import Compiled
 from uaccel.plans import far_off
-from uaccel.telling.report import facts_of, fallback_report, offloaded_report
+from uaccel.telling.figures import fallback_report, offloaded_report
+from uaccel.telling.report import facts_of
 
 LAYOUT_CHANGE: Final = "permute_dims"
 

@@ -16,7 +16,7 @@ from uaccel.lower.placement import Place, lifetimes, needed_by_layer
 from uaccel.lower.program import Layer, view_roots
 from uaccel.pipeline import Compiled
 from uaccel.plans import Estimator
-from uaccel.telling.report import SCHEMA
+from uaccel.telling.figures import SCHEMA
 from uaccel.version import __version__
 
 LONGEST_SOURCE: Final = 60_000

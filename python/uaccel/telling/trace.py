@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from uaccel.session.timeline import Job
-from uaccel.telling.report import Accounted, Facts, Taken
+from uaccel.telling.figures import Accounted, Facts, Taken
 
 CPU_TRACK: Final = "cpu"
 WHOLE: Final = "work"

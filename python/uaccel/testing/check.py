@@ -22,7 +22,7 @@ from uaccel.session.inputs import load_inputs, read_arrays, samples_of
 from uaccel.session.profile import layers_of
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType
-from uaccel.telling.report import batched
+from uaccel.telling.figures import batched
 from uaccel.testing.outcome import Outcome, Values
 from uaccel.testing.workshop import Product
 

@@ -14,7 +14,7 @@ from support.npu import SMALL, Family, npu, part
 from support.offload import offload, run
 from support.oracle import Tflm, random_inputs
 from uaccel.accelerator import OBJECTIVES, Region
-from uaccel.partition.wishes import CPU
+from uaccel.basics.words import CPU
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.streams import LATENCY, Network, plan_network
 
