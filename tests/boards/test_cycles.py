@@ -35,6 +35,8 @@ from uaccel.session.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "tests/models/gesture.tflite"
+FED = ROOT / "tests/models/residual.tflite"
+"""Of an input that comes in several pieces."""
 PEERS = ROOT.parent / "shared/peers"
 FLAGS = {"cortex-m7": ["-mfpu=fpv5-sp-d16"], "cortex-m4": ["-mfpu=fpv4-sp-d16"]}
 LOOP = ["entry", *10 * ["loop"], "after"]
@@ -223,11 +225,13 @@ def run_json(*arguments: str) -> dict[str, Any]:
     return process(*arguments, "--json").report
 
 
-@pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547", "qemu_riscv32"])
+@pytest.mark.parametrize(
+    ("board", "more"), [("mps2_an386", ()), ("mps3_an547", ()), ("qemu_riscv32", ()), ("mps2_an386", ("--feed",))]
+)
 @pytest.mark.slow
-def test_a_run_tells_cycles_beside_instructions(board: str) -> None:
+def test_a_run_tells_cycles_beside_instructions(board: str, more: tuple[str, ...]) -> None:
     cpu = board_with_tools(board).cpu.name
-    report = run_json("run", str(MODEL), "--board", board)
+    report = run_json("run", str(FED if more else MODEL), "--board", board, *more)
     layers = [layer for layer in report["layers"] if layer["instructions"] is not None]
     by = report["cycles_estimated_by"]
     assert by["core"] == cpu

@@ -61,9 +61,9 @@ def test_too_little_ram(model: Path, tmp_path: Path, call: Call) -> None:
     done = call("compile", model, "--workspace-io", "--ram", "1000", "-o", tmp_path / "made.tar")
     assert done.status == 1
     words = done.complaint
-    least = int(words.split(" takes ")[1].split()[0])
+    least = int(words.split(" takes ")[1].split()[0].replace(",", ""))
     assert words == (
-        f"--ram 1000: tall takes {least} bytes at least, inputs and outputs included; give it as many, "
+        f"--ram 1,000: tall takes {least:,} bytes at least, inputs and outputs included; give it as many, "
         "or a model with smaller tensors"
     )
     assert call("compile", model, "--workspace-io", "--ram", least, "-o", tmp_path / "made.tar").status == 0

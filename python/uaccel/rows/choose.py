@@ -71,7 +71,7 @@ def _within(search: Search, wish: RamWish, ram: int) -> Program:
     if reached <= ram:
         return smallest
     raise ModelError(
-        f"--ram {ram}: {search.program.model.name} takes {reached} bytes at least, inputs and outputs included; "
+        f"--ram {ram:,}: {search.program.model.name} takes {reached:,} bytes at least, inputs and outputs included; "
         f"give it as many, or a model with smaller tensors"
     )
 

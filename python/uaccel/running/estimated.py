@@ -39,6 +39,13 @@ def watched(marks: int) -> Iterator[Blocks]:
 
 FIRST_INFERENCE = 2
 """Readings of the counter: before and after it."""
+WRITTEN_AT_ONCE = 508
+"""Bytes of an input that a session sends in one piece to firmware as it is built here."""
+
+
+def readings_of_feeding(fed: int) -> int:
+    """Before and after each piece of an input of so many bytes that the firmware computes with as it comes."""
+    return 2 * -(-fed // WRITTEN_AT_ONCE)
 
 
 def readings_of_layers(outputs: Sequence[int]) -> int:
@@ -52,25 +59,28 @@ def inference_cycles(timing: Timing, elf: Path, blocks: Blocks, instructions: in
     estimator, missing = estimator_for(timing.core, elf, timing.objdump, timing.slow)
     if estimator is None:
         return CyclesEstimated(None, timing.core, core.source if core else None, missing)
-    marks = read_marks(blocks.file)
-    total = _between(estimator, marks, 1, instructions)
+    total = _in_pairs(estimator, read_marks(blocks.file), instructions)
     why = None if total is not None else "QEMU did not tell which instructions it executed"
     return CyclesEstimated(total, timing.core, estimator.core.source, why)
 
 
 def layer_cycles(
-    timing: Timing, elf: Path, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int]
+    timing: Timing, elf: Path, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int], fed: int = 0
 ) -> list[LayerTime]:
-    """With what each layer of the first run of a session is estimated to take, as far as that is known."""
+    """With what each layer of the first run of a session is estimated to take, as far as that is known.
+
+    ``fed``: bytes of the input that the first layer computes with as they come; what that takes is added to it.
+    """
     estimator, _ = estimator_for(timing.core, elf, timing.objdump, timing.slow)
     if estimator is None:
         return list(times)
-    marks, position, found = read_marks(blocks.file), 1, []
+    marks, feeding, found = read_marks(blocks.file), readings_of_feeding(fed), []
+    position = feeding + 1
     for time in times:
         cycles = _between(estimator, marks, position, time.instructions)
         found.append(replace(time, cycles_estimated=cycles))
         position += 1 + outputs[time.layer]
-    return found
+    return _with_feeding(estimator, marks[1:feeding:2], found) if fed else found
 
 
 def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instructions: int | None) -> int | None:
@@ -81,3 +91,27 @@ def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instruc
     if not counted == marks[position].instructions == instructions:
         return None
     return estimator.of(marks[position : position + 1])
+
+
+def _in_pairs(estimator: Estimator, marks: Sequence[Mark], instructions: int) -> int | None:
+    """Of the least number of pairs of readings, from the first on, between which so many instructions were counted: the
+    pieces of an input that is fed, and the inference; None where no number of them gives that."""
+    between: list[Mark] = []
+    left = instructions
+    for before, after in zip(marks[::2], marks[1::2], strict=False):
+        if after.count - before.count != after.instructions:
+            return None
+        between.append(after)
+        left -= after.instructions
+        if left <= 0:
+            return estimator.of(between) if left == 0 else None
+    return None
+
+
+def _with_feeding(estimator: Estimator, feeding: Sequence[Mark], times: Sequence[LayerTime]) -> list[LayerTime]:
+    """The first layer with what it took while its input came."""
+    cycles, first = estimator.of(feeding), times[0]
+    if cycles is None or first.cycles_estimated is None or first.instructions is None:
+        return list(times)
+    instructions = first.instructions + sum(mark.instructions for mark in feeding)
+    return [replace(first, instructions=instructions, cycles_estimated=first.cycles_estimated + cycles), *times[1:]]

@@ -27,6 +27,7 @@ from uaccel.running.estimated import (
     CyclesEstimated,
     inference_cycles,
     layer_cycles,
+    readings_of_feeding,
     readings_of_layers,
     watched,
 )
@@ -159,7 +160,9 @@ class _Bench:
     ) -> Measured:
         taken = _measure(self.folder, self.built, self.compiled)
         timing, cycles = Timing.of(self.board), None
-        with watched(FIRST_INFERENCE) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
+        fed = fed_bytes(self.compiled)
+        feeding = readings_of_feeding(fed)
+        with watched(feeding + FIRST_INFERENCE) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
             if looks.profile and not self.exchanges:
                 require_layers(session)
             told.begin()
@@ -178,10 +181,10 @@ class _Bench:
             self.progress("read the layers" if looks.read else "profile the layers")
             observed = build_project(self.folder, observe=True)
             outputs = [len(layer.outputs) for layer in self.compiled.program.layers]
-            with watched(readings_of_layers(outputs)) as blocks, self.session(observed, blocks=blocks) as session:
+            with watched(feeding + readings_of_layers(outputs)) as blocks, self.session(observed, blocks=blocks) as session:
                 layers, computed = _look(session, every, replace(looks, profile=True))
                 if cycles is not None and cycles.total is not None:
-                    layers = layer_cycles(timing, firmware_of(observed), blocks, layers, outputs)
+                    layers = layer_cycles(timing, firmware_of(observed), blocks, layers, outputs, fed)
         unread = NOT_SHOWN if looks.read and not computed else ""
         return Measured(every, run, taken, layers, more, computed, unread, cycles)
 
@@ -227,6 +230,11 @@ def connect(
         return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
     emulated = QemuTransport(board, firmware, devices=project_devices(firmware.parent.parent), blocks=blocks)
     return Session(emulated, expect=expect, timeouts=timeouts, **options)
+
+
+def fed_bytes(compiled: Compiled) -> int:
+    """Of the input that is handed over by rows; 0 where all inputs are whole."""
+    return compiled.model.signature.inputs[0].info.size if compiled.options.feed else 0
 
 
 def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
