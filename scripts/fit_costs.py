@@ -27,7 +27,8 @@ from uaccel.board import load_board
 from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.costs import SINGLE
 from uaccel.cpu_kernels.selection import Selection, target_of
-from uaccel.running.execute import Looks, run_on_board
+from uaccel.running.execute import Looks
+from uaccel.running.packed import run_compiled
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
@@ -45,7 +46,7 @@ def measure(name: str, seeds: int) -> Points:
         for turn in range(MOST_TURNS):
             compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn), Favour.speed))
             with tempfile.TemporaryDirectory() as folder:
-                run = run_on_board(
+                run = run_compiled(
                     compiled, board, sample, Path(folder) / "p", lambda _: None, looks=Looks(profile=True)
                 )
             taken = {time.layer: (time.instructions or 0, time.cycles_estimated) for time in run.layers}

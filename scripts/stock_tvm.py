@@ -33,7 +33,7 @@ from uaccel.lower.placement import place
 from uaccel.model import ImportedModel, c_identifier
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
-from uaccel.running.execute import run_on_board
+from uaccel.running.packed import run_compiled
 
 
 def stock_model(path: Path) -> ImportedModel:
@@ -61,7 +61,7 @@ def measure(path: Path, board: str) -> dict[str, Any]:
         unknown["arena"] = made.placement.arena
         sample = [np.zeros(spec.info.shape, spec.info.dtype) for spec in made.model.signature.inputs]
         with tempfile.TemporaryDirectory(prefix="uaccel-stock-") as folder:
-            run = run_on_board(made, load_board(board), [sample], Path(folder) / "project", print).run
+            run = run_compiled(made, load_board(board), [sample], Path(folder) / "project", print).run
     except UaccelError as error:
         return unknown | {"why": str(error)}
     return {"instructions": run.instructions, "arena": made.placement.arena, "why": ""}

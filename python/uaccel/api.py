@@ -15,9 +15,11 @@ from uaccel.basics import html
 from uaccel.board import Board
 from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
-from uaccel.running.execute import Looks, archive_of, run_on_board, tensor_types
+from uaccel.running.execute import Looks
+from uaccel.running.firmware import tensor_types
 from uaccel.running.inside import first_wrong_when_cut
 from uaccel.running.job import Job
+from uaccel.running.packed import archive_of, run_compiled
 from uaccel.running.samples import SAMPLES, default_samples
 from uaccel.running.verdict import Verdict, judge, layers_to_read
 from uaccel.session.inputs import load_inputs, samples_of
@@ -148,7 +150,7 @@ def _run(
         own = [first]
     looks = Looks(more, read=layers_to_read(compiled, every_layer=False) if samples else ())
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        measured = run_on_board(
+        measured = run_compiled(
             compiled, job.board, own, Path(folder) / "project", _quiet, looks=looks, port=port, flashes=flashes
         )
     again = partial(first_wrong_when_cut, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)

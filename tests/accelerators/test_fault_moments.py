@@ -23,7 +23,8 @@ from uaccel.errors import LayerError
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, connect, identity
+from uaccel.running.execute import connect
+from uaccel.running.packed import archive_of, identity
 
 RESIDUAL = OWN / "residual.tflite"
 """Its layers write over what others have read, and an addition wants both of its inputs whole."""

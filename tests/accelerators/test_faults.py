@@ -18,7 +18,7 @@ from uaccel.errors import LayerError
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of
+from uaccel.running.packed import archive_of
 
 MODEL = network_named("gesture").path
 BOARDS = ("host", "mps2_an386")

@@ -20,7 +20,9 @@ from uaccel.pipeline import Compiled, compile_model
 from uaccel.plans import Estimate, Estimator
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, connect, identity, tensor_types
+from uaccel.running.execute import connect
+from uaccel.running.firmware import tensor_types
+from uaccel.running.packed import archive_of, identity
 from uaccel.session.inputs import ramp
 
 BOARD = "mps2_an386"

@@ -13,7 +13,7 @@ from uaccel.bench.desk import Desk
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, identity
+from uaccel.running.packed import archive_of, identity
 from uaccel.session.description import Identity
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from support.boards import WARNINGS, board_with_tools
+from uaccel.cache import cache_folder
 from uaccel.cycles import Block, Executed, Mark, read_marks
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
 from uaccel.session.counting import plugin_for, plugin_options
-from uaccel.session.plugins import cache_folder
 from uaccel.session.qemu import qemu_command
 from uaccel.toolchain import FoundProgram, find_command
 
@@ -154,7 +154,9 @@ def test_a_cache_that_cannot_be_written_is_told(
 ) -> None:
     (tmp_path / "uaccel").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(ToolError, match=r"^cannot write to .*/uaccel: File exists; set XDG_CACHE_HOME elsewhere$"):
+    with pytest.raises(
+        ToolError, match=r"^cannot write to .*/uaccel: File exists; set UACCEL_CACHE to another folder$"
+    ):
         plugin_for(qemu)
 
 

@@ -13,7 +13,7 @@ from uaccel.board import Board
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, identity
+from uaccel.running.packed import archive_of, identity
 from uaccel.session.qemu import INSTRUCTIONS_PER_SECOND, Counting, QemuTransport
 from uaccel.session.session import Session
 

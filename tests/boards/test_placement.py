@@ -16,7 +16,8 @@ from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.project.elf import symbols
-from uaccel.running.execute import archive_of, connect, identity
+from uaccel.running.execute import connect
+from uaccel.running.packed import archive_of, identity
 
 FLASH = 'name = "ssram1"\nkind = "flash"\norigin = 0x0000_0000\nlength = "4M"\n'
 RAM = 'kind = "ram"\norigin = 0x2000_0000\nlength = "4M"\n'

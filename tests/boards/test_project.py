@@ -16,7 +16,8 @@ from uaccel.errors import ToolError
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, connect, identity
+from uaccel.running.execute import connect
+from uaccel.running.packed import archive_of, identity
 
 
 @pytest.fixture(scope="module")

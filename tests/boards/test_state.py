@@ -12,8 +12,9 @@ from support.networks import OWN
 from support.oracle import Tflm, random_inputs
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import Looks, run_on_board
+from uaccel.running.execute import Looks
 from uaccel.running.layers import exact_layers
+from uaccel.running.packed import run_compiled
 from uaccel.running.verdict import judge
 
 STREAM = OWN / "stream.tflite"
@@ -26,7 +27,7 @@ def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
     board, frames = board_with_tools(name), random_inputs(STREAM.read_bytes(), 4, 8)
     compiled = compile_model(STREAM, board=board.name, options=EmitOptions(workspace_io=True))
     every = range(len(compiled.program.layers))
-    measured = run_on_board(compiled, board, frames, tmp_path, lambda _: None, looks=Looks(read=every, sequence=True))
+    measured = run_compiled(compiled, board, frames, tmp_path, lambda _: None, looks=Looks(read=every, sequence=True))
     reference = Tflm(STREAM.read_bytes())
     for number, (frame, outputs) in enumerate(zip(frames, measured.run.outputs, strict=True)):
         for got, wanted in zip(outputs, reference.run(frame), strict=True):

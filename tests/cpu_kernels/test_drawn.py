@@ -15,7 +15,8 @@ from support.oracle import Tflm, random_inputs
 from support.stateful import Lstm, Svdf
 from uaccel.cpu_kernels.selection import selection_for
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import Looks, run_on_board
+from uaccel.running.execute import Looks
+from uaccel.running.packed import run_compiled
 
 BOARDS = ("mps2_an386", "mps3_an547")
 FRAMES = 5
@@ -39,7 +40,7 @@ def assert_exact_on(board_name: str, data: bytes, folder: Path) -> None:
     compiled = compile_model(path, board=board_name, selection=selection_for(board))
     frames, reference = random_inputs(data, 5, FRAMES), Tflm(data)
     looks = Looks(sequence=bool(compiled.program.state))
-    run = run_on_board(compiled, board, frames, folder / "project", lambda step: None, looks=looks).run
+    run = run_compiled(compiled, board, frames, folder / "project", lambda step: None, looks=looks).run
     for number, (results, frame) in enumerate(zip(run.outputs, frames, strict=True)):
         for layer, (got, wanted) in enumerate(zip(results, reference.run(frame), strict=True)):
             assert_same(got, wanted.reshape(got.shape), f"frame {number}, layer {layer}")

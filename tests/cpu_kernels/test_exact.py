@@ -17,7 +17,7 @@ from uaccel.board import Board, load_board
 from uaccel.cpu_kernels import Target, Turn
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.pipeline import Compiled
-from uaccel.running.execute import run_on_board
+from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 FAMILIES = {
@@ -53,7 +53,7 @@ def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Pat
         most_options(compiled_module(module, selection=Selection(target_of_kernels(board), Turn(0), Favour.speed)))
     ):
         compiled = compiled_module(module, selection=Selection(target_of_kernels(board), Turn(turn), Favour.speed))
-        run = run_on_board(compiled, board, samples, tmp_path / str(turn), lambda step: None).run
+        run = run_compiled(compiled, board, samples, tmp_path / str(turn), lambda step: None).run
         for sample, (results, wanted) in enumerate(zip(run.outputs, expected, strict=True)):
             for layer, result, value in zip(compiled.program.layers, results, wanted, strict=False):
                 assert np.array_equal(result, value), f"seed {seed}, sample {sample}, {layer.name}: {layer.reason}"
@@ -95,7 +95,7 @@ def differing(
     compiled: Compiled, board: Board, samples: list[list[Array]], expected: list[list[Array]], folder: Path
 ) -> set[str]:
     """The layers whose results are not the expected ones."""
-    outputs = run_on_board(compiled, board, samples, folder, lambda step: None).run.outputs
+    outputs = run_compiled(compiled, board, samples, folder, lambda step: None).run.outputs
     return {
         layer.name
         for results, wanted in zip(outputs, expected, strict=True)

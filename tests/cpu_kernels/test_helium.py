@@ -21,7 +21,8 @@ from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.pool import AveragePool2d, PoolAttrs
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, connect
+from uaccel.running.execute import connect
+from uaccel.running.packed import archive_of
 from uaccel.session.batch import run_batch
 from uaccel.session.description import Identity
 from uaccel.tvm_api import ModuleBuilder, relax

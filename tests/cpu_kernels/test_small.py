@@ -20,7 +20,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.running.execute import run_on_board
+from uaccel.running.packed import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 
@@ -45,7 +45,7 @@ def test_they_give_the_exact_result(seed: int, tmp_path: Path) -> None:
     infos, module = zoo_of(seed)
     samples = samples_of(seed, infos)
     compiled = compiled_module(module, selection=Selection(target_of(board), Smallest(seed > 0), Favour.size))
-    run = run_on_board(compiled, board, samples, tmp_path / "p", lambda step: None).run
+    run = run_compiled(compiled, board, samples, tmp_path / "p", lambda step: None).run
     called = {call.function for layer in compiled.program.layers for call in layer.kernel.calls}
     assert any("small" in function for function in called)
     for sample, results in zip(samples, run.outputs, strict=True):
@@ -87,7 +87,7 @@ def test_known_channels_and_small_shifts_are_exact(tmp_path: Path) -> None:
     module = module_of([x], build)
     compiled = compiled_module(module, selection=Selection(target_of(board), Smallest(True), Favour.size))
     samples = samples_of(2, [TensorInfo(x.shape, "int8")])
-    run = run_on_board(compiled, board, samples, tmp_path / "p", lambda step: None).run
+    run = run_compiled(compiled, board, samples, tmp_path / "p", lambda step: None).run
     assert all("small" in layer.kernel.calls[0].function for layer in compiled.program.layers)
     for sample, results in zip(samples, run.outputs, strict=True):
         for result, value in zip(results, Executor(module).run(sample), strict=True):

@@ -19,7 +19,7 @@ from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.running.execute import run_on_board
+from uaccel.running.packed import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 
@@ -66,7 +66,7 @@ def test_it_gives_the_exact_result(zoo: Zoo, tmp_path: Path) -> None:
     module = module_of([np.zeros(info.shape, np.int8) for info in infos], build)
     compiled = compiled_module(module, selection=Selection(target_of(board), only_winograd, Favour.speed))
     samples = samples_of(5, infos)
-    run = run_on_board(compiled, board, samples, tmp_path / "p", lambda step: None).run
+    run = run_compiled(compiled, board, samples, tmp_path / "p", lambda step: None).run
     for sample, results in zip(samples, run.outputs, strict=True):
         for number, (result, value) in enumerate(zip(results, Executor(module).run(sample), strict=True)):
             assert np.array_equal(result, value), SHAPES[number]

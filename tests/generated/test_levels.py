@@ -18,7 +18,7 @@ from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.weights import Array, weights_header, weights_source
 from uaccel.memory import Pool
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import archive_of
+from uaccel.running.packed import archive_of
 
 GCC, CLANG = Machine("gcc"), Machine("clang")
 POWERPC = Machine("powerpc-linux-gnu-gcc", ("qemu-ppc",), ("-static",), big_endian=True)

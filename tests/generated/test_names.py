@@ -22,7 +22,7 @@ from uaccel.ctext.layout import block_comment, quoted
 from uaccel.emit.options import c_name
 from uaccel.pipeline import compile_model
 from uaccel.resources import data_dir
-from uaccel.running.execute import archive_of
+from uaccel.running.packed import archive_of
 
 
 def model(inputs: list[str], outputs: list[str]) -> bytes:

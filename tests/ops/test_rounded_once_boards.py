@@ -19,7 +19,7 @@ from support.sanitized import POOL, run_sanitized
 from uaccel import memory
 from uaccel.board import load_board
 from uaccel.emit.options import EmitOptions
-from uaccel.running.execute import run_on_board
+from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 
@@ -68,7 +68,7 @@ def assert_outputs(found: Sequence[Sequence[Array]], meant: Meant, what: str) ->
 def test_same_bytes(name: str, meant: Meant, tmp_path: Path) -> None:
     board = load_board(name) if name == "host" else board_with_tools(name)
     compiled = compiled_module(meant.module)
-    assert_outputs(run_on_board(compiled, board, meant.samples, tmp_path, lambda step: None).run.outputs, meant, name)
+    assert_outputs(run_compiled(compiled, board, meant.samples, tmp_path, lambda step: None).run.outputs, meant, name)
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
 from uaccel.ops.rounding import FLOAT32, float32_scale, float32_scales
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
-from uaccel.running.execute import run_on_board
+from uaccel.running.packed import run_compiled
 from uaccel.tvm_api import ModuleBuilder, relax
 from uaccel.tvm_api.executor import Executor
 
@@ -295,7 +295,7 @@ def test_boards_give_the_same(name: str, tmp_path: Path) -> None:
     target = target_of(board)
     assert target.has(["fpu"]) == (name == "mps2_an386")
     compiled = compiled_module(module, selection=Selection(target, Turn(1)))  # portable kernels
-    run = run_on_board(compiled, board, [inputs], tmp_path, lambda step: None).run
+    run = run_compiled(compiled, board, [inputs], tmp_path, lambda step: None).run
     check(made, run.outputs[0], name)
 
 

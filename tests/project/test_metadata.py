@@ -25,7 +25,7 @@ from uaccel.pipeline import compile_model
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
 from uaccel.project.layout import needs_of
 from uaccel.project.metadata_form import wrong_with
-from uaccel.running.execute import archive_of
+from uaccel.running.packed import archive_of
 from uaccel.running.project_run import ProjectRun, _identity
 from uaccel.running.stated import ArchiveSubject, Stated
 from uaccel.session.batch import BatchRun

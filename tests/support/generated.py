@@ -12,7 +12,7 @@ from support.hostlib import STRICT
 from uaccel.cli.model_options import read_pools
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.execute import archive_of
+from uaccel.running.packed import archive_of
 
 # Beyond what must hold: what firmware teams switch on.
 CAREFUL = (

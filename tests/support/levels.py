@@ -27,7 +27,7 @@ from uaccel.basics.mlf import CODE
 from uaccel.emit.options import EmitOptions
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.execute import archive_of
+from uaccel.running.packed import archive_of
 from uaccel.session.qemu import QemuTransport
 from uaccel.tvm_api.executor import Executor
 

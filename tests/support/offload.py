@@ -14,7 +14,8 @@ from uaccel.board import Board, load_board
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import archive_of, connect, identity
+from uaccel.running.execute import connect
+from uaccel.running.packed import archive_of, identity
 from uaccel.session.records import Account
 from uaccel.session.session import Result
 from uaccel.telling.figures import layer_reports

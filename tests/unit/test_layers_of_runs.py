@@ -15,8 +15,8 @@ from uaccel.packagers.archive import write_archive
 from uaccel.pipeline import compile_model
 from uaccel.project.archive_reader import read_metadata
 from uaccel.running.compare import Mismatch, compare
-from uaccel.running.execute import archive_of
 from uaccel.running.layers import LayerMeanings, exact_layers
+from uaccel.running.packed import archive_of
 from uaccel.running.stated import ArchiveSubject
 from uaccel.running.verify import before_what_hides, first_wrong_layer
 

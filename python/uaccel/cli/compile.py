@@ -97,8 +97,8 @@ def compile_command(
     require_writable(archive, "-o")
     with progress() as step:
         from uaccel.packagers.archive import write_archive
-        from uaccel.running.execute import archive_of
         from uaccel.running.job import Job
+        from uaccel.running.packed import archive_of
         from uaccel.telling.report import compile_report
 
         options = emit_options(workspace_pool, workspace_io=bool(workspace_io), ram=ram, feed=feed)

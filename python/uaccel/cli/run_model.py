@@ -165,12 +165,14 @@ def _verify(job: ModelJob, compiled: Compiled, measured: Measured, step: Steps) 
 
 
 def _run(compiled: Compiled, job: ModelJob, folder: Path, step: Steps) -> Measured:
-    from uaccel.running.execute import Looks, run_on_board, tensor_types
+    from uaccel.running.execute import Looks
+    from uaccel.running.firmware import tensor_types
+    from uaccel.running.packed import run_compiled
     from uaccel.running.verdict import layers_to_read
 
     wishes = job.wishes
     types = tensor_types(compiled.model.signature.inputs)
-    return run_on_board(
+    return run_compiled(
         compiled,
         job.board,
         wishes.samples(types),

@@ -166,8 +166,8 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
     from uaccel.project.build import build_any
     from uaccel.project.create import create_from_archive
     from uaccel.project.flash import flash_any
-    from uaccel.running.execute import archive_of
     from uaccel.running.job import Job
+    from uaccel.running.packed import archive_of
 
     options = EmitOptions(workspace_io=job.workspace_io)
     wanted = Job(job.model, job.board, job.board_file, job.name, options, records=job.records)

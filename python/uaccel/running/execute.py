@@ -1,8 +1,9 @@
-"""Compile, build and run a model on a board, and hold the result against its exact meaning."""
+"""Build firmware and run it on a board: its outputs, what it took, and what its layers gave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,16 +13,10 @@ from numpy.typing import NDArray
 
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
+from uaccel.cache import Cache
 from uaccel.cycles.timing import Timing
-from uaccel.emit.describe import tensor_memory
-from uaccel.lower.program import Value
-from uaccel.model import TensorSpec
-from uaccel.packagers.archive import archive
-from uaccel.pipeline import Compiled, Progress
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
 from uaccel.project.devices import project_devices
-from uaccel.project.footprint import Footprint, footprint
+from uaccel.project.footprint import Footprint
 from uaccel.running.estimated import (
     FIRST_INFERENCE,
     CyclesEstimated,
@@ -31,20 +26,21 @@ from uaccel.running.estimated import (
     readings_of_layers,
     watched,
 )
-from uaccel.running.stated import stated
+from uaccel.running.firmware import Firmware
+from uaccel.running.making import Maker
 from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.counting import Blocks
-from uaccel.session.description import Identity, Kinds
+from uaccel.session.description import Identity
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import require_port
 from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_layers
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
-from uaccel.session.tensors import TensorType
 
 Array = NDArray[Any]
+Progress = Callable[[str], None]
 HOST_TIMEOUTS: Final = Timeouts(run=600)
 DEFAULT_BAUD: Final = 115200
 
@@ -72,27 +68,6 @@ class Measured:
         return self.run.outputs + (self.extra.outputs if self.extra is not None else [])
 
 
-def tensor_types(specs: Sequence[TensorSpec]) -> list[TensorType]:
-    return [TensorType(spec.name, spec.info.shape, spec.info.dtype) for spec in specs]
-
-
-def identity(compiled: Compiled) -> Identity:
-    """What firmware that was built from this says it is."""
-    signature = compiled.model.signature
-    layers = tuple(_kinds(layer.outputs) for layer in compiled.program.layers)
-    tensors = (_kinds(signature.inputs), _kinds(signature.outputs), layers)
-    return Identity(bytes.fromhex(compiled.model.digest), compiled.generated.build, tensors)
-
-
-def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
-    return tuple((value.info.shape, value.info.dtype) for value in values)
-
-
-def archive_of(compiled: Compiled) -> dict[str, bytes]:
-    """The files of the model's archive, with what verification must know of its layers."""
-    return archive(compiled.generated, {"meanings": stated(compiled), "warnings": compiled.warnings})
-
-
 @dataclass(frozen=True)
 class Looks:
     """What else than outputs is wanted. ``extra`` are samples of verification, which count for no figure; ``read`` are
@@ -106,7 +81,7 @@ class Looks:
 
 
 def run_on_board(
-    compiled: Compiled,
+    firmware: Firmware,
     board: Board,
     samples: list[list[Array]],
     folder: Path,
@@ -117,52 +92,52 @@ def run_on_board(
     flashes: bool = True,
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
+    cache: Cache | None = None,
 ) -> Measured:
-    """Build the firmware in ``folder`` and run it once for each sample; ``count`` is told how many are done,
-    ``on_log`` what the device's log says.
+    """Build the firmware in ``folder``, or take it from the cache, and run it once for each sample; ``count`` is told
+    how many are done, ``on_log`` what the device's log says.
 
     A second build, which calls an observer after every layer, tells what layers take and give, where that is asked for
     or instructions can be counted. With ``port`` the board is one at a line; its firmware is written to it where the
     board file says how, but not without ``flashes``: then it must run there already.
     """
-    bench = _Bench(compiled, board, folder, progress, port, flashes)
+    maker = Maker(firmware, board, folder, progress, cache)
+    bench = _Bench(firmware, board, maker, progress, port, flashes)
     looks = looks or Looks()
-    with hold_if_known(bench.line):
+    with hold_if_known(bench.line), closing(maker):
         bench.build()
         return bench.run(samples, looks, Told(len(samples) + len(looks.extra), progress, count), on_log)
 
 
 class _Bench:
-    """One board, and the project of one compiled model."""
+    """One board, and the firmware of one compiled model."""
 
     def __init__(
-        self, compiled: Compiled, board: Board, folder: Path, progress: Progress, port: str, flashes: bool
+        self, firmware: Firmware, board: Board, maker: Maker, progress: Progress, port: str, flashes: bool
     ) -> None:
-        self.compiled = compiled
+        self.firmware = firmware
         self.board = board
-        self.folder = folder
+        self.maker = maker
         self.progress = progress
         self.line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
         self.flashes = flashes and bool(self.line) and board.flash is not None
         self.exchanges = self.flashes or not self.line
         """Whether other firmware can be run just to look into it."""
+        self.timing = Timing.of(board)
+        self.feeding = readings_of_feeding(firmware.fed)
 
     def build(self) -> None:
         if self.line:
             require_port(self.line, getattr(self.board.console, "baud", DEFAULT_BAUD))
-        self.progress("create the project")
-        create_project(archive_of(self.compiled), self.board, self.folder)
-        self.progress("build the firmware")
-        self.built = build_project(self.folder)
+        self.built = self.maker.firmware()
 
     def run(
         self, samples: list[list[Array]], looks: Looks, told: Told, on_log: Callable[[LogLine], None] | None
     ) -> Measured:
-        taken = _measure(self.folder, self.built, self.compiled)
-        timing, cycles = Timing.of(self.board), None
-        fed = fed_bytes(self.compiled)
-        feeding = readings_of_feeding(fed)
-        with watched(feeding + FIRST_INFERENCE) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
+        every = [*samples, *looks.extra]
+        seen, cycles = _Seen(), None
+        marks = self.feeding + FIRST_INFERENCE
+        with watched(marks) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
             if looks.profile and not self.exchanges:
                 require_layers(session)
             told.begin()
@@ -171,38 +146,48 @@ class _Bench:
             if looks.extra:
                 more = run_batch(session, looks.extra, count=partial(told.done, before=len(samples)))
             if not self.line and run.instructions is not None:
-                cycles = inference_cycles(timing, firmware_of(self.built), blocks, run.instructions)
-            every = [*samples, *looks.extra]
-            layers: list[LayerTime] = []
-            computed: list[dict[tuple[int, int], Array]] = []
+                cycles = inference_cycles(self.timing, self.built, blocks, run.instructions)
             if not self.exchanges and session.model.observable:
-                layers, computed = _look(session, every, looks)
+                seen = _look(session, every, looks)
         if self.exchanges and (looks.profile or looks.read or run.instructions is not None):
-            self.progress("read the layers" if looks.read else "profile the layers")
-            observed = build_project(self.folder, observe=True)
-            outputs = [len(layer.outputs) for layer in self.compiled.program.layers]
-            with watched(feeding + readings_of_layers(outputs)) as blocks, self.session(observed, blocks=blocks) as session:
-                layers, computed = _look(session, every, replace(looks, profile=True))
-                if cycles is not None and cycles.total is not None:
-                    layers = layer_cycles(timing, firmware_of(observed), blocks, layers, outputs, fed)
-        unread = NOT_SHOWN if looks.read and not computed else ""
-        return Measured(every, run, taken, layers, more, computed, unread, cycles)
+            seen = self.look_inside(every, looks, cycles)
+        unread = NOT_SHOWN if looks.read and not seen.computed else ""
+        assert self.maker.footprint is not None  # build() came first
+        return Measured(every, run, self.maker.footprint, seen.layers, more, seen.computed, unread, cycles)
 
-    def session(self, build: Path, **options: Any) -> Session:
-        firmware = firmware_of(build)
+    def look_inside(self, samples: list[list[Array]], looks: Looks, cycles: CyclesEstimated | None) -> _Seen:
+        """By firmware with a hook after every layer."""
+        observed = self.maker.firmware(observe=True)
+        self.progress("read the layers" if looks.read else "profile the layers")
+        outputs, fed = self.firmware.layers, self.firmware.fed
+        marks = self.feeding + readings_of_layers(outputs)
+        with watched(marks) as blocks, self.session(observed, blocks=blocks) as session:
+            seen = _look(session, samples, replace(looks, profile=True))
+            if cycles is not None and cycles.total is not None:
+                layers = layer_cycles(self.timing, observed, blocks, seen.layers, outputs, fed)
+                return replace(seen, layers=layers)
+        return seen
+
+    def session(self, firmware: Path, **options: Any) -> Session:
         if self.flashes:
             self.progress("flash")
             flash(self.board, firmware, self.line)
-        return connect(self.board, firmware, identity(self.compiled), self.line, **options)
+        return connect(self.board, firmware, self.firmware.identity, self.line, **options)
 
 
-def _look(
-    session: Session, samples: list[list[Array]], looks: Looks
-) -> tuple[list[LayerTime], list[dict[tuple[int, int], Array]]]:
-    """What layers take, and what those that are wanted give for each sample; of a sequence for its first."""
+@dataclass(frozen=True)
+class _Seen:
+    """What layers take, and what those that are wanted gave for each sample."""
+
+    layers: list[LayerTime] = field(default_factory=list)
+    computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
+
+
+def _look(session: Session, samples: list[list[Array]], looks: Looks) -> _Seen:
+    """Into a sequence at its first frame."""
     layers = layer_times(session, samples[0]) if looks.profile else []
     looked_at = samples[:1] if looks.sequence else samples
-    return layers, [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else []
+    return _Seen(layers, [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else [])
 
 
 def connect(
@@ -230,15 +215,3 @@ def connect(
         return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
     emulated = QemuTransport(board, firmware, devices=project_devices(firmware.parent.parent), blocks=blocks)
     return Session(emulated, expect=expect, timeouts=timeouts, **options)
-
-
-def fed_bytes(compiled: Compiled) -> int:
-    """Of the input that is handed over by rows; 0 where all inputs are whole."""
-    return compiled.model.signature.inputs[0].info.size if compiled.options.feed else 0
-
-
-def _measure(folder: Path, build: Path, compiled: Compiled) -> Footprint:
-    signature = compiled.model.signature
-    inputs = signature.inputs[1:] if compiled.options.feed else signature.inputs
-    io = 0 if compiled.options.workspace_io else tensor_memory((*inputs, *signature.outputs))
-    return footprint(folder, build, compiled.program.name, arena=compiled.placement.arena, io=io)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from uaccel.model import Array
 from uaccel.pipeline import Progress
-from uaccel.running.execute import Looks, run_on_board
+from uaccel.running.execute import Looks
 from uaccel.running.job import Job
 from uaccel.running.layers import WrongLayer
+from uaccel.running.packed import run_compiled
 from uaccel.running.verify import first_wrong_layer
 
 
@@ -23,7 +24,7 @@ def first_wrong_when_cut(
     looks = Looks(samples[1:], read=range(len(compiled.program.layers)))
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         project = Path(folder) / "project"
-        measured = run_on_board(
+        measured = run_compiled(
             compiled, job.board, samples[:1], project, progress, looks=looks, port=port, flashes=flashes
         )
     return first_wrong_layer(compiled, samples, measured.computed)

@@ -6,7 +6,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -116,58 +116,83 @@ def run_project(
         project = _Project(server, folder, port, progress)
         project.require_board(board)
         wanted = read(project.metadata)
-        layers: list[LayerTime] = []
-        computed: list[dict[tuple[int, int], Array]] = []
-        cycles, timing = None, project.timing
+        seen = _Seen()
         with (
             hold_if_known(project.line()),
             watched(FIRST_INFERENCE) as blocks,
             project.session(observe=False, on_log=on_log, blocks=blocks) as session,
         ):
-            if profile and project.is_there:
-                require_layers(session)
-            if sequence and not session.model.has_state:
-                raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
+            _require(session, project, profile=profile, sequence=sequence)
             samples, further = load(session.model.inputs), more(session.model.inputs)
-            told = Told(len(samples) + len(further), progress, count)
-            told.begin()
-            run = run_batch(session, samples, sequence=sequence, count=told.done)
-            extra = run_batch(session, further, count=partial(told.done, before=len(samples))) if further else None
+            done = _batches(session, samples, further, Told(len(samples) + len(further), progress, count), sequence)
             every = [*samples, *further]
             shown = every[:1] if sequence else every
             if profile and project.is_there:
-                layers = layer_times(session, samples[0])
-            elif timing is not None and run.instructions is not None:
-                cycles = inference_cycles(timing, project.firmware(observe=False), blocks, run.instructions)
+                seen = replace(seen, layers=layer_times(session, samples[0]))
+            elif project.timing is not None and done[0].instructions is not None:
+                elf = project.firmware(observe=False)
+                seen = replace(seen, cycles=inference_cycles(project.timing, elf, blocks, done[0].instructions))
             if wanted and project.is_there and session.model.observable:
-                computed = [layers_of(session, sample, wanted) for sample in shown]
+                seen = replace(seen, computed=[layers_of(session, sample, wanted) for sample in shown])
             model = session.model
-        if not project.is_there and (profile or wanted or run.instructions is not None):
+        if not project.is_there and (profile or wanted or done[0].instructions is not None):
             progress("read the layers" if wanted else "profile the layers")
-            outputs = [len(layer.outputs) for layer in model.layers]
-            with (
-                watched(readings_of_layers(outputs)) as blocks,
-                project.session(observe=True, blocks=blocks) as session,
-            ):
-                layers = layer_times(session, samples[0])
-                computed = [layers_of(session, sample, wanted) for sample in shown] if wanted else []
-                if timing is not None and cycles is not None and cycles.total is not None:
-                    layers = layer_cycles(timing, project.firmware(observe=True), blocks, layers, outputs)
+            seen = _seen_inside(project, model, shown, wanted, seen.cycles)
         return ProjectRun(
             project.board,
             project.archive,
             project.metadata,
             model,
             every,
-            run,
-            layers,
+            done[0],
+            seen.layers,
             project.footprint(),
-            extra,
-            computed,
+            done[1],
+            seen.computed,
             bool(port) or project.at_line,
-            NOT_SHOWN if wanted and not computed else "",
-            cycles,
+            NOT_SHOWN if wanted and not seen.computed else "",
+            seen.cycles,
         )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What layers took and gave, and the cycles of an inference."""
+
+    layers: list[LayerTime] = field(default_factory=list)
+    computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
+    cycles: CyclesEstimated | None = None
+
+
+def _require(session: Session, project: _Project, *, profile: bool, sequence: bool) -> None:
+    if profile and project.is_there:
+        require_layers(session)
+    if sequence and not session.model.has_state:
+        raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
+
+
+def _batches(
+    session: Session, samples: Samples, further: Samples, told: Told, sequence: bool
+) -> tuple[BatchRun, BatchRun | None]:
+    """Of the user's samples, and of those that only verification wants."""
+    told.begin()
+    run = run_batch(session, samples, sequence=sequence, count=told.done)
+    if not further:
+        return run, None
+    return run, run_batch(session, further, count=partial(told.done, before=len(samples)))
+
+
+def _seen_inside(
+    project: _Project, model: ModelInfo, shown: Samples, wanted: Sequence[int], cycles: CyclesEstimated | None
+) -> _Seen:
+    """By firmware with a hook after every layer."""
+    outputs = [len(layer.outputs) for layer in model.layers]
+    with watched(readings_of_layers(outputs)) as blocks, project.session(observe=True, blocks=blocks) as session:
+        layers = layer_times(session, shown[0])
+        computed = [layers_of(session, sample, wanted) for sample in shown] if wanted else []
+        if project.timing is not None and cycles is not None and cycles.total is not None:
+            layers = layer_cycles(project.timing, project.firmware(observe=True), blocks, layers, outputs)
+    return _Seen(layers, computed, cycles)
 
 
 class _Project:

@@ -23,7 +23,9 @@ from uaccel.lower.program import Layer
 from uaccel.pipeline import Compiled, Progress
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
-from uaccel.running.execute import Looks, archive_of, connect, identity, run_on_board, tensor_types
+from uaccel.running.execute import Looks, connect
+from uaccel.running.firmware import tensor_types
+from uaccel.running.packed import archive_of, identity, run_compiled
 from uaccel.session.inputs import ramp
 from uaccel.session.profile import layer_times
 from uaccel.session.records import LayerTime
@@ -137,7 +139,7 @@ def _measured(compiled: Compiled, board: Board, port: str, progress: Progress, *
             with hold_if_known(line):
                 return _on_a_real_board(compiled, board, line, folder, progress)
         sample = [ramp(tensor) for tensor in tensor_types(compiled.model.signature.inputs)]
-        measured = run_on_board(compiled, board, [sample], folder, progress, looks=Looks(profile=True))
+        measured = run_compiled(compiled, board, [sample], folder, progress, looks=Looks(profile=True))
         cycles = {index: account.cycles for index, account in measured.run.accounts.items()}
         return _round(compiled, measured.layers, cycles, list(measured.run.outputs[0]), by_instructions)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from uaccel.cache import cache_folder
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
 from uaccel.toolchain import FoundProgram, find_program
@@ -33,12 +33,6 @@ class PluginSource:
     generated: Mapping[str, str] = field(default_factory=dict)
     remedy: str = ""
     """Where QEMU takes no plugins: what to say of that beyond it."""
-
-
-def cache_folder() -> Path:
-    """Where what is built once is kept; a user's cache may be deleted at any time."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "uaccel"
 
 
 def ports_folder(name: str) -> Path:
@@ -104,7 +98,9 @@ def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
                 raise ToolError(f"building {plugin.about} failed ({command[0]}): {_reason(done.stdout)}")
             made.replace(target)
     except OSError as error:
-        raise ToolError(f"cannot write to {target.parent}: {error.strerror}; set XDG_CACHE_HOME elsewhere") from error
+        raise ToolError(
+            f"cannot write to {target.parent}: {error.strerror}; set UACCEL_CACHE to another folder"
+        ) from error
 
 
 def _reason(words: str) -> str:

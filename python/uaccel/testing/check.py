@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.running.compare import compare
-from uaccel.running.execute import tensor_types
+from uaccel.running.firmware import tensor_types
 from uaccel.running.layers import WrongLayer
 from uaccel.running.samples import SAMPLES, default_samples
 from uaccel.running.verdict import FAILED, CompiledSubject, judge_values, largest_tolerance, layers_to_read

@@ -125,7 +125,8 @@ class BoardUnderTest:
     @contextmanager
     def _session(self, product: Product, *, observe: bool) -> Iterator[Session]:
         from uaccel.bench import flash
-        from uaccel.running.execute import connect, identity
+        from uaccel.running.execute import connect
+        from uaccel.running.packed import identity
 
         firmware = product.firmware(observe=observe)
         if over_line(self.board, self.port) and self.board.flash is not None:

@@ -78,7 +78,7 @@ class Workshop:
 
     def _project(self, compiled: Compiled, board: Board) -> Path:
         from uaccel.project.create import create_project
-        from uaccel.running.execute import archive_of
+        from uaccel.running.packed import archive_of
 
         self._made += 1
         folder = self._folder / f"{self._made}_{compiled.program.name}_{board.name}"

@@ -1,0 +1,223 @@
+"""The folder where results are kept: an entry is a folder of files and a manifest with their digests.
+
+Many processes may use it at once. An entry appears as a whole, by a rename. Whoever uses one holds a lock on its
+manifest, and what is locked is not removed. An entry whose files are not what its manifest says counts as missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from uaccel.cache.key import Key, file_digest
+
+VARIABLE: Final = "UACCEL_CACHE"
+OFF: Final = "off"
+LIMIT: Final = 4 << 30
+"""Bytes, beyond which what was used longest ago is removed."""
+MANIFEST: Final = "manifest.json"
+_PENDING: Final = "new"
+_STALE: Final = 24 * 60 * 60
+"""Seconds, after which what somebody began to write counts as left behind."""
+
+
+def cache_folder() -> Path:
+    """Where what is made once is kept; a user's cache may be deleted at any time."""
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen and chosen != OFF:
+        return Path(chosen).absolute()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "uaccel"
+
+
+def cache_of_user() -> Cache | None:
+    """The one that commands use; None where the user wants none."""
+    return None if os.environ.get(VARIABLE) == OFF else Cache(cache_folder() / "kept")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What lists show of an entry; ``used``: seconds since 1970."""
+
+    kind: str
+    digest: str
+    about: str
+    bytes: int
+    used: float
+
+
+class Entry:
+    """An entry that is held: nobody removes it before it is closed, or forgotten."""
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], held: IO[bytes]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._held = held
+
+    def path(self, name: str) -> Path:
+        """Of a file, which has been checked."""
+        return self.folder / name
+
+    def read(self, name: str) -> bytes:
+        return self.path(name).read_bytes()
+
+    def has(self, name: str) -> bool:
+        return name in self.manifest["files"]
+
+    def json(self, name: str) -> Any:
+        """Of a file that holds it."""
+        return json.loads(self.read(name))
+
+    def close(self) -> None:
+        self._held.close()
+
+
+class Cache:
+    """``limit``: bytes. Where the folder cannot be used ``problem`` says why, and nothing is kept."""
+
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self.folder = folder
+        self.limit = limit
+        self.problem = ""
+
+    def find(self, key: Key) -> Entry | None:
+        """What is kept under the key, whole and unchanged."""
+        folder = self._place(key)
+        try:
+            held = (folder / MANIFEST).open("rb")
+        except OSError:
+            return None
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            manifest = json.loads(held.read())
+            if _is_intact(folder, manifest):
+                with contextlib.suppress(OSError):
+                    os.utime(folder / MANIFEST)
+                return Entry(folder, manifest, held)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        held.close()
+        return None
+
+    def add(self, key: Key, files: Mapping[str, bytes | Path], about: str) -> Entry | None:
+        """Keep these under the key; what lies there already, and is whole, stays. None where nothing can be kept."""
+        try:
+            pending = self.folder / _PENDING
+            pending.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=pending) as temporary:
+                made = Path(temporary) / "entry"
+                _fill(made, files, about)
+                self._publish(made, key)
+        except OSError as error:
+            self.problem = f"cannot keep anything in {self.folder}: {error.strerror or error}"
+            return None
+        self.prune(self.limit)
+        return self.find(key)
+
+    def kept(self) -> list[Kept]:
+        """All entries, the one that was used last first."""
+        found = []
+        for folder in self._folders():
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                text = (folder / MANIFEST).read_bytes()
+                manifest = json.loads(text)
+                size = len(text) + sum(size for size, _ in manifest["files"].values())
+                used = (folder / MANIFEST).stat().st_mtime
+                found.append(Kept(folder.parent.name, folder.name, manifest["about"], size, used))
+        return sorted(found, key=lambda entry: -entry.used)
+
+    def prune(self, limit: int) -> int:
+        """Remove what was used longest ago until no more bytes are kept; gives how many were freed."""
+        entries, freed = self.kept(), 0
+        total = sum(entry.bytes for entry in entries)
+        for entry in reversed(entries):
+            if total - freed <= limit:
+                break
+            freed += entry.bytes if self._remove(self.folder / entry.kind / entry.digest) else 0
+        self._sweep()
+        return freed
+
+    def _place(self, key: Key) -> Path:
+        return self.folder / key.kind / key.digest
+
+    def _folders(self) -> Iterator[Path]:
+        if not self.folder.is_dir():
+            return
+        for kind in sorted(self.folder.iterdir()):
+            if kind.is_dir() and kind.name != _PENDING:
+                yield from sorted(entry for entry in kind.iterdir() if entry.is_dir())
+
+    def _publish(self, made: Path, key: Key) -> None:
+        """Whoever was first has the same; what is damaged makes room."""
+        place = self._place(key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            try:
+                made.rename(place)
+                return
+            except OSError:
+                there = self.find(key)
+                if there is not None:
+                    there.close()
+                    return
+                if not place.exists():
+                    raise
+                self._remove(place)
+
+    def _remove(self, folder: Path) -> bool:
+        """Unless somebody uses it."""
+        try:
+            with (folder / MANIFEST).open("rb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._discard(folder)
+        except FileNotFoundError:
+            with contextlib.suppress(OSError):
+                self._discard(folder)  # it lost its manifest
+        except OSError:
+            return False
+        return not folder.exists()
+
+    def _discard(self, folder: Path) -> None:
+        """Out of sight first: nobody shall find a part of it."""
+        pending = self.folder / _PENDING
+        pending.mkdir(parents=True, exist_ok=True)
+        away = Path(tempfile.mkdtemp(dir=pending))
+        folder.rename(away / "entry")
+        shutil.rmtree(away, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """What processes that were killed left behind."""
+        with contextlib.suppress(OSError):
+            for folder in (self.folder / _PENDING).iterdir():
+                if time.time() - folder.stat().st_mtime > _STALE:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Mapping[str, bytes | Path], about: str) -> None:
+    known: dict[str, tuple[int, str]] = {}
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            shutil.copy(content, target)
+        else:
+            target.write_bytes(content)
+        known[name] = (target.stat().st_size, file_digest(target))
+    folder.mkdir(exist_ok=True)
+    (folder / MANIFEST).write_text(json.dumps({"about": about, "files": known}), encoding="utf-8")
+
+
+def _is_intact(folder: Path, manifest: Mapping[str, Any]) -> bool:
+    return all(
+        (folder / name).stat().st_size == size and file_digest(folder / name) == digest
+        for name, (size, digest) in manifest["files"].items()
+    )

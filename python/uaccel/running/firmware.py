@@ -1,0 +1,88 @@
+"""What running a compiled model takes, as plain data: its archive, what its firmware says it is, its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uaccel.model import TensorSpec
+from uaccel.session.description import Identity, Kinds, Tensors
+from uaccel.session.tensors import TensorType
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """``files`` gives the archive's, by path; ``archive`` is a digest of them. ``layers``: how many outputs each layer
+    has. ``io``: the memory of inputs and outputs in the application; ``fed``: bytes of an input that is handed over in
+    pieces."""
+
+    name: str
+    files: Callable[[], Mapping[str, bytes]]
+    archive: str
+    identity: Identity
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    layers: tuple[int, ...]
+    arena: int
+    io: int
+    fed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the files."""
+        return {
+            "name": self.name,
+            "archive": self.archive,
+            "model": self.identity.model_hash.hex(),
+            "build": self.identity.build.hex(),
+            "tensors": _all_rows(self.identity.tensors),
+            "inputs": _named(self.inputs),
+            "outputs": _named(self.outputs),
+            "layers": list(self.layers),
+            "arena": self.arena,
+            "io": self.io,
+            "fed": self.fed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], files: Callable[[], Mapping[str, bytes]]) -> Firmware:
+        inputs, outputs, layers = data["tensors"]
+        tensors = (_kinds(inputs), _kinds(outputs), tuple(map(_kinds, layers)))
+        return cls(
+            data["name"],
+            files,
+            data["archive"],
+            Identity(bytes.fromhex(data["model"]), bytes.fromhex(data["build"]), tensors),
+            _types(data["inputs"]),
+            _types(data["outputs"]),
+            tuple(data["layers"]),
+            data["arena"],
+            data["io"],
+            data["fed"],
+        )
+
+
+def tensor_types(specs: Iterable[TensorSpec]) -> list[TensorType]:
+    """What a session reads or writes of them."""
+    return [TensorType(spec.name, spec.info.shape, spec.info.dtype) for spec in specs]
+
+
+def _all_rows(tensors: Tensors | None) -> list[Any]:
+    inputs, outputs, layers = tensors or ((), (), ())
+    return [_rows(inputs), _rows(outputs), [_rows(kinds) for kinds in layers]]
+
+
+def _rows(kinds: Kinds) -> list[Any]:
+    return [[list(shape), dtype] for shape, dtype in kinds]
+
+
+def _kinds(rows: Iterable[Sequence[Any]]) -> Kinds:
+    return tuple((tuple(shape), dtype) for shape, dtype in rows)
+
+
+def _named(tensors: Iterable[TensorType]) -> list[Any]:
+    return [[tensor.name, list(tensor.shape), tensor.dtype] for tensor in tensors]
+
+
+def _types(rows: Iterable[Sequence[Any]]) -> tuple[TensorType, ...]:
+    return tuple(TensorType(name, tuple(shape), dtype) for name, shape, dtype in rows)
