@@ -8,6 +8,8 @@ import pytest
 
 from support import compilers, tiers
 
+os.environ["UACCEL_CACHE"] = "off"  # a test that plants a bug must not find what was kept from before
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,13 +15,14 @@ from uaccel.basics import html
 from uaccel.board import Board
 from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
+from uaccel.running.compare import Verdict
 from uaccel.running.execute import Looks
 from uaccel.running.firmware import tensor_types
 from uaccel.running.inside import first_wrong_when_cut
 from uaccel.running.job import Job
 from uaccel.running.packed import archive_of, run_compiled
 from uaccel.running.samples import SAMPLES, default_samples
-from uaccel.running.verdict import Verdict, judge, layers_to_read
+from uaccel.running.verdict import judge, layers_to_read
 from uaccel.session.inputs import load_inputs, samples_of
 from uaccel.telling.figures import batched
 

@@ -18,9 +18,10 @@ from rich.console import Console
 import uaccel
 from support.boards import board_with_tools
 from support.command import Call, is_exact
-from uaccel.cli import demo, run_model
-from uaccel.cli.run_model import Ran
+from uaccel.cli import demo
 from uaccel.resources import page
+from uaccel.running import perform as running
+from uaccel.running.perform import Performed
 from uaccel.running.second_opinion import Samples
 
 LABELS = ["still", "tap", "swipe", "shake", "circle", "lift"]
@@ -30,7 +31,7 @@ LABELS = ["still", "tap", "swipe", "shake", "circle", "lift"]
 class Seen:
     """One demo on board host: the job, its report, and what shows it to a person."""
 
-    ran: Ran
+    ran: Performed
     report: dict[str, Any]
     show: Callable[[Console], None]
 
@@ -38,13 +39,14 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen() -> Seen:
     caught: dict[str, Any] = {}
+    honest = running.perform
 
-    def perform(*arguments: Any) -> Ran:
-        caught["ran"] = ran = run_model.perform(*arguments)
+    def perform(*arguments: Any) -> Performed:
+        caught["ran"] = ran = honest(*arguments)
         return ran
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "perform", perform)
+        patch.setattr(running, "perform", perform)
         patch.setattr(demo, "emit", lambda report, _, show: caught.update(report=report, show=show))
         demo.demo_command()
     return Seen(**caught)
@@ -121,7 +123,7 @@ def one_step_off(_model: object, _path: Path, samples: Samples) -> tuple[str, li
 def test_another_opinion_is_told_and_ends_with_status_3(
     seen: Seen, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "perform", lambda *_: seen.ran)
+    monkeypatch.setattr(running, "perform", lambda *_: seen.ran)
     monkeypatch.setattr("uaccel.running.second_opinion.tflite_micro", one_step_off)
     done = call("demo", "--json")
     told = done.report["verify"]["runtime"]
@@ -134,7 +136,7 @@ def test_another_opinion_is_told_and_ends_with_status_3(
 def test_a_difference_from_the_exact_meaning_ends_with_status_3(
     seen: Seen, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "perform", lambda *_: replace(seen.ran, complaint="verification failed: sample 0"))
+    monkeypatch.setattr(running, "perform", lambda *_: replace(seen.ran, complaint="verification failed: sample 0"))
     done = call("demo")
     assert (done.status, done.complaint) == (3, "verification failed: sample 0")
 

@@ -35,7 +35,7 @@ def run(call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def build(*_: object, **__: object) -> None:
         raise AssertionError("the inputs should have been refused before the build")
 
-    monkeypatch.setattr("uaccel.running.execute.build_project", build)
+    monkeypatch.setattr("uaccel.running.making.build_project", build)
 
     def run_with(path: Path) -> str:
         done: Done = call("run", small, "--inputs", path, "--outputs", tmp_path / "out.npz", "--json")

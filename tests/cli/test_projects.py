@@ -83,6 +83,7 @@ def test_a_project_runs_as_its_model_does(tar: Path, tmp_path: Path, call: Call)
         report["ram"].pop("stack")  # measured: it may differ by some words
         report["ram"].pop("total")
     compilers = {"graph", "plan", "plans", "constants", "decisions", "engines", "source", "target", "sources", "uaccel"}
+    compilers |= {"artefacts"}
     assert set(from_model) - set(from_project) <= compilers
     assert from_project == {key: value for key, value in from_model.items() if key in from_project}
     with np.load(tmp_path / "m.npz") as first, np.load(tmp_path / "p.npz") as second:

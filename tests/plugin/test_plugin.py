@@ -30,8 +30,8 @@ def test_gesture(uaccel_board):
 
 WRONG_BIT = r"""
 import re
-import uaccel.running.execute
-made = uaccel.running.execute.archive_of
+import uaccel.running.packed
+made = uaccel.running.packed.archive_of
 
 def damaged(compiled):
     files = made(compiled)
@@ -44,7 +44,7 @@ def damaged(compiled):
     files[name] = (text[:begin] + str(value) + text[end:]).encode()
     return files
 
-uaccel.running.execute.archive_of = damaged
+uaccel.running.packed.archive_of = damaged
 """
 """The firmware's constants are not the model's: the first one of a convolution in its middle."""
 

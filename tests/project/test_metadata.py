@@ -27,11 +27,12 @@ from uaccel.project.layout import needs_of
 from uaccel.project.metadata_form import wrong_with
 from uaccel.running.packed import archive_of
 from uaccel.running.project_run import ProjectRun, _identity
+from uaccel.running.request import Wishes
 from uaccel.running.stated import ArchiveSubject, Stated
 from uaccel.session.batch import BatchRun
 from uaccel.telling.trace import trace_of
 
-WISHES = run_project.Wishes()
+WISHES = Wishes()
 
 
 @cache

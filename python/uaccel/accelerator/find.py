@@ -18,6 +18,7 @@ from uaccel.accelerator.description import Accelerator
 from uaccel.accelerator.validate import validate
 from uaccel.accelerator.vendor import FAILURES, described
 from uaccel.basics.suggest import did_you_mean
+from uaccel.cache import folder_digest
 from uaccel.errors import AcceleratorError
 from uaccel.resources import data_dir
 
@@ -26,6 +27,25 @@ FILE: Final = "accelerator.py"
 VARIABLE: Final = "ACCELERATOR"
 _importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
 """Folders whose modules are being imported now, each for the one before it."""
+
+
+_CONTENT: Final[dict[Path, str]] = {}
+"""Of folders, as their modules were imported last."""
+_BUILT_ON: Final[dict[Path, set[Path]]] = {}
+"""Which folders' modules a folder's own ones asked for."""
+
+
+def foundations(folder: Path) -> dict[str, str]:
+    """The folders that an accelerator's description was made of, with digests of their content as it was imported:
+    its own, and those of the accelerators that it builds on."""
+    found: dict[str, str] = {}
+    waiting = [folder]
+    while waiting:
+        place = waiting.pop()
+        if place in _CONTENT and str(place) not in found:
+            found[str(place)] = _CONTENT[place]
+            waiting += _BUILT_ON.get(place, ())
+    return found
 
 
 def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
@@ -117,13 +137,18 @@ def from_folder(folder: Path) -> Accelerator:
 
 
 def _module_in(folder: Path) -> Any:
-    name = re.sub(r"\W", "_", folder.name)
-    package = f"uaccel_accelerator_{name}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+    name, content = re.sub(r"\W", "_", folder.name), folder_digest(folder)
+    package = f"uaccel_accelerator_{name}_{hashlib.sha256(f'{folder} {content}'.encode()).hexdigest()[:8]}"
+    if any(folder_digest(Path(place)) != known for place, known in foundations(folder).items()):
+        _forget(package)
+    _CONTENT[folder] = content
     if package not in sys.modules:
         parent = types.ModuleType(package)
         parent.__path__ = [str(folder)]
         sys.modules[package] = parent
     importing = _importing.get()
+    if importing:
+        _BUILT_ON.setdefault(importing[-1], set()).add(folder)
     if folder in importing:
         raise AcceleratorError(f"{folder / FILE} builds on itself; build on an accelerator that does not need this one")
     token = _importing.set((*importing, folder))
@@ -135,6 +160,12 @@ def _module_in(folder: Path) -> Any:
         raise AcceleratorError(f"{folder / FILE} cannot be imported: {described(error, folder)}") from error
     finally:
         _importing.reset(token)
+
+
+def _forget(package: str) -> None:
+    """What it builds on has changed since it was imported."""
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        del sys.modules[name]
 
 
 def _from_entry_point(entry: EntryPoint) -> Accelerator:

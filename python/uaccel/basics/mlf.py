@@ -37,3 +37,10 @@ def write_tar(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
             entry = tarfile.TarInfo(f"./{name}")
             entry.size, entry.mode = len(files[name]), 0o644
             tar.addfile(entry, io.BytesIO(files[name]))
+
+
+def read_tar(stream: IO[bytes]) -> dict[str, bytes]:
+    """The files of what :func:`write_tar` wrote; for archives of others there is ``project.archive_reader``."""
+    with tarfile.open(fileobj=stream, mode="r:") as tar:
+        members = {entry.name.removeprefix("./"): tar.extractfile(entry) for entry in tar if entry.isfile()}
+        return {name: content.read() for name, content in members.items() if content is not None}

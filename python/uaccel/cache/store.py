@@ -123,6 +123,10 @@ class Cache:
         self.prune(self.limit)
         return self.find(key)
 
+    def drop(self, key: Key) -> None:
+        """What is kept under the key is of no use any more."""
+        self._remove(self._place(key))
+
     def kept(self) -> list[Kept]:
         """All entries, the one that was used last first."""
         found = []
@@ -191,8 +195,10 @@ class Cache:
         pending = self.folder / _PENDING
         pending.mkdir(parents=True, exist_ok=True)
         away = Path(tempfile.mkdtemp(dir=pending))
-        folder.rename(away / "entry")
-        shutil.rmtree(away, ignore_errors=True)
+        try:
+            folder.rename(away / "entry")
+        finally:
+            shutil.rmtree(away, ignore_errors=True)
 
     def _sweep(self) -> None:
         """What processes that were killed left behind."""

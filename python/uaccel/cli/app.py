@@ -22,6 +22,7 @@ from uaccel.cli import (
     accelerators,
     boards,
     build,
+    cache,
     compile,
     create,
     demo,
@@ -53,6 +54,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     report.register,
     tune.register,
     quantize.register,
+    cache.register,
     new.register,
 )
 

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from uaccel.board import Board, QemuRun, SerialRun, available_boards, load_board
+from uaccel.cache import cache_of_user
 from uaccel.cli.engine_options import engine_options
 from uaccel.cli.model_options import BoardOption
 from uaccel.cli.output import JsonFlag, emit, progress
-from uaccel.cli.run_model import ModelJob, Ran, perform
-from uaccel.cli.run_project import Wishes
 from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import BoardError, VerificationError
 from uaccel.resources import models, page
+from uaccel.running.request import RunRequest, Wishes
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from uaccel.running.perform import Performed
 
 ACCELERATOR: Final = "matrix8"
 EMULATED: Final = "mps2_an386"
@@ -46,9 +48,11 @@ def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None
     model = models()["gesture"]
     samples = model.with_name("gesture_samples.npz")
     wishes = Wishes(samples, verify=True)
-    job = ModelJob(model, target, Path(board).name, "", None, wishes, engine_options([ACCELERATOR]), False)
+    job = RunRequest(model, target, Path(board).name, "", None, wishes, engine_options([ACCELERATOR]), False)
     with progress() as step:
-        ran = perform(job, step)
+        from uaccel.running.perform import perform
+
+        ran = perform(job, step, cache_of_user())
         told, complaint = _second_opinion(ran, model)
     complaint = ran.complaint or complaint
     report = ran.report | {
@@ -72,7 +76,7 @@ def _require_no_hardware(board: Board) -> None:
         )
 
 
-def _second_opinion(ran: Ran, model: Path) -> tuple[dict[str, Any], str]:
+def _second_opinion(ran: Performed, model: Path) -> tuple[dict[str, Any], str]:
     """TensorFlow Lite Micro's, a program that shares no code with this one, where it is installed; and what it
     finds wrong, in words."""
     from uaccel.running.second_opinion import second_opinion, tflite_micro
@@ -86,7 +90,7 @@ def _second_opinion(ran: Ran, model: Path) -> tuple[dict[str, Any], str]:
     return opinion(found), f"verification failed: {apart} of {found.elements} elements differ from {found.runtime}"
 
 
-def _answers(ran: Ran, labels: list[str]) -> list[dict[str, str]]:
+def _answers(ran: Performed, labels: list[str]) -> list[dict[str, str]]:
     """What each sample is, and what the firmware takes it for; there is a sample of each label, in their order."""
     taken = [labels[int(outputs[0].argmax())] for outputs in ran.measured.run.outputs]
     return [{"sample": label, "answer": answer} for label, answer in zip(labels, taken, strict=True)]

@@ -11,6 +11,7 @@ import typer
 from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
+from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -35,10 +36,9 @@ from uaccel.cli.model_options import (
 )
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.report_page import write_page
-from uaccel.cli.run_model import ModelJob, perform
-from uaccel.cli.run_project import Wishes
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
+from uaccel.running.request import RunRequest, Wishes
 
 OUTPUT = "-o"
 Subjects = Annotated[
@@ -82,6 +82,7 @@ def report_command(
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
     workspace_pool: PoolOption = None,
+    no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile, run and verify a model and write a page about it; or a page about runs that were stored."""
@@ -98,9 +99,11 @@ def report_command(
     wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
     what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool))
     given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
-    job = ModelJob(subjects[0], load_board(board), *given)
+    job = RunRequest(subjects[0], load_board(board), *given)
     with progress() as step:
-        ran = perform(job, step)
+        from uaccel.running.perform import perform
+
+        ran = perform(job, step, kept(no_cache))
         step("write the page")
         from uaccel.report import page
 

@@ -13,6 +13,7 @@ import typer
 from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
+from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -42,11 +43,12 @@ from uaccel.cli.model_options import (
 from uaccel.cli.output import JsonFlag
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.report_page import REPORT, ReportOption
-from uaccel.cli.run_model import ModelJob, run_model
-from uaccel.cli.run_project import TemplateJob, Wishes, run_folder, run_on_template
+from uaccel.cli.run_model import run_model
+from uaccel.cli.run_project import TemplateJob, run_folder, run_on_template
 from uaccel.cli.run_trace import OPTION, TraceOption
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
+from uaccel.running.request import RunRequest, Wishes
 
 ModelOrProject = Annotated[
     Path,
@@ -134,6 +136,7 @@ class RunCommand:
     favour: FavourOption = Favour.balanced
     ram: RamOption = None
     feed: FeedFlag = False
+    no_cache: NoCacheFlag = False
     as_json: JsonFlag = False
 
     def run(self) -> None:
@@ -151,7 +154,7 @@ class RunCommand:
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
         else:
-            run_model(job, self.as_json)
+            run_model(job, kept(self.no_cache), self.as_json)
 
     def _require_sense(self) -> None:
         """Of options that go together, or do not."""
@@ -196,9 +199,9 @@ class RunCommand:
         given |= {"fallback": self.fallback is not Fallback.none, "objective": self.objective is not Objective.latency}
         return [option for option, value in given.items() if value]
 
-    def _job(self) -> ModelJob:
+    def _job(self) -> RunRequest:
         who = (self.accelerator, self.choose, self.pin, self.forbid, self.engines)
-        return ModelJob(
+        return RunRequest(
             self.model,
             load_board(self.board),
             Path(self.board).name,
@@ -230,7 +233,7 @@ def register(app: typer.Typer) -> None:
     app.command("run", short_help="Run a model or a project on a board.")(run_command)
 
 
-def _run_through(template: Path, job: ModelJob, as_json: bool) -> None:
+def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
     """Somebody's template makes the project."""
     if job.engines.accelerators:
         raise UaccelError("--template takes no --accelerator yet; leave one of them away")

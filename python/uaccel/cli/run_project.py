@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,83 +13,19 @@ from uaccel.basics.files import require_writable, write_atomically
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.report_page import REPORT, write_page_where
-from uaccel.cli.run_trace import OPTION, recorded, write_trace
+from uaccel.cli.run_trace import OPTION, write_trace
 from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import VerificationError
+from uaccel.running.request import Wishes
+from uaccel.session.timeline import recorded
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.board import Board
-    from uaccel.project.api_options import OptionValue
     from uaccel.project.archive_reader import Metadata
-    from uaccel.project.footprint import Footprint
-    from uaccel.running.project_run import ProjectRun, Samples
-    from uaccel.running.verdict import Verdict
-    from uaccel.session.tensors import TensorType
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """The options of ``run`` that make sense for a project."""
-
-    inputs: Path | None = None
-    outputs: Path | None = None
-    repeat: int = 1
-    profile: bool = False
-    verify: bool = False
-    every_layer: bool = False
-    """``--verify layers``."""
-    port: str = ""
-    trace: Path | None = None
-    options: Mapping[str, OptionValue] = field(default_factory=dict)
-    symbols: bool = False
-    sequence: bool = False
-    """The samples are frames: the model's state goes on from each to the next."""
-    verified_samples: int | None = None
-    seed: int = 0
-    details: bool = False
-    """All that a report page shows, in the JSON."""
-    report: Path | None = None
-    """Where such a page is written."""
-    flashes: bool = True
-    """Write a model's firmware to a board at a line, where its board file says how."""
-
-    def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
-        """To the report's memory, where they were asked for."""
-        from uaccel.telling.figures import symbols_report
-
-        for memory, rows in symbols_report(taken).items() if self.symbols or self.details else ():
-            report[memory]["symbols"] = rows
-
-    def samples(self, tensors: Sequence[TensorType]) -> Samples:
-        from uaccel.session.inputs import load_inputs, ramp
-
-        samples = load_inputs(self.inputs, tensors) if self.inputs else [[ramp(tensor) for tensor in tensors]]
-        return [sample for sample in samples for _ in range(self.repeat)]
-
-    @property
-    def words(self) -> list[str]:
-        """What to type for the same, quoted for a shell."""
-        found = ["--inputs", shlex.quote(str(self.inputs))] if self.inputs is not None else []
-        found += ["--repeat", str(self.repeat)] if self.repeat > 1 else []
-        found += ["--sequence"] if self.sequence else []
-        found += ["--verify layers" if self.every_layer else "--verify"] if self.verify else []
-        found += ["--samples", str(self.verified_samples)] if self.verified_samples is not None else []
-        found += ["--seed", str(self.seed)] if self.seed else []
-        return found + (["--profile"] if self.profile else [])
-
-    @property
-    def more_samples(self) -> bool:
-        """Whether verification adds some to the user's own: to the ramp alone."""
-        return self.verify and self.inputs is None and not self.sequence
-
-    def more(self, tensors: Sequence[TensorType]) -> Samples:
-        """Those that only verification wants."""
-        from uaccel.running.samples import SAMPLES, default_samples
-
-        count = SAMPLES if self.verified_samples is None else self.verified_samples
-        return default_samples(tensors, count, self.seed)[1:] if self.more_samples else []
+    from uaccel.running.compare import Verdict
+    from uaccel.running.project_run import ProjectRun
 
 
 @dataclass(frozen=True)

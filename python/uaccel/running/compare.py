@@ -219,3 +219,13 @@ def _at_limits(array: Array) -> int:
 def _sum_of_squares(values: NDArray[np.float64]) -> float:
     finite = values[np.isfinite(values)]
     return float(np.square(finite).sum())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``complaint`` is what is wrong, in words; empty where nothing is."""
+
+    report: dict[str, Any]
+    complaint: str = ""
+    sample: int = 0
+    """The one that the complaint is about."""

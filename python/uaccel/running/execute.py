@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
-from uaccel.cache import Cache
+from uaccel.cache import Cache, file_digest
 from uaccel.cycles.timing import Timing
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint
@@ -61,6 +61,8 @@ class Measured:
     """Why it is missing though it was asked for, in words."""
     cycles: CyclesEstimated | None = None
     """Of one inference, where an emulated board counted its instructions."""
+    firmware: str = ""
+    """SHA-256 of what ran: of the program, or of the ELF file."""
 
     @property
     def outputs(self) -> list[list[Array]]:
@@ -153,7 +155,8 @@ class _Bench:
             seen = self.look_inside(every, looks, cycles)
         unread = NOT_SHOWN if looks.read and not seen.computed else ""
         assert self.maker.footprint is not None  # build() came first
-        return Measured(every, run, self.maker.footprint, seen.layers, more, seen.computed, unread, cycles)
+        taken, ran = self.maker.footprint, file_digest(self.built)
+        return Measured(every, run, taken, seen.layers, more, seen.computed, unread, cycles, ran)
 
     def look_inside(self, samples: list[list[Array]], looks: Looks, cycles: CyclesEstimated | None) -> _Seen:
         """By firmware with a hook after every layer."""

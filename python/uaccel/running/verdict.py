@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from uaccel.pipeline import Compiled
-from uaccel.running.compare import Comparison
+from uaccel.running.compare import Comparison, Verdict
 from uaccel.running.execute import Measured
 from uaccel.running.layers import WrongLayer, layers_verdict, tolerance_of
 from uaccel.running.verify import (
@@ -79,16 +78,6 @@ class CompiledSubject:
 
     def unjudged(self) -> str:
         return ""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """``complaint`` is what is wrong, in words; empty where nothing is."""
-
-    report: dict[str, Any]
-    complaint: str = ""
-    sample: int = 0
-    """The one that the complaint is about."""
 
 
 def layers_to_read(compiled: Compiled, *, every_layer: bool) -> Sequence[int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -62,6 +64,18 @@ class Recorder:
             os.environ[VARIABLE] = self._before
         self.jobs = read_jobs(self._file.read_text().splitlines())
         self._file.unlink()
+
+
+@contextlib.contextmanager
+def recorded(wanted: bool) -> Iterator[list[Job]]:
+    """What device models tell until the end of the block, where that is wanted; the list is filled then."""
+    jobs: list[Job] = []
+    if not wanted:
+        yield jobs
+        return
+    with Recorder() as recorder:
+        yield jobs
+    jobs += recorder.jobs
 
 
 def read_jobs(lines: list[str]) -> list[Job]:

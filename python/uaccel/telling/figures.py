@@ -180,6 +180,13 @@ def memory_report(
     }
 
 
+def ram_with(compiled: Mapping[str, Any], taken: Footprint | None, *, stack: int | None) -> dict[str, Any]:
+    """What a compilation told of the RAM, with what a run adds to it."""
+    pools = {"pools": compiled["pools"]} if "pools" in compiled else {}
+    arena, bound, bounds = (compiled[name] for name in ("arena", "arena_lower_bound", "arena_bounds"))
+    return pools | memory_report(arena, bound, bounds, compiled["io"], taken, stack=stack, state=compiled.get("state"))
+
+
 def flash_report(weights: int, taken: Footprint | None) -> dict[str, int | None]:
     code = taken.code if taken else None
     return {
