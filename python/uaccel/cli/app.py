@@ -34,6 +34,7 @@ from uaccel.cli import (
     quantize,
     report,
     run,
+    sweep,
     tune,
 )
 from uaccel.errors import InternalError, UaccelError
@@ -52,6 +53,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     flash.register,
     run.register,
     report.register,
+    sweep.register,
     tune.register,
     quantize.register,
     cache.register,

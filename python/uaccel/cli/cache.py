@@ -74,12 +74,12 @@ def prune_command(to: ToOption = "0", as_json: JsonFlag = False) -> None:
     emit(report, as_json, lambda console: _show_pruned(console, report))
 
 
-def read_size(text: str) -> int:
+def read_size(text: str, option: str = "--to") -> int:
     """``500M``, ``2G``, ``0``: bytes."""
     unit = text[-1:].upper() if text[-1:].isalpha() else ""
     number = text[: len(text) - len(unit)]
     if not number.isascii() or not number.isdigit() or len(number) > 15 or unit not in UNITS:
-        raise UaccelError(f"--to {text!r} is no size; wanted bytes, or a number with K, M or G, as in 500M")
+        raise UaccelError(f"{option} {text!r} is no size; wanted bytes, or a number with K, M or G, as in 500M")
     return int(number) * UNITS[unit]
 
 

@@ -1,0 +1,181 @@
+"""``uaccel sweep MATRIX.toml``: models x boards x accelerators x options, on all cores, with figures that must hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uaccel.basics.files import require_writable
+from uaccel.cli.cache import read_size
+from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
+from uaccel.errors import InputError, UaccelError, VerificationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uaccel.lab.expected import Behind
+    from uaccel.lab.matrix import Matrix
+    from uaccel.lab.row import Row
+    from uaccel.lab.sweep import Swept
+    from uaccel.lab.work import Result
+
+MatrixArgument = Annotated[
+    Path, typer.Argument(metavar="MATRIX.toml", help="What to run: models, boards, accelerators.", readable=False)
+]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="RESULTS.jsonl", help="Where results go; what it has is not run again."),
+]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="So many at once (one for each core).")
+]
+AgainFlag = Annotated[bool, typer.Option("--again", help="Run also what the results have already.")]
+AcceptFlag = Annotated[bool, typer.Option("--accept", help="Store these figures as those that must hold from now on.")]
+SecondsOption = Annotated[
+    float | None, typer.Option("--limit-seconds", min=1, metavar="N", help="What one run may take, with its build.")
+]
+MemoryOption = Annotated[
+    str | None, typer.Option("--limit-memory", metavar="SIZE", help="What the process of one run may take, as 2G.")
+]
+MOST_TOLD = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sweep", short_help="Run a matrix of models, boards, accelerators and options.")(sweep_command)
+
+
+def sweep_command(
+    matrix: MatrixArgument,
+    output: ResultsOption = None,
+    jobs: JobsOption = None,
+    again: AgainFlag = False,
+    accept: AcceptFlag = False,
+    limit_seconds: SecondsOption = None,
+    limit_memory: MemoryOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run every row of a matrix file, on all cores, and hold its figures to those that are stored.
+
+    A sweep that was interrupted goes on where it was.
+    """
+    from uaccel.lab.expected import behind, read_expected, write_expected
+    from uaccel.lab.matrix import read_matrix
+    from uaccel.lab.pool import Limits
+
+    wanted = read_matrix(matrix)
+    target = output or matrix.with_suffix(".jsonl")
+    require_writable(target, "-o")
+    stored = read_expected(wanted.expected)
+    if accept and not wanted.figures:
+        raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
+    limits = Limits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
+    rows = _rows(wanted)
+    with progress() as step:
+        swept = _swept(rows, target, jobs, limits, again, step)
+    if accept:
+        write_expected(wanted.expected, swept.results, wanted.figures)
+    worse = [] if accept else behind(swept.results, wanted.figures, stored)
+    report = _report(wanted, target, swept, worse)
+    emit(report, as_json, lambda console: _show(console, report))
+    _complain(swept.results, worse, target)
+
+
+def _rows(wanted: Matrix) -> list[Row]:
+    from uaccel.lab.space import all_rows
+
+    rows = all_rows(wanted)
+    title, count = Counter(row.title for row in rows).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"{wanted.path}: {count} rows are called '{title}'; rename a model, or give one a name")
+    return rows
+
+
+def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: bool, step: Steps) -> Swept:
+    from uaccel.lab.results import Results
+    from uaccel.lab.sweep import local_pool, processes, sweep
+    from uaccel.lab.work import GOOD
+
+    def told(result: Result, done: int, total: int) -> None:
+        if result.status not in GOOD:
+            say(f"{result.status}: {result.row.title}: {result.error}")
+        step.count(done, total)
+
+    count = min(jobs or processes(), len(rows))
+    step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {count} at once")
+    with local_pool(count, limits) as pool:
+        return sweep(rows, Results(target), pool, again=again, told=told)
+
+
+def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind]) -> dict[str, Any]:
+    counts = Counter(result.status for result in swept.results)
+    return {
+        "matrix": str(wanted.path),
+        "results": str(target),
+        "rows": len(swept.results),
+        "taken_over": swept.taken_over,
+        "counts": dict(counts),
+        "behind": [entry.to_json() for entry in worse],
+        "expected": str(wanted.expected),
+        "list": [
+            {
+                "title": result.row.title,
+                "status": result.status,
+                "figures": result.figures,
+                "error": result.error,
+                "exit_status": result.exit_status,
+                "took": result.took,
+            }
+            for result in swept.results
+        ],
+    }
+
+
+def _complain(results: Sequence[Result], worse: Sequence[Behind], target: Path) -> None:
+    """What is wrong, the worst first: as the exit status, and as one line."""
+    from uaccel.lab.work import FAILED, WRONG
+
+    wrong = [result for result in results if result.status == WRONG]
+    failed = [result for result in results if result.status == FAILED]
+    if wrong:
+        raise VerificationError(
+            f"{len(wrong)} of {len(results)} rows are wrong, {wrong[0].row.title} first; see {target}"
+        )
+    if failed:
+        one = f"{failed[0].row.title}: {failed[0].error}"
+        raise UaccelError(f"{len(failed)} of {len(results)} rows failed, first {one}")
+    if worse:
+        raise UaccelError(
+            f"{len(worse)} figure{'s' if len(worse) > 1 else ''} fell behind, first {worse[0]}; --accept stores them if they shall be so"
+        )
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from uaccel.cli.tables import show_lines
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    for title, justify in (("Row", "left"), ("Is", "left"), ("Instructions", "right"), ("Cycles", "right")):
+        table.add_column(title, justify="right" if justify == "right" else "left", overflow="fold")
+    for title in ("RAM", "Flash", "Seconds"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in report["list"]:
+        figures = row["figures"]
+        shown = [figures.get(name) for name in ("instructions", "accelerator_cycles", "ram.total", "flash.total")]
+        cells = [f"{value:,.0f}" if value else "" for value in shown]
+        table.add_row(row["title"], row["status"], *cells, f"{row['took']:.1f}")
+    console.print(table)
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(report["counts"].items()))
+    before = f", {report['taken_over']} of them from before" if report["taken_over"] else ""
+    lines = [("Rows", f"{report['rows']}: {counts}{before}"), ("Results", report["results"])]
+    worse = [
+        f"{entry['title']}: {entry['figure']} {entry['stored']:,.10g} -> {entry['now']:,.10g}"
+        for entry in report["behind"]
+    ]
+    show_lines(console, [*lines, *(("Behind", words) for words in worse[:MOST_TOLD])])

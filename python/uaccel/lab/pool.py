@@ -1,0 +1,208 @@
+"""Processes of this computer that work through a list, each one warm after its first piece of work.
+
+A process that dies, or works longer than it may, is replaced, and its piece is tried again; what fails three times is
+given up. What a process starts, emulators among it, ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+ATTEMPTS: Final = 3
+LOG_BYTES: Final = 8192
+"""Of what a process wrote to its streams: the end of it, where a piece fails."""
+_FOREVER: Final = 365 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one piece of work: seconds, and bytes of memory of its process; None for any."""
+
+    seconds: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``result`` is what the function gave; None where it raised, died or took too long: then ``failure`` says what
+    happened, and ``log`` is the end of what the process wrote."""
+
+    item: Any
+    result: Any = None
+    failure: str = ""
+    log: str = ""
+    attempts: int = 1
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    log: Path
+    piece: _Piece | None = None
+    since: float = 0.0
+
+    @property
+    def pid(self) -> int:
+        found: int = self.process.pid
+        return found
+
+
+@dataclass
+class _Piece:
+    item: Any
+    attempts: int = field(default=0)
+
+
+class Pool:
+    """``function`` is a module's own, of one argument; both travel to the processes."""
+
+    def __init__(self, function: Callable[[Any], Any], processes: int, limits: Limits | None = None) -> None:
+        self._function = function
+        self._count = processes
+        self._limits = limits or Limits()
+        self._workers: list[_Worker] = []
+        self._context = multiprocessing.get_context("spawn")
+        self._folder = tempfile.TemporaryDirectory(prefix="uaccel-pool-")
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in list(self._workers):
+            self._end(worker)
+        self._folder.cleanup()
+
+    def run(self, items: Sequence[Any]) -> Iterator[Outcome]:
+        """Outcomes as they come; every item has one."""
+        waiting = deque(_Piece(item) for item in items)
+        while waiting or any(worker.piece for worker in self._workers):
+            self._hand_out(waiting)
+            for worker in self._ready():
+                outcome = self._received(worker)
+                if outcome is not None and outcome.failure and worker not in self._workers:
+                    piece = worker.piece
+                    assert piece is not None
+                    if piece.attempts < ATTEMPTS and not outcome.failure.startswith("took longer"):
+                        waiting.appendleft(piece)
+                        continue
+                if outcome is not None:
+                    yield outcome
+
+    def _hand_out(self, waiting: deque[_Piece]) -> None:
+        idle = [worker for worker in self._workers if worker.piece is None]
+        while waiting and (idle or len(self._workers) < self._count):
+            worker = idle.pop() if idle else self._start()
+            piece = waiting.popleft()
+            piece.attempts += 1
+            worker.piece, worker.since = piece, time.monotonic()
+            with contextlib.suppress(OSError):  # it died: that is seen when it is waited for
+                worker.pipe.send(piece.item)
+
+    def _ready(self) -> list[_Worker]:
+        """Those with an answer, those that died, and those whose time is up."""
+        busy = [worker for worker in self._workers if worker.piece is not None]
+        limit = self._limits.seconds or _FOREVER
+        left = min((worker.since + limit - time.monotonic() for worker in busy), default=0.0)
+        signalled = set(wait([worker.pipe for worker in busy], max(0.0, min(left, 3600.0))))
+        late = time.monotonic() - limit
+        return [worker for worker in busy if worker.pipe in signalled or worker.since <= late]
+
+    def _received(self, worker: _Worker) -> Outcome | None:
+        piece = worker.piece
+        assert piece is not None
+        try:
+            told = worker.pipe.recv() if worker.pipe.poll() else None
+        except (EOFError, OSError):
+            told = None
+            return self._lost(worker, piece, self._death(worker))
+        if told is None:
+            return self._lost(worker, piece, f"took longer than {self._limits.seconds:g} seconds")
+        worker.piece = None
+        result, failure = told
+        return Outcome(piece.item, result, failure, _end_of(worker.log) if failure else "", piece.attempts)
+
+    def _lost(self, worker: _Worker, piece: _Piece, failure: str) -> Outcome:
+        log = _end_of(worker.log)
+        self._end(worker)
+        return Outcome(piece.item, None, failure, log, piece.attempts)
+
+    def _death(self, worker: _Worker) -> str:
+        worker.process.join(5)
+        code = worker.process.exitcode
+        how = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+        return f"its process ended {how}"
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        number, name = tempfile.mkstemp(dir=self._folder.name, suffix=".log")
+        os.close(number)
+        process = self._context.Process(target=_serve, args=(theirs, self._function, name, self._limits.memory))
+        process.start()
+        theirs.close()
+        worker = _Worker(process, ours, Path(name))
+        self._workers.append(worker)
+        return worker
+
+    def _end(self, worker: _Worker) -> None:
+        """With everything that it started."""
+        if worker in self._workers:
+            self._workers.remove(worker)
+        worker.pipe.close()
+        if worker.piece is None:
+            worker.process.join(2)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(worker.pid, signal.SIGKILL)
+        if worker.process.is_alive():
+            worker.process.kill()
+        worker.process.join()
+
+
+def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, memory: int | None) -> None:
+    """The life of a process: what it writes goes to its log, what it is sent is worked on."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever sent the work tells when to stop
+    stream = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(stream, 1)
+    os.dup2(stream, 2)
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    while True:
+        try:
+            item = pipe.recv()
+        except (EOFError, OSError):
+            return
+        os.ftruncate(stream, 0)
+        try:
+            answer = (function(item), "")
+        except MemoryError:
+            answer = (None, "ran out of memory")
+        except Exception as error:
+            traceback.print_exc()
+            answer = (None, f"{type(error).__name__}: {error}")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pipe.send(answer)
+
+
+def _end_of(log: Path) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - LOG_BYTES))
+        return stream.read().decode("utf-8", "replace")

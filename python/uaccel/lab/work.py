@@ -1,0 +1,128 @@
+"""What one row gives: run in whatever process, told as plain data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uaccel.cache import cache_of_user
+from uaccel.errors import UaccelError
+from uaccel.lab.row import Row
+
+RIGHT, RAN, WRONG, FAILED = "right", "ran", "wrong", "failed"
+GOOD: Final = (RIGHT, RAN)
+FIGURES: Final = (
+    "instructions",
+    "cycles_estimated",
+    "accelerator_cycles",
+    "ram.arena",
+    "ram.total",
+    "flash.code",
+    "flash.weights",
+    "flash.total",
+    "offloaded",
+    "utilisation",
+    "seconds",
+)
+"""What rows are compared by: fields of the report, how many layers accelerators compute, and how busy they are."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """``status``: right (verified), ran (nothing was verified), wrong, failed. ``error``: the line that tells why, with
+    the exit status that a command would have. ``report`` is the JSON of ``uaccel run``."""
+
+    digest: str
+    row: Row
+    status: str
+    report: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    exit_status: int = 0
+    log: str = ""
+    attempts: int = 1
+    took: float = 0.0
+    """Seconds, compiling and building included."""
+    worker: str = ""
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Those that are known, by name."""
+        found = {name: figure(self.report, name) for name in FIGURES}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "digest": self.digest,
+            "title": self.row.title,
+            "row": self.row.to_json(),
+            "status": self.status,
+            "figures": self.figures,
+            "error": self.error,
+            "exit_status": self.exit_status,
+            "log": self.log,
+            "attempts": self.attempts,
+            "took": round(self.took, 3),
+            "worker": self.worker,
+            "report": dict(self.report),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        return cls(
+            data["digest"],
+            Row.from_json(data["row"]),
+            data["status"],
+            data["report"],
+            data["error"],
+            data["exit_status"],
+            data["log"],
+            data["attempts"],
+            data["took"],
+            data["worker"],
+        )
+
+
+def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Of a row's digest and its data; all that may go wrong with a row is part of its result."""
+    from uaccel.running.perform import perform
+
+    digest, data = item
+    row, begun = Row.from_json(data), time.monotonic()
+    try:
+        done = perform(row.request(), cache=cache_of_user())
+    except UaccelError as error:
+        result = Result(digest, row, FAILED, error=str(error), exit_status=error.exit_status)
+    else:
+        verified = done.request.wishes.verify
+        status = WRONG if done.complaint else RIGHT if verified else RAN
+        result = Result(digest, row, status, done.report, done.complaint, 3 if done.complaint else 0)
+    return result.to_json() | {"took": round(time.monotonic() - begun, 3)}
+
+
+def figure(report: Mapping[str, Any], name: str) -> float | None:
+    """One of a report's, by a path with dots."""
+    if not report:
+        return None
+    if name == "offloaded":
+        return float(len(report.get("offloaded", ())))
+    if name == "utilisation":
+        return _utilisation(report)
+    value: Any = report
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _utilisation(report: Mapping[str, Any]) -> float | None:
+    """Of the products that the accelerators could have done in their cycles, those that they did."""
+    known = {engine["name"]: engine["macs_per_cycle"] for engine in report.get("engines", ())}
+    done = room = 0.0
+    for layer in report.get("layers", ()):
+        peak = known.get(layer["engine"])
+        if peak and layer["cycles"]:
+            room += peak * layer["cycles"]
+        if peak:
+            done += layer["macs"] or 0
+    return done / room if room else None
