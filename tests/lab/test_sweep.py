@@ -123,12 +123,14 @@ def test_a_figure_that_grows_fails_until_it_is_accepted(folder: Path, tmp_path: 
 
 
 def test_an_accelerator_that_computes_wrong_ends_with_status_3(folder: Path, tmp_path: Path) -> None:
-    """Planted: the device rounds otherwise."""
+    """Planted: the device subtracts products."""
     broken = tmp_path / "matrix8"
     shutil.copytree(data_dir("accelerators") / "matrix8", broken)
-    source = next(path for path in broken.glob("device/*.c") if " += " in path.read_text())
+    source = broken / "device" / "matrix8_commands.c"
     text = source.read_text()
-    source.write_text(text.replace(" += ", " -= ", 1))
+    sums = "sums[i / MATRIX8_DEPTH] += "
+    assert sums in text
+    source.write_text(text.replace(sums, sums.replace("+=", "-=")))
     shutil.copy(folder / "gesture.tflite", tmp_path)
     (tmp_path / "m.toml").write_text('models = ["gesture.tflite"]\naccelerators = ["./matrix8"]\n')
     done = process("sweep", tmp_path / "m.toml", "--json")

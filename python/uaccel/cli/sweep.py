@@ -174,8 +174,6 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     counts = ", ".join(f"{count} {status}" for status, count in sorted(report["counts"].items()))
     before = f", {report['taken_over']} of them from before" if report["taken_over"] else ""
     lines = [("Rows", f"{report['rows']}: {counts}{before}"), ("Results", report["results"])]
-    worse = [
-        f"{entry['title']}: {entry['figure']} {entry['stored']:,.10g} -> {entry['now']:,.10g}"
-        for entry in report["behind"]
-    ]
-    show_lines(console, [*lines, *(("Behind", words) for words in worse[:MOST_TOLD])])
+    worse = report["behind"][:MOST_TOLD]
+    words = [f"{one['title']}: {one['figure']} {one['stored']:,.10g} -> {one['now']:,.10g}" for one in worse]
+    show_lines(console, [*lines, *(("Behind", told) for told in words)])
