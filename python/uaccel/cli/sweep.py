@@ -149,9 +149,8 @@ def _complain(results: Sequence[Result], worse: Sequence[Behind], target: Path) 
         one = f"{failed[0].row.title}: {failed[0].error}"
         raise UaccelError(f"{len(failed)} of {len(results)} rows failed, first {one}")
     if worse:
-        raise UaccelError(
-            f"{len(worse)} figure{'s' if len(worse) > 1 else ''} fell behind, first {worse[0]}; --accept stores them if they shall be so"
-        )
+        count = f"{len(worse)} figure{'s' if len(worse) > 1 else ''}"
+        raise UaccelError(f"{count} fell behind, first {worse[0]}; --accept stores them if they shall be so")
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
