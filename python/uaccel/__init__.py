@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from uaccel.resources import models
 
 if TYPE_CHECKING:
-    from uaccel.api import Run, compile, run, verify
+    from uaccel.api import Run, compile, measure, run, verify
     from uaccel.board import Board, load_board
     from uaccel.errors import UaccelError
     from uaccel.session.session import Session
 
-__all__ = ["Board", "Run", "Session", "UaccelError", "compile", "load_board", "models", "run", "verify"]
+__all__ = ["Board", "Run", "Session", "UaccelError", "compile", "load_board", "measure", "models", "run", "verify"]
 
 _HOMES: Final = {
     "Board": "uaccel.board",
@@ -27,6 +27,7 @@ _HOMES: Final = {
     "UaccelError": "uaccel.errors",
     "compile": "uaccel.api",
     "load_board": "uaccel.board",
+    "measure": "uaccel.api",
     "run": "uaccel.api",
     "verify": "uaccel.api",
 }

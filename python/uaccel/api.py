@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from uaccel.basics import html
 from uaccel.board import Board
-from uaccel.errors import VerificationError
+from uaccel.cache import cache_of_user
+from uaccel.errors import InputError, VerificationError
+from uaccel.lab.row import Row, problem_of
 from uaccel.pipeline import Compiled
 from uaccel.running.compare import Verdict
 from uaccel.running.execute import Looks
@@ -21,6 +23,7 @@ from uaccel.running.firmware import tensor_types
 from uaccel.running.inside import first_wrong_when_cut
 from uaccel.running.job import Job
 from uaccel.running.packed import archive_of, run_compiled
+from uaccel.running.perform import perform
 from uaccel.running.samples import SAMPLES, default_samples
 from uaccel.running.verdict import judge, layers_to_read
 from uaccel.session.inputs import load_inputs, samples_of
@@ -121,6 +124,24 @@ def verify(
     if verdict is not None and verdict.complaint:
         raise VerificationError(verdict.complaint)
     return done
+
+
+def measure(
+    model: str | Path, board: str | Path = "host", accelerators: Sequence[str | Path] = (), **options: Any
+) -> dict[str, Any]:
+    """One run as plain data: what ``uaccel run --json`` writes, verified. ``options`` are those of the command, with
+    underscores: ``favour="size"``, ``samples=3``, ``verify="layers"`` (or ``"outputs"``, ``"no"``). ``verify`` in the
+    result says whether every bit is right; what cannot be run raises as the command ends.
+
+    What was compiled, built and judged before is taken from the cache; ``cache=False`` uses none."""
+    kept = cache_of_user() if options.pop("cache", True) else None
+    said = {name.replace("_", "-"): str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    for key, value in said.items():
+        problem = problem_of(key, value)
+        if problem is not None:
+            raise InputError("".join(problem))
+    row = Row(str(model), str(board), tuple(map(str, accelerators)), said)
+    return perform(row.request(), cache=kept).report
 
 
 def _quiet(_step: str) -> None:

@@ -41,7 +41,7 @@ from uaccel.basics.documents import parse_toml
 from uaccel.basics.suggest import did_you_mean
 from uaccel.board import load_board
 from uaccel.errors import InputError
-from uaccel.lab.row import CPU_ONLY, FILES, OPTIONS, Row
+from uaccel.lab.row import CPU_ONLY, FILES, OPTIONS, Row, problem_of
 
 KEYS: Final = (
     "models",
@@ -171,18 +171,11 @@ class _Reader:
     def _options(self, entry: Any, where: str) -> dict[str, Any]:
         if not isinstance(entry, dict):
             raise self._wrong(f"{where} is {entry!r}; wanted a table of options")
-        self._known(entry, list(OPTIONS), where)
-        found = {}
         for key, value in entry.items():
-            option = OPTIONS[key]
-            fits = isinstance(value, option.type) and (option.type is bool or not isinstance(value, bool))
-            if not fits or (option.values and value not in option.values):
-                wanted = " or ".join(option.values) or {"str": "text", "int": "a number", "bool": "true or false"}.get(
-                    option.type.__name__, "a list"
-                )
-                raise self._wrong(f"{key} in {where} is {value!r}; wanted {wanted}")
-            found[key] = self._file(value, f"{key} in {where}") if key in FILES else value
-        return found
+            problem = problem_of(key, value)
+            if problem:
+                raise self._wrong(f"{problem[0]} in {where}{problem[1]}")
+        return {key: self._file(value, f"{key} in {where}") if key in FILES else value for key, value in entry.items()}
 
     def _exclusion(self, entry: Any) -> dict[str, str]:
         if not isinstance(entry, dict) or not entry:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.basics.favour import favour_of
+from uaccel.basics.suggest import did_you_mean
 from uaccel.board import load_board
 from uaccel.running.engines import LATENCY, Engines
 from uaccel.running.prepare import key_of
@@ -51,8 +52,20 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "port": Option(str),
 }
 """Those of ``uaccel run``, by their names on the command line."""
+_WANTED: Final = {str: "text", int: "a number", bool: "true or false", list: "a list"}
 FILES: Final = ("engines", "records", "inputs")
 """Those that name one, from the matrix file's folder."""
+
+
+def problem_of(key: str, value: Any) -> tuple[str, str] | None:
+    """What is wrong with an option, in words: before and after where it was seen. None where nothing is."""
+    option = OPTIONS.get(key)
+    if option is None:
+        return f"unknown key '{key}'", f"{did_you_mean(key, list(OPTIONS))}; known: {', '.join(OPTIONS)}"
+    fits = isinstance(value, option.type) and (option.type is bool or not isinstance(value, bool))
+    if fits and (not option.values or value in option.values):
+        return None
+    return key, f" is {value!r}; wanted {' or '.join(option.values) or _WANTED[option.type]}"
 
 
 @dataclass(frozen=True)
