@@ -102,7 +102,7 @@ def test_a_run_that_is_stored_and_read_again_gives_the_same_page(call: Call, tmp
 
 def test_details_are_only_there_where_they_are_asked_for(call: Call, small: Path) -> None:
     run = call("run", small, "--json").report
-    assert not {"sources", "trace"} & run.keys()
+    assert not {"sources", "hot", "trace"} & run.keys()
     assert {"schema", "source", "target", "graph", "plan", "constants", "decisions", "engines"} <= run.keys()
     assert len(page([run])) > 10_000
 
@@ -115,3 +115,15 @@ def test_a_model_is_run_verified_and_shown(call: Call, small: Path, tmp_path: Pa
     text = (tmp_path / "page.html").read_text()
     assert "Every bit is as it should be" in text
     assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+@pytest.mark.slow
+def test_wishes_about_memory_are_those_of_run(call: Call, tmp_path: Path) -> None:
+    wishes = ("--ram", "4800", "--feed", "--favour", "size")
+    done = call("report", OWN / "residual.tflite", *wishes, "-o", tmp_path / "page.html")
+    assert done.status == 0, done.err
+    carried = (tmp_path / "page.html").read_text().partition('id="runs">')[2].partition("</script>")[0]
+    (run,) = json.loads(carried)
+    assert {*wishes} <= {*run["source"]["command"].split()}
+    assert run["ram"]["arena"] + run["ram"]["io"] <= 4800
+    assert run["favour"] == "size"

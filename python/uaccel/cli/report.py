@@ -28,8 +28,10 @@ from uaccel.cli.engine_options import (
 from uaccel.cli.model_options import (
     BoardOption,
     FavourOption,
+    FeedFlag,
     InputShapeOption,
     PoolOption,
+    RamOption,
     RecordsOption,
     read_pools,
     read_shapes,
@@ -82,6 +84,8 @@ def report_command(
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
     workspace_pool: PoolOption = None,
+    ram: RamOption = None,
+    feed: FeedFlag = False,
     no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -97,7 +101,7 @@ def report_command(
         raise InputError(f"{subjects[1]}: of models one at a time; compare what 'run --json --details' writes of each")
     who = (accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
-    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool))
+    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool), ram, feed)
     given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
     job = RunRequest(subjects[0], load_board(board), *given)
     with progress() as step:

@@ -224,7 +224,7 @@ def details(run: Run, step: Step) -> dict[str, Any]:
         "rejections": [(row["name"], _rejections(run.decisions.get(row["name"], {}))) for row in step.rows],
         "functions": _functions(run, step),
         "source": run.section("sources").get(step.name),
-        "hot": run.section("hot").get(step.name),
+        "hot": [_spot(spot) for spot in run.section("hot").get(step.name) or ()],
         "no_source": f"The C of layers is not in this result; {DETAILS}." if "sources" not in run.data else "",
     }
 
@@ -275,6 +275,15 @@ def _rejections(decision: Mapping[str, Any]) -> list[tuple[str, str]]:
     for rejection in decision.get("rejections", ()):
         found[rejection["accelerator"], rejection["reason"]] = None
     return list(found)
+
+
+def _spot(spot: Mapping[str, Any]) -> dict[str, Any]:
+    """A loop, or what a function does outside of its loops."""
+    where = f"loop at +{spot['offset']:#x} in" if spot["loop"] else "outside of loops in"
+    times = f", {count(spot['times'])} {'rounds' if spot['loop'] else 'times'}" if spot["times"] > 1 else ""
+    words = f"{count(spot['cycles'])} cycles, {count(spot['instructions'])} instructions{times}"
+    share = percent(spot["share"], 1)
+    return {"where": where, "function": spot["function"], "share": share, "words": words, "listing": spot["listing"]}
 
 
 def _functions(run: Run, step: Step) -> list[tuple[str, str]]:

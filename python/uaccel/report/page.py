@@ -98,8 +98,8 @@ def embedded(value: Any) -> Markup:
 
 
 def _carried(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page keeps of a run: all but the outputs' elements, the C that templates hold, and a huge trace."""
-    kept = {key: value for key, value in data.items() if key != "sources"}
+    """What the page keeps of a run: all but the outputs' elements, the code that templates hold, and a huge trace."""
+    kept = {key: value for key, value in data.items() if key not in ("sources", "hot")}
     outputs = data.get("outputs", {})
     kept["outputs"] = {name: {k: v for k, v in spec.items() if k != "data"} for name, spec in outputs.items()}
     if len(json.dumps(data.get("trace"))) > LARGEST_TRACE:
