@@ -16,7 +16,7 @@ from uaccel.report.page import embedded
 from uaccel.report.run import Run
 from uaccel.report.svg import tag
 from uaccel.report.treemap import Box, treemap
-from uaccel.report.words import joined, shortened, size, ticks
+from uaccel.report.words import joined, percent, shortened, size, ticks
 
 
 def test_repeated_blocks_are_folded() -> None:
@@ -100,6 +100,13 @@ def test_words() -> None:
         "10,239 B",
         "10.0 KiB",
         "3.0 MiB",
+    ]
+    assert [percent(*of) for of in ((0, 0), (0, 7), (1, 9999), (1, 1000), (1, 3))] == [
+        "0 %",
+        "0 %",
+        "< 0.1 %",
+        "0.1 %",
+        "33 %",
     ]
     assert joined(["a", "b", "c"]) == "a, b and c"
     assert shortened("conv_2d_0_long_name", 9) == "conv…name"
