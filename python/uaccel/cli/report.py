@@ -11,8 +11,8 @@ import typer
 from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
-from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cache import Cache
+from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
