@@ -16,6 +16,14 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 NETWORKS: Final = ("ad", "kws", "ic", "vww", "mobilenet", "sww")
 BOARDS: Final = ("mps2_an386", "mps3_an547")
+FIRST: Final = {
+    "ad": "anomaly detection",
+    "kws": "keyword spotting",
+    "ic": "image classification",
+    "vww": "visual wake words",
+    "sww": "streaming wake word",
+}
+"""What README.md shows, and how it calls them."""
 NPU: Final = ("ic", "vww", "kws", "sww", "ad")
 NETWORK: Final = "network: "
 """Begins the rows of layers.json that are whole networks."""
@@ -80,19 +88,29 @@ def npu(page: str) -> str:
     return filled(page, "| machine | network |", rows)
 
 
+def readme(page: str) -> str:
+    boards, rows = stored("cpu")["boards"], []
+    for model, words in FIRST.items():
+        parts = [boards[board][model]["of_tflm"] for board in BOARDS]
+        cells = [f"{part[name]:.2f}" for part in parts for name in ("instructions", "cycles_estimated", "ram")]
+        rows.append(line([words, f"{boards[BOARDS[0]][model]['macs']:,}", *cells]))
+    return filled(page, "<!-- figures of tflm -->\n| model |", rows)
+
+
+PAGES: Final = {"docs/kernels.md": kernels, "docs/npu.md": npu, "README.md": readme}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     check, differ = parser.parse_args().check, False
-    for name, write in (("kernels", kernels), ("npu", npu)):
-        path = ROOT / "docs" / f"{name}.md"
+    for name, write in PAGES.items():
+        path = ROOT / name
         before = path.read_text(encoding="utf-8")
         after = write(before)
         if check and before != after:
             differ = True
-            print(
-                f"{path.relative_to(ROOT)} has other figures than benchmarks/; run scripts/figures.py", file=sys.stderr
-            )
+            print(f"{name} has other figures than benchmarks/; run scripts/figures.py", file=sys.stderr)
         elif not check:
             path.write_text(after, encoding="utf-8")
     return int(differ)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,18 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data.npz"
 
 
+def tensors_of(model: Any, wanted: dict[str, str], folder: Path) -> dict[str, Array]:
+    """What ONNX Runtime makes of these tensors of a model, by another name each."""
+    there = {output.name for output in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in there)
+    onnx.save(model, folder / "shown.onnx")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(folder / "shown.onnx"), options, providers=["CPUExecutionProvider"])
+    rows = [session.run(list(wanted), {"x": value[None]}) for value in samples()]
+    return {alias: np.stack([row[i] for row in rows]).astype(np.float64) for i, alias in enumerate(wanted.values())}
+
+
 def operators(path: Path) -> set[str]:
     return {node.op_type for node in onnx.load(path).graph.node}
 
@@ -80,6 +94,8 @@ def test_what_it_writes_and_says(model: Path, data: Path, call: Call) -> None:
     assert output["snr_db"] == pytest.approx(noise, rel=1e-5)
     assert output["max_difference"] == pytest.approx(np.abs(got - exact).max(), rel=1e-5)
     assert output["agreement"] == np.mean(got.argmax(1) == exact.argmax(1))
+    assert [(row["name"], row["op"], row["tensor"]) for row in report.pop("layers")] == LAYERS
+    assert report.pop("sha256") == hashlib.sha256(target.read_bytes()).hexdigest()
     weights = report.pop("weight_bytes")
     assert weights["before"] == 4 * (6 * 27 + 6 + 30)
     assert weights["after"] < 0.6 * weights["before"]
@@ -100,6 +116,32 @@ def test_what_it_writes_and_says(model: Path, data: Path, call: Call) -> None:
     assert [list(dims) for dims in scales.values()] == [[6]]
 
 
+LAYERS = [("r", "Conv", "r"), ("g", "GlobalAveragePool", "g"), ("f", "Flatten", "f"), ("y", "MatMul", "y")]
+"""The clamp of the convolution's result is its range."""
+SHOWN = {
+    "qdq": {f"{name}_QuantizeLinear_Output": name for name in "rgf"} | {"y_QuantizeLinear_Output": "y"},
+    "qoperator": {"c_quantized": "r", "g_quantized": "g", "f_quantized": "f", "y_quantized": "y"},
+}
+SCALES = {"qdq": {"r": "r", "g": "g", "f": "g", "y": "y"}, "qoperator": {"r": "c", "g": "g", "f": "g", "y": "y"}}
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_layers_are_held_to_the_float_model(kind: str, model: Path, data: Path, tmp_path: Path, call: Call) -> None:
+    """Against integers of the file, made numbers here."""
+    done = call("quantize", model, "-c", data, "--format", kind, "--json")
+    rows = {row["tensor"]: row for row in done.report["layers"]}
+    assert [(row["op"], name) for name, row in rows.items()] == [(op, name) for _, op, name in LAYERS]
+    quantised = onnx.load(done.report["output"])
+    numbers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in quantised.graph.initializer}
+    exact = tensors_of(small(), {name: name for name in "rgfy"}, tmp_path)
+    got = tensors_of(quantised, SHOWN[kind], tmp_path)
+    for name, row in rows.items():
+        scale, zero = (numbers[f"{SCALES[kind][name]}_{what}"].astype(np.float64) for what in ("scale", "zero_point"))
+        off = (got[name] - zero) * scale - exact[name]
+        assert row["snr_db"] == pytest.approx(10 * np.log10(np.sum(exact[name] ** 2) / np.sum(off**2)), rel=1e-4)
+        assert row["max_difference"] == pytest.approx(np.abs(off).max(), rel=1e-3)
+
+
 def test_what_a_person_sees(model: Path, data: Path, tmp_path: Path) -> None:
     """In a process of its own: nothing but ours, on either stream, whatever the quantiser prints."""
     np.savez(tmp_path / "labels.npz", results(model, samples()).argmax(1))
@@ -113,13 +155,16 @@ def test_what_a_person_sees(model: Path, data: Path, tmp_path: Path) -> None:
         "uaccel: compare with the float model",
         f"uaccel: write {tmp_path / 'out.onnx'}",
     ]
-    size, accuracy, top1, place = done.out.splitlines()
+    size, accuracy, top1, layers, place = done.out.splitlines()
     before, after = model.stat().st_size, (tmp_path / "out.onnx").stat().st_size
     assert size.startswith(f"  Size      {before:,} -> {after:,} bytes, of which weights 792 -> ")
     assert accuracy.startswith("  Accuracy  y: the same class as the float model in ")
     assert " of 24 samples, signal to noise " in accuracy
     assert top1.startswith("  Top-1     100.0 % -> ")
     assert top1.endswith(" % of 24 labels")
+    assert re.fullmatch(r"  Layers    least signal to noise: (\w \(\w+\) \d+\.\d dB(, )?){3}", layers)
+    decibels = [float(word) for word in re.findall(r"(\S+) dB", layers)]
+    assert decibels == sorted(decibels)
     assert place == f"  Model     {tmp_path / 'out.onnx'}"
 
 

@@ -102,7 +102,7 @@ def test_a_run_that_is_stored_and_read_again_gives_the_same_page(call: Call, tmp
 
 def test_details_are_only_there_where_they_are_asked_for(call: Call, small: Path) -> None:
     run = call("run", small, "--json").report
-    assert not {"sources", "trace"} & run.keys()
+    assert not {"sources", "hot", "trace"} & run.keys()
     assert {"schema", "source", "target", "graph", "plan", "constants", "decisions", "engines"} <= run.keys()
     assert len(page([run])) > 10_000
 
@@ -115,3 +115,66 @@ def test_a_model_is_run_verified_and_shown(call: Call, small: Path, tmp_path: Pa
     text = (tmp_path / "page.html").read_text()
     assert "Every bit is as it should be" in text
     assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+@pytest.mark.slow
+def test_wishes_about_memory_are_those_of_run(call: Call, tmp_path: Path) -> None:
+    wishes = ("--ram", "4800", "--feed", "--favour", "size")
+    done = call("report", OWN / "residual.tflite", *wishes, "-o", tmp_path / "page.html")
+    assert done.status == 0, done.err
+    carried = (tmp_path / "page.html").read_text().partition('id="runs">')[2].partition("</script>")[0]
+    (run,) = json.loads(carried)
+    assert {*wishes} <= {*run["source"]["command"].split()}
+    assert run["ram"]["arena"] + run["ram"]["io"] <= 4800
+    assert run["favour"] == "size"
+
+
+QUANTISED: dict[str, Any] = {
+    "output": "small_int8.onnx",
+    "sha256": "ab",
+    "samples": 24,
+    "layers": [
+        {"name": "a", "op": "Conv", "tensor": "a", "snr_db": 39.44, "max_difference": 0.5},
+        {"name": "b", "op": "Flatten", "tensor": "b", "snr_db": None, "max_difference": 0.0},
+    ],
+}
+WRONG_QUANTISED: dict[str, tuple[Any, str]] = {
+    "a run": (MINIMAL, "{0} tells of no quantised model; "),
+    "rows": (QUANTISED | {"layers": [{"name": "a"}]}, "{0} has layers without name, op, tensor, snr_db and max_diff"),
+    "text": (QUANTISED | {"layers": [QUANTISED["layers"][0] | {"snr_db": "loud"}]}, "{0} has layers without name, op"),
+    "another": (QUANTISED | {"sha256": "cd"}, "{0} is about small_int8.onnx as it was made, and not about m.onnx: "),
+}
+
+
+def quantised(folder: Path, data: Any) -> Path:
+    (folder / "q.json").write_text(json.dumps(data))
+    return folder / "q.json"
+
+
+def test_a_page_shows_what_quantising_cost(call: Call, tmp_path: Path) -> None:
+    run = stored(tmp_path, MINIMAL | {"source": {"sha256": "ab", "file": "m.onnx", "format": "onnx", "command": ""}})
+    target = tmp_path / "page.html"
+    done = call("report", run, "--quantized", quantised(tmp_path, QUANTISED), "-o", target)
+    assert done.status == 0, done.err
+    for words in ("over 24 samples", "<strong>a</strong>", ">39.4 dB<", ">exact<", ">0.5<"):
+        assert words in target.read_text()
+    two = call("report", run, run, "--quantized", tmp_path / "q.json", "-o", target)
+    assert two.complaint == "--quantized is for the page of one run, and several are compared; leave it away"
+
+
+@pytest.mark.parametrize("kind", WRONG_QUANTISED)
+def test_what_is_wrong_with_what_quantising_told(kind: str, call: Call, tmp_path: Path) -> None:
+    data, words = WRONG_QUANTISED[kind]
+    run = stored(tmp_path, MINIMAL | {"source": {"sha256": "ab", "file": "m.onnx", "format": "onnx", "command": ""}})
+    path = quantised(tmp_path, data)
+    done = call("report", run, "--quantized", path, "-o", tmp_path / "page.html")
+    assert done.status == 1
+    assert done.complaint.startswith(words.format(path))
+    model = tmp_path / "m.tflite"
+    model.write_bytes(b"not read")
+    early = call("report", model, "--quantized", path, "-o", tmp_path / "page.html")
+    assert early.complaint.startswith(words.format(path).replace("m.onnx", str(model)))
+    missing = tmp_path / "missing.json"
+    assert call("report", run, "--quantized", missing, "-o", tmp_path / "page.html").complaint.startswith(
+        f"cannot read {missing}: No such file or directory; wanted what 'uaccel quantize MODEL --json' writes"
+    )

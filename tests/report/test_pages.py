@@ -75,6 +75,15 @@ def test_a_chosen_layer_tells_all_of_itself(browser: Browser, stored: dict[str, 
             assert words in told
         code = shown.locator("[data-panel] pre").text_content()
         assert code == stored["sources"][first["name"]]
+        layer = next(i for i, row in enumerate(stored["layers"]) if row["name"] == "softmax_8")
+        shown.locator(f'g[data-open="layer-{layer}"]').click()
+        spots, rows = stored["hot"]["softmax_8"], shown.locator("[data-panel] .hot > li")
+        assert rows.count() == len(spots)
+        assert spots[0]["cycles"] <= stored["layers"][layer]["cycles_estimated"]
+        assert f"{100 * spots[0]['share']:.0f} %" in (rows.first.text_content() or "")
+        assert f"{spots[0]['cycles']:,} cycles" in (rows.first.text_content() or "")
+        loop = next(i for i, spot in enumerate(spots) if spot["loop"])
+        assert rows.nth(loop).locator("pre").text_content() == "\n".join(spots[loop]["listing"])
         shown.locator('#offload a[data-open="layer-1"]').first.click()
         assert "each channel sees itself alone" in text_of(shown, "[data-panel]")
 

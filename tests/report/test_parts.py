@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from uaccel.report import flash
 from uaccel.report.folding import Fold, folds
 from uaccel.report.graph import network_of
 from uaccel.report.layout import GAP, Size, layered, rank_of
@@ -16,7 +17,7 @@ from uaccel.report.page import embedded
 from uaccel.report.run import Run
 from uaccel.report.svg import tag
 from uaccel.report.treemap import Box, treemap
-from uaccel.report.words import joined, shortened, size, ticks
+from uaccel.report.words import joined, percent, shortened, size, ticks
 
 
 def test_repeated_blocks_are_folded() -> None:
@@ -101,6 +102,13 @@ def test_words() -> None:
         "10.0 KiB",
         "3.0 MiB",
     ]
+    assert [percent(*of) for of in ((0, 0), (0, 7), (1, 9999), (1, 1000), (1, 3))] == [
+        "0 %",
+        "0 %",
+        "< 0.1 %",
+        "0.1 %",
+        "33 %",
+    ]
     assert joined(["a", "b", "c"]) == "a, b and c"
     assert shortened("conv_2d_0_long_name", 9) == "conv…name"
     assert ticks(437) == [0, 100, 200, 300, 400, 500]
@@ -136,3 +144,14 @@ def test_the_operators_of_a_region_are_drawn_each() -> None:
     edges = {(names[begin], names[end]) for begin, end in network.edges}
     assert edges == {("x", "a"), ("y", "c"), ("a", "b"), ("a", "c"), ("b", "c"), ("b", "d")}
     assert [node.target for node in network.nodes[2:]] == ["layer-0"] * 3 + ["layer-1"]
+
+
+def test_a_page_says_how_to_see_every_symbol() -> None:
+    row = {"name": "a", "op": "conv2d", "engine": "cpu", "reason": "r", "code": 64}
+    data = {"layers": [row], "constants": [{"symbol": "w", "bytes": 10, "layers": ["a"]}]}
+    told = {what: flash.section(Run(data | {"flash": has})).context["hint"] for what, has in FLASH.items()}
+    assert told["not asked"].startswith("For every symbol run the model with 'uaccel run MODEL --details --json'")
+    assert told["not known"] == "This board's build tells no symbols; an emulated board's does."
+
+
+FLASH: dict[str, dict[str, Any]] = {"not asked": {"weights": 10}, "not known": {"weights": 10, "symbols": None}}

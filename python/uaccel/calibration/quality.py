@@ -37,15 +37,25 @@ class Quality:
 
 def execute(model: Path, calibration: Calibration) -> dict[str, list[Array]]:
     """Every output of every sample, without ONNX Runtime's optimiser: what the file says."""
-    runtime = package("onnxruntime")
     with complaints(f"ONNX Runtime cannot execute {model.name}", "check the model with onnx.checker, and its inputs"):
-        options = runtime.SessionOptions()
-        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.log_severity_level = 4
-        session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        session = session_of(model)
         names = [output.name for output in session.get_outputs()]
         results = [session.run(None, dict(sample)) for sample in calibration.samples]
     return {name: [np.asarray(result[i]) for result in results] for i, name in enumerate(names)}
+
+
+def session_of(model: Path) -> Any:
+    """Of ONNX Runtime, without its optimiser."""
+    runtime = package("onnxruntime")
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def signal_to_noise(signal: float, noise: float) -> float | None:
+    """In dB, of sums of squares; None where there is no difference, or no signal."""
+    return 10 * math.log10(signal / noise) if noise and signal else None
 
 
 def compare(before: Mapping[str, Sequence[Array]], after: Mapping[str, Sequence[Array]], labels: Any) -> Quality:
@@ -69,8 +79,7 @@ def compare(before: Mapping[str, Sequence[Array]], after: Mapping[str, Sequence[
 def _output(before: Sequence[Array], after: Sequence[Array]) -> OutputQuality:
     exact = np.concatenate([value.reshape(-1) for value in before]).astype(np.float64)
     got = np.concatenate([value.reshape(-1) for value in after]).astype(np.float64)
-    noise, signal = float(np.sum((got - exact) ** 2)), float(np.sum(exact**2))
-    snr = 10 * math.log10(signal / noise) if noise and signal else None
+    snr = signal_to_noise(float(np.sum(exact**2)), float(np.sum((got - exact) ** 2)))
     agreement = float(np.mean(_classes(before) == _classes(after))) if _is_classes(before) else None
     return OutputQuality(snr, float(np.max(np.abs(got - exact), initial=0)), agreement)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import IO, Any
 from uaccel.basics.files import write_atomically
 from uaccel.calibration.calibration import Calibration
 from uaccel.calibration.float_model import FloatModel, weights_size
+from uaccel.calibration.layers import LayerQuality, compare_layers
 from uaccel.calibration.package import complaints, package
 from uaccel.calibration.quality import Quality, compare, execute
 from uaccel.errors import ModelError
@@ -40,6 +42,9 @@ class Quantised:
     size: tuple[int, int]
     weights: tuple[int, int]
     quality: Quality
+    layers: tuple[LayerQuality, ...]
+    digest: str
+    """SHA-256 of the file."""
 
 
 def quantise(model: FloatModel, calibration: Calibration, output: Path, options: Options, step: Progress) -> Quantised:
@@ -58,10 +63,12 @@ def quantise(model: FloatModel, calibration: Calibration, output: Path, options:
         quality = compare(before, execute(result, calibration), calibration.labels)
         after = onnx.load(str(result))
         _check_quantised(model, after)
+        layers = compare_layers(prepared, result, calibration)
         data = result.read_bytes()
     step(f"write {output}")
     write_atomically(output, partial(_write, data), "-o")
-    return Quantised((model.size, len(data)), (weights_size(model.proto), weights_size(after)), quality)
+    sizes = (model.size, len(data)), (weights_size(model.proto), weights_size(after))
+    return Quantised(*sizes, quality, layers, hashlib.sha256(data).hexdigest())
 
 
 def _write(data: bytes, stream: IO[bytes]) -> None:

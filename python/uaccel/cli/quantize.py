@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from uaccel.calibration import Options, Quantised
 
 
+NOISIEST = 3
+"""Layers that are named."""
+
+
 class Format(str, Enum):
     """How the model says that an operator is quantised."""
 
@@ -107,6 +111,7 @@ def _report(model: Path, target: Path, options: Options, samples: int, done: Qua
     return {
         "model": str(model),
         "output": str(target),
+        "sha256": done.digest,
         "format": options.format,
         "activations": options.activations,
         "weights": options.weights,
@@ -119,6 +124,16 @@ def _report(model: Path, target: Path, options: Options, samples: int, done: Qua
             name: {"snr_db": output.snr, "max_difference": output.largest_difference, "agreement": output.agreement}
             for name, output in quality.outputs.items()
         },
+        "layers": [
+            {
+                "name": layer.name,
+                "op": layer.op,
+                "tensor": layer.tensor,
+                "snr_db": layer.snr,
+                "max_difference": layer.largest_difference,
+            }
+            for layer in done.layers
+        ],
         "top1": None if top1 is None else {"before": top1[0], "after": top1[1]},
     }
 
@@ -135,6 +150,10 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if report["top1"] is not None:
         before, after = (f"{100 * report['top1'][key]:.1f} %" for key in ("before", "after"))
         lines.append(f"  Top-1     {before} -> {after} of {report['samples']} labels")
+    noisy = sorted((row for row in report["layers"] if row["snr_db"] is not None), key=lambda row: row["snr_db"])
+    if noisy:
+        names = ", ".join(f"{row['name']} ({row['op']}) {row['snr_db']:.1f} dB" for row in noisy[:NOISIEST])
+        lines.append(f"  Layers    least signal to noise: {names}")
     lines.append(f"  Model     {report['output']}")
     for line in lines:
         console.print(shown(line), soft_wrap=True)

@@ -11,6 +11,7 @@ import typer
 from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
+from uaccel.cache import Cache
 from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -28,8 +29,10 @@ from uaccel.cli.engine_options import (
 from uaccel.cli.model_options import (
     BoardOption,
     FavourOption,
+    FeedFlag,
     InputShapeOption,
     PoolOption,
+    RamOption,
     RecordsOption,
     read_pools,
     read_shapes,
@@ -54,6 +57,15 @@ OutputOption = Annotated[
 ]
 InputsOption = Annotated[
     Path | None, typer.Option("--inputs", metavar="IN.npz", help="One array per input, or samples.", readable=False)
+]
+QuantizedOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--quantized",
+        metavar="Q.json",
+        help="What 'quantize --json' wrote when it made this model: the page shows each layer's signal to noise.",
+        readable=False,
+    ),
 ]
 PortOption = Annotated[str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.")]
 
@@ -82,6 +94,9 @@ def report_command(
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
     workspace_pool: PoolOption = None,
+    ram: RamOption = None,
+    feed: FeedFlag = False,
+    quantized: QuantizedOption = None,
     no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -90,28 +105,42 @@ def report_command(
     require_writable(target, OUTPUT)
     if any(subject.suffix == ".json" for subject in subjects):
         _refuse(context)
-        report = _of_stored(subjects, target)
+        report = _of_stored(subjects, target, quantized)
         emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
         return
     if len(subjects) > 1:
         raise InputError(f"{subjects[1]}: of models one at a time; compare what 'run --json --details' writes of each")
+    _require(quantized, subjects[0])
     who = (accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
-    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool))
+    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool), ram, feed)
     given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
-    job = RunRequest(subjects[0], load_board(board), *given)
+    request = RunRequest(subjects[0], load_board(board), *given)
+    _of_model(request, target, quantized, kept(no_cache), as_json)
+
+
+def _of_model(request: RunRequest, target: Path, quantized: Path | None, cache: Cache | None, as_json: bool) -> None:
     with progress() as step:
         from uaccel.running.perform import perform
 
-        ran = perform(job, step, kept(no_cache))
+        ran = perform(request, step, cache)
         step("write the page")
-        from uaccel.report import page
+        from uaccel.report import page, with_quantised
 
-        write_page(target, page([ran.report]), OUTPUT)
-    report = _told(target, [ran.report])
+        run = ran.report if quantized is None else with_quantised(ran.report, quantized)
+        write_page(target, page([run]), OUTPUT)
+    report = _told(target, [run])
     emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
     if ran.complaint:
         raise VerificationError(ran.complaint)
+
+
+def _require(quantized: Path | None, model: Path) -> None:
+    """Before the work that it would be shown with."""
+    if quantized is not None:
+        from uaccel.report import require_quantised
+
+        require_quantised(quantized, model)
 
 
 def _refuse(context: typer.Context) -> None:
@@ -119,14 +148,16 @@ def _refuse(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         given = source is not None and source.name == "COMMANDLINE"
-        if given and name not in ("subjects", "output", "as_json"):
+        if given and name not in ("subjects", "output", "quantized", "as_json"):
             raise InputError(f"--{name.replace('_', '-')} is for a model, and a stored run is given; leave it away")
 
 
-def _of_stored(subjects: Sequence[Path], target: Path) -> dict[str, Any]:
+def _of_stored(subjects: Sequence[Path], target: Path, quantized: Path | None) -> dict[str, Any]:
     from uaccel.report import page_of_files
 
-    text, runs = page_of_files(subjects)
+    if quantized is not None and len(subjects) > 1:
+        raise InputError("--quantized is for the page of one run, and several are compared; leave it away")
+    text, runs = page_of_files(subjects, quantized)
     write_page(target, text, OUTPUT)
     return _told(target, [run.data for run in runs])
 

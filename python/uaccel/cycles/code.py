@@ -12,6 +12,7 @@ from typing import Final
 
 _LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *[\t ]*\t([^\t ]*)(?:\t([^;@]*))?")
 """An instruction that objdump does not know has ``@`` for a name; data among the code is longer, or never executed."""
+_FUNCTION: Final = re.compile(r"^([0-9a-f]+) <(.+)>:$", re.MULTILINE)
 _REGISTER: Final = re.compile(r"\b(r\d+|[sdq]\d+|sp|lr|pc|ip|fp|sl|sb|vpr)\b")
 _RANGE: Final = re.compile(r"([a-z]+)(\d+)-\1(\d+)")
 _NUMBERED: Final = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
@@ -108,11 +109,20 @@ Code = Mapping[int, Instruction]
 
 def disassemble(elf: Path, objdump: str, options: Sequence[str] = ()) -> Code:
     """Empty where there is no such program, or it does not know the processor."""
+    return parse(listed(elf, objdump, options))
+
+
+def listed(elf: Path, objdump: str, options: Sequence[str] = ()) -> str:
+    """What ``objdump -d`` writes."""
     try:
-        done = subprocess.run([objdump, "-d", *options, str(elf)], capture_output=True, text=True, check=False)
+        return subprocess.run([objdump, "-d", *options, str(elf)], capture_output=True, text=True, check=False).stdout
     except OSError:
-        return {}
-    return parse(done.stdout)
+        return ""
+
+
+def functions_in(listing: str) -> dict[int, str]:
+    """Names by the address at which each begins."""
+    return {int(match[1], 16): match[2] for match in _FUNCTION.finditer(listing)}
 
 
 def parse(listing: str) -> Code:

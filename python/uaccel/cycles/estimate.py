@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from uaccel.cycles.blocks import Block, Executed, Mark
-from uaccel.cycles.code import Code, Instruction, disassemble
+from uaccel.cycles.code import Code, Instruction, functions_in, listed, parse
 from uaccel.cycles.cores import Core, core_of
 from uaccel.cycles.pipeline import cycles
 
@@ -32,6 +32,8 @@ class Estimator:
     core: Core
     code: Code
     slow: Sequence[Region] = ()
+    functions: Mapping[int, str] = field(default_factory=dict)
+    """By the address at which each begins."""
     _rows: dict[Block, list[Instruction]] = field(default_factory=dict)
     _costs: dict[tuple[Block, Block | None], int] = field(default_factory=dict)
 
@@ -41,6 +43,13 @@ class Estimator:
             return sum(self._executed(row) for mark in marks for row in mark.executed)
         except _UnknownCodeError:
             return None
+
+    def each(self, mark: Mark) -> list[int]:
+        """Cycles of each row of what was executed; empty where the listing does not have all of it."""
+        try:
+            return [self._executed(row) for row in mark.executed]
+        except _UnknownCodeError:
+            return []
 
     def _executed(self, row: Executed) -> int:
         known = sum(times * self._cost(row.block, before) for before, times in row.before.items())
@@ -93,7 +102,8 @@ def estimator_for(core_name: str, elf: Path, objdump: str, slow: Sequence[Region
     core = core_of(core_name)
     if core is None:
         return None, f"the timings of {core_name} are not published, or not known here"
-    code = disassemble(elf, objdump, core.objdump)
+    listing = listed(elf, objdump, core.objdump)
+    code = parse(listing)
     if not code:
         return None, f"{objdump} is missing or does not read {elf.name}; install the binutils of the board's toolchain"
-    return Estimator(core, code, slow), ""
+    return Estimator(core, code, slow, functions_in(listing)), ""

@@ -55,9 +55,15 @@ def section(run: Run) -> Section:
         ],
         "whole": size(whole),
         "linked": any(True for _ in run.symbols()),
-        "hint": DETAILS,
+        "hint": _hint(run),
     }
     return Section("flash", "Flash", "flash.html", context)
+
+
+def _hint(run: Run) -> str:
+    """How to see every symbol."""
+    asked = "symbols" in run.section("flash")
+    return "This board's build tells no symbols; an emulated board's does." if asked else f"For every symbol {DETAILS}."
 
 
 def pieces_of(run: Run) -> list[Piece]:

@@ -18,6 +18,8 @@ from uaccel.report.words import count, percent, shape, shortened, size
 
 WIDTH, LOW, HIGH, MARGIN = 216.0, 42.0, 96.0, 10.0
 LETTERS: Final = 26
+LONGEST: Final = 48
+"""Letters of a tensor's name in a table: those that converters make of fused operators have hundreds."""
 FIGURES: Final = (
     ("CPU cycles, estimated", "cycles_estimated"),
     ("CPU instructions", "instructions"),
@@ -224,7 +226,7 @@ def details(run: Run, step: Step) -> dict[str, Any]:
         "rejections": [(row["name"], _rejections(run.decisions.get(row["name"], {}))) for row in step.rows],
         "functions": _functions(run, step),
         "source": run.section("sources").get(step.name),
-        "hot": run.section("hot").get(step.name),
+        "hot": [_spot(spot) for spot in run.section("hot").get(step.name) or ()],
         "no_source": f"The C of layers is not in this result; {DETAILS}." if "sources" not in run.data else "",
     }
 
@@ -235,7 +237,8 @@ def _value(run: Run, name: str) -> dict[str, Any]:
     place = f"{value.get('pool') or memory} + {value.get('offset')}" if memory in ("arena", "state") else memory
     scale = value.get("scale")
     return {
-        "tensor": value.get("tensor") or name,
+        "tensor": shortened(str(value.get("tensor") or name), LONGEST),
+        "whole": value.get("tensor") or name,
         "type": f"{value.get('dtype', '')} {shape(value.get('shape', ()))}",
         "scale": _scale(scale),
         "zero_point": value.get("zero_point"),
@@ -277,8 +280,17 @@ def _rejections(decision: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(found)
 
 
+def _spot(spot: Mapping[str, Any]) -> dict[str, Any]:
+    """A loop, or what a function does outside of its loops."""
+    where = f"loop at +{spot['offset']:#x} in" if spot["loop"] else "outside of loops in"
+    times = f", {count(spot['times'])} {'rounds' if spot['loop'] else 'times'}" if spot["times"] > 1 else ""
+    words = f"{count(spot['cycles'])} cycles, {count(spot['instructions'])} instructions{times}"
+    share = percent(spot["share"], 1)
+    return {"where": where, "function": spot["function"], "share": share, "words": words, "listing": spot["listing"]}
+
+
 def _functions(run: Run, step: Step) -> list[tuple[str, str]]:
     """What it calls, with the size where the linker's map is in the result."""
     sizes = {symbol["name"]: symbol["bytes"] for symbol in run.symbols() if symbol["part"] == "code"}
-    names = [f"layer_{step.name}", *step.facts.get("functions", ())]
+    names = [] if step.facts.get("view") else [f"layer_{step.name}", *step.facts.get("functions", ())]
     return [(name, size(sizes[name]) if name in sizes else "in its caller") for name in names] if sizes else []

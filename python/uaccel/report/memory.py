@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -15,6 +15,8 @@ from uaccel.report.words import joined, percent, shortened, size, ticks
 
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340.0, 78.0, 34.0, 14.0, 12.0
 NARROWEST, WIDEST, WHOLE = 14.0, 240.0, 900.0
+LETTERS: Final = 48
+"""Of a name within a sentence: those that converters make of fused operators have hundreds."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def peak(plan: Mapping[str, Any]) -> tuple[int, int]:
 def _peak(run: Run, held: list[Held], step: int, most: int) -> str:
     """In words."""
     there = sorted((one for one in held if one.first <= step <= one.last), key=lambda one: -one.bytes)
-    names = [f"{one.name} ({size(one.bytes)})" for one in there[:4]]
+    names = [f"{shortened(one.name, LETTERS)} ({size(one.bytes)})" for one in there[:4]]
     more = [f"{len(there) - 4} more"] if len(there) > 4 else []
     what = f", held by {joined([*names, *more])}" if there else ""
     return f"Most bytes are alive while {_name(run, step)} runs: {size(most)}{what}."

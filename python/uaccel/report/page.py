@@ -26,6 +26,7 @@ from uaccel.report import (
     timeline,
     times,
 )
+from uaccel.report.quantised import with_quantised
 from uaccel.report.run import HINT, Run, read_run
 from uaccel.report.section import Section
 
@@ -42,9 +43,12 @@ def page(runs: Sequence[Mapping[str, Any]]) -> str:
     return page_of([Run(data, str(data["model"])) for data in runs])
 
 
-def page_of_files(paths: Sequence[Path]) -> tuple[str, list[Run]]:
-    """Of stored runs, and the runs; what is wrong with a file is said in one line."""
+def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple[str, list[Run]]:
+    """Of stored runs, and the runs; what is wrong with a file is said in one line. ``quantised``: what ``uaccel
+    quantize`` told of the first one's model."""
     runs = [read_run(path) for path in paths]
+    if quantised is not None:
+        runs[0] = replace(runs[0], data=with_quantised(runs[0].data, quantised))
     try:
         return page_of(runs), runs
     except (
@@ -98,8 +102,8 @@ def embedded(value: Any) -> Markup:
 
 
 def _carried(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page keeps of a run: all but the outputs' elements, the C that templates hold, and a huge trace."""
-    kept = {key: value for key, value in data.items() if key != "sources"}
+    """What the page keeps of a run: all but the outputs' elements, the code that templates hold, and a huge trace."""
+    kept = {key: value for key, value in data.items() if key not in ("sources", "hot")}
     outputs = data.get("outputs", {})
     kept["outputs"] = {name: {k: v for k, v in spec.items() if k != "data"} for name, spec in outputs.items()}
     if len(json.dumps(data.get("trace"))) > LARGEST_TRACE:

@@ -24,9 +24,11 @@ def size(number: float | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    if not whole:
+    if not whole or not part:
         return "0 %"
     share = 100 * part / whole
+    if 0 < share < 0.05:
+        return "< 0.1 %"
     return f"{share:.1f} %" if share < 10 else f"{share:.0f} %"
 
 

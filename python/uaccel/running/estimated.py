@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uaccel.cycles import Estimator, Mark, core_of, estimator_for, read_marks
+from uaccel.cycles import Estimator, Mark, core_of, estimator_for, hot_spots, read_marks
 from uaccel.cycles.timing import Timing
 from uaccel.session.counting import Blocks
 from uaccel.session.records import LayerTime
@@ -67,7 +67,7 @@ def inference_cycles(timing: Timing, elf: Path, blocks: Blocks, instructions: in
 def layer_cycles(
     timing: Timing, elf: Path, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int], fed: int = 0
 ) -> list[LayerTime]:
-    """With what each layer of the first run of a session is estimated to take, as far as that is known.
+    """With what each layer of the first run of a session is estimated to take, and where, as far as that is known.
 
     ``fed``: bytes of the input that the first layer computes with as they come; what that takes is added to it.
     """
@@ -78,7 +78,8 @@ def layer_cycles(
     position = feeding + 1
     for time in times:
         cycles = _between(estimator, marks, position, time.instructions)
-        found.append(replace(time, cycles_estimated=cycles))
+        hot = hot_spots(estimator, marks[position]) if cycles is not None else ()
+        found.append(replace(time, cycles_estimated=cycles, hot=hot))
         position += 1 + outputs[time.layer]
     return _with_feeding(estimator, marks[1:feeding:2], found) if fed else found
 

@@ -135,7 +135,11 @@ def _report(request: RunRequest, prepared: Prepared, measured: Measured, jobs: l
     if wishes.details or wishes.trace is not None:
         title = f"{prepared.firmware.name} on {request.board.name}"
         trace = trace_of(title, prepared.told["facts"], times, accounts, jobs)
-        report |= {"trace": trace} | ({"sources": prepared.told["sources"]} if wishes.details else {})
+        report |= {"trace": trace}
+    if wishes.details:
+        names = {layer["index"]: layer["name"] for layer in prepared.told["facts"]}
+        hot = {names[time.layer]: [spot.to_json() for spot in time.hot] for time in measured.layers}
+        report |= {"sources": prepared.told["sources"], "hot": hot}
     return report
 
 

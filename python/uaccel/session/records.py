@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from uaccel.cycles import Spot
 from uaccel.errors import DeviceError
 from uaccel.model import Array
 from uaccel.session.description import ModelInfo
@@ -29,6 +30,8 @@ class LayerTime:
     seconds: float | None
     instructions: int | None
     cycles_estimated: int | None = None
+    hot: tuple[Spot, ...] = ()
+    """Where they go, as far as that is known."""
 
 
 @dataclass(frozen=True)
