@@ -237,6 +237,7 @@ struct uaccel_dsp_job {
     int8_t *copy_a, *copy_b;     /* where windows whose rows end amid a word are copied first, or NULL */
     uaccel_index run, step;      /* bytes of such a row, and from one to the next */
     uaccel_index height;         /* how many there are */
+    uaccel_index patch_step;     /* where the patches are there: bytes from those of the pair before to a pair's */
 };
 UACCEL_AT(uaccel_dsp_job, a, 0);
 UACCEL_AT(uaccel_dsp_job, b, 4);
@@ -260,6 +261,7 @@ UACCEL_AT(uaccel_dsp_job, copy_b, 72);
 UACCEL_AT(uaccel_dsp_job, run, 76);
 UACCEL_AT(uaccel_dsp_job, step, 80);
 UACCEL_AT(uaccel_dsp_job, height, 84);
+UACCEL_AT(uaccel_dsp_job, patch_step, 88);
 
 /* What uaccel_dsp_1x8 works on. */
 struct uaccel_dsp_row {
