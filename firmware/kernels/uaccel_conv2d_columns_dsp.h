@@ -81,40 +81,31 @@ UACCEL_ASSEMBLY void uaccel_dsp_widen(int16_t *target, const int8_t *a, const in
 }
 #pragma GCC diagnostic pop
 
-/* Of a row under each of two windows, columns `first` to below `end` of those that begin at `left`; rows and columns that
- * there are not are read from `outside`. */
-UACCEL_KERNEL void uaccel_conv2d_columns_part(const struct uaccel_conv2d_columns_dsp *p, const int8_t *input,
-                                              uaccel_index row_a, uaccel_index row_b, uaccel_index left,
-                                              uaccel_index first, uaccel_index end, bool there,
-                                              const int8_t *outside, int16_t *target)
-{
-    const uaccel_index depth = p->in_channels, from = (left + first) * depth;
-    const bool there_a = there && (uint32_t)row_a < (uint32_t)p->in_height;
-    const bool there_b = there && (uint32_t)row_b < (uint32_t)p->in_height;
-    const struct uaccel_dsp_widen_job job = {
-        depth >> 2, end - first, there_a ? 0 : -depth, there_b ? 0 : -depth, (p->kernel_height - 1) * depth * 4,
-    };
-    if (first < end) {
-        uaccel_dsp_widen(target + first * p->kernel_height * depth * 2,
-                         there_a ? input + row_a * p->in_width * depth + from : outside,
-                         there_b ? input + row_b * p->in_width * depth + from : outside, &job);
-    }
-}
-
-/* Columns under the windows of two pixels, `apart` rows of the input from each other, and of those that follow. */
+/* Columns under the windows of two pixels, `apart` rows of the input from each other, and of those that follow. Rows and
+ * columns that there are not are read from `outside`. */
 UACCEL_SHARED void uaccel_conv2d_columns_widen(const struct uaccel_conv2d_columns_dsp *p, const int8_t *input,
                                                uaccel_index top, uaccel_index apart, uaccel_index left,
                                                uaccel_index columns, const int8_t *outside, int16_t *target)
 {
-    const uaccel_index missing = left < 0 ? -left : 0, right = p->in_width - left;
-    const uaccel_index begin = missing < columns ? missing : columns;
-    const uaccel_index limit = right < columns ? right : columns, end = limit > begin ? limit : begin;
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index row = top + ky;
-        uaccel_conv2d_columns_part(p, input, row, row + apart, left, 0, begin, false, outside, target);
-        uaccel_conv2d_columns_part(p, input, row, row + apart, left, begin, end, true, outside, target);
-        uaccel_conv2d_columns_part(p, input, row, row + apart, left, end, columns, false, outside, target);
-        target += p->in_channels * 2;
+    const uaccel_index depth = p->in_channels, row = p->in_width * depth, beyond = p->in_width - left;
+    const uaccel_index missing = left < 0 ? -left : 0, begin = missing < columns ? missing : columns;
+    const uaccel_index limit = beyond < columns ? beyond : columns, end = limit > begin ? limit : begin;
+    const uaccel_index bounds[4] = {0, begin, end, columns};
+    struct uaccel_dsp_widen_job job = {.words = depth >> 2, .skip = (p->kernel_height - 1) * depth * 4};
+    for (uaccel_index part = 0; part < 3; ++part) {
+        const uint32_t rows = part == 1 ? (uint32_t)p->in_height : 0;
+        const uaccel_index first = bounds[part];
+        int16_t *to = target + first * p->kernel_height * depth * 2;
+        uaccel_index at = top * row + (left + first) * depth;
+        job.pixels = bounds[part + 1] - first;
+        for (uaccel_index y = top; job.pixels > 0 && y < top + p->kernel_height; ++y) {
+            const bool a = (uint32_t)y < rows, b = (uint32_t)(y + apart) < rows;
+            job.over_a = a ? 0 : -depth;
+            job.over_b = b ? 0 : -depth;
+            uaccel_dsp_widen(to, a ? input + at : outside, b ? input + at + apart * row : outside, &job);
+            to += depth * 2;
+            at += row;
+        }
     }
 }
 

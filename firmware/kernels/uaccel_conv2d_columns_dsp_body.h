@@ -9,7 +9,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_columns_dsp_s8)(
     int8_t *const outside = scratch, *const columns = outside + p->in_channels;
     memset(outside, p->input_zero_point, (size_t)p->in_channels);
     struct uaccel_dsp_job job = {
-        .entry = ((column * p->kernel_width / 8 - 1) & 15) * UACCEL_DSP_STEP,
+        .entry = ((column * p->kernel_width / 8 - 1) % UACCEL_DSP_LOOP) * UACCEL_DSP_STEP,
         .flags = p->finish.sign | p->finish.clamp * 2,
         .finish = &p->finish,
         .stop = stream + (p->out_channels >> 2) * p->quad_words,

@@ -177,8 +177,9 @@ UACCEL_KERNEL void uaccel_depthwise_lines_one(const struct uaccel_depthwise_line
 }
 
 /* scratch: four lines of halves, and four words for each four taps. */
-UACCEL_SHARED void uaccel_depthwise_lines_dsp_s8(const struct uaccel_depthwise_lines_dsp *p, const int8_t *input,
-                                                 const int32_t *stream, int8_t *output, void *scratch)
+UACCEL_SHARED void uaccel_depthwise_lines_images(const struct uaccel_depthwise_lines_dsp *p, const int8_t *input,
+                                                 const int32_t *stream, int8_t *output, void *scratch,
+                                                 uaccel_dsp_line *convolve)
 {
     int32_t *const halves = scratch;
     const uint32_t outside = (uint32_t)(p->input_zero_point & 0xFF) * 0x01010101u;
@@ -189,7 +190,6 @@ UACCEL_SHARED void uaccel_depthwise_lines_dsp_s8(const struct uaccel_depthwise_l
     const struct uaccel_dsp_line_job job = {
         halves + 4 * p->pitch, p->groups, p->skipped, p->out_pixels, p->out_pixel,
     };
-    uaccel_dsp_line *const convolve = p->sign ? uaccel_dsp_line_sign : uaccel_dsp_line_plain;
     for (uaccel_index i = 0; i < 4 * p->pitch; ++i) {
         halves[i] = (int32_t)(((uint32_t)p->input_zero_point & 0xFFFFu) * 0x10001u);
     }
@@ -201,6 +201,13 @@ UACCEL_SHARED void uaccel_depthwise_lines_dsp_s8(const struct uaccel_depthwise_l
         input += p->image;
         output += p->out_image;
     }
+}
+
+UACCEL_KERNEL void uaccel_depthwise_lines_dsp_s8(const struct uaccel_depthwise_lines_dsp *p, const int8_t *input,
+                                                 const int32_t *stream, int8_t *output, void *scratch)
+{
+    uaccel_depthwise_lines_images(p, input, stream, output, scratch,
+                                  p->sign ? uaccel_dsp_line_sign : uaccel_dsp_line_plain);
 }
 
 #endif

@@ -304,7 +304,8 @@ UACCEL_AT(uaccel_dsp_depthwise_job, unused, 28);
 
 enum { UACCEL_DSP_TAP = 34 };  /* bytes of code of a tap of uaccel_dsp_depthwise, of which its loop has four */
 enum { UACCEL_DSP_STEPS = 128 }; /* of code of a word of inputs of uaccel_dsp_1x8, of which its loop has four */
-enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4, of which its loop has sixteen */
+enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4 */
+enum { UACCEL_DSP_LOOP = 24 }; /* steps that its loop has */
 
 #define UACCEL_BODY "uaccel_dsp_body.h"
 #define UACCEL_NEEDS_FPU

@@ -15,7 +15,7 @@ from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, S
 
 QUAD: Final = 4
 """Output channels at a time."""
-CHUNK: Final = 4
+CHUNK: Final = 8
 """Pixels of a row whose columns are widened together."""
 LEAST_ROWS: Final = 4
 """Of the output, for two at a time."""
