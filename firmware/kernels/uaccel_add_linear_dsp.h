@@ -19,17 +19,13 @@ UACCEL_AT(uaccel_add_linear_dsp, elements, 12);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Four elements at a time, one time at least; what remains is left. Halves of words hold 256 times a value. */
+/* Four elements at a time, two times in a row, and one time at least; what remains is left. Halves of words hold 256 times a value. */
 UACCEL_ASSEMBLY void uaccel_add_linear_dsp_fours(const struct uaccel_add_linear_dsp *p, const int8_t *input1,
                                                  const int8_t *input2, int8_t *output)
 {
     __asm__(".syntax unified\n"
-            "push {r4-r11, lr}\n"
-            "ldmia r0, {r4-r7}\n"
-            "mov r0, #0xFF00FF00\n"
-            "bic r7, r7, #3\n"
-            "add r7, r7, r3\n" /* where the output ends */
-            "1: ldr r8, [r1], #4\n"
+            ".macro uaccel_four\n"
+            "ldr r8, [r1], #4\n"
             "ldr r10, [r2], #4\n"
             "and r9, r0, r8, lsl #8\n"
             "and r8, r0, r8\n"
@@ -51,9 +47,20 @@ UACCEL_ASSEMBLY void uaccel_add_linear_dsp_fours(const struct uaccel_add_linear_
             "bfi r12, r9, #16, #8\n"
             "bfi r12, r8, #24, #8\n"
             "str r12, [r3], #4\n"
+            ".endm\n"
+            "push {r4-r11, lr}\n"
+            "ldmia r0, {r4-r7}\n"
+            "mov r0, #0xFF00FF00\n"
+            "bic r12, r7, #3\n"
+            "tst r7, #4\n"
+            "add r7, r12, r3\n" /* where the output ends */
+            "bne 2f\n"
+            "1: uaccel_four\n"
+            "2: uaccel_four\n"
             "cmp r3, r7\n"
             "bne 1b\n"
-            "pop {r4-r11, pc}\n");
+            "pop {r4-r11, pc}\n"
+            ".purgem uaccel_four\n");
 }
 #pragma GCC diagnostic pop
 

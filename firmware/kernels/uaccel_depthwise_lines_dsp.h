@@ -62,9 +62,8 @@ typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_
                 ".endm\n"                                                                                            \
                 ".macro uaccel_round a\n"                                                                            \
                 ".if " #sign "\n"                                                                                    \
-                "smmulr \\a, \\a, r8\n"                                                                              \
-                "add \\a, \\a, \\a, asr #31\n"                                                                       \
-                "add \\a, \\a, r9\n"                                                                                 \
+                "add r12, r9, \\a, asr #31\n"                                                                        \
+                "smmlar \\a, \\a, r8, r12\n"                                                                         \
                 ".else\n"                                                                                            \
                 "smmlar \\a, \\a, r8, r9\n"                                                                          \
                 ".endif\n"                                                                                           \

@@ -75,15 +75,17 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 ".endm\n"                                                                                            \
                 ".macro uaccel_weights u, v\n"                                                                       \
                 "sxtb16 \\v, \\u, ror #8\n"                                                                          \
-                "sxtb16 \\u, \\u\n"                                                                                  \
+                "sxtb16 lr, \\u\n"                                                                                   \
                 "sadd16 \\v, \\v, \\v\n"                                                                             \
-                "sadd16 \\u, \\u, \\u\n"                                                                             \
-                "pkhbt lr, \\u, \\v, lsl #16\n"                                                                      \
-                "pkhbt \\v, \\v, \\u\n"                                                                              \
-                "mov \\u, lr\n"                                                                                      \
+                "sadd16 lr, lr, lr\n"                                                                                \
+                "pkhbt \\u, lr, \\v, lsl #16\n"                                                                      \
+                "pkhbt \\v, \\v, lr\n"                                                                               \
                 ".endm\n"                                                                                            \
-                ".macro uaccel_round a\n"                                                                            \
-                ".if " #sign "\n"                                                                                    \
+                ".macro uaccel_round a, last\n" /* the last one may take lr */                                       \
+                ".if " #sign " && \\last\n"                                                                          \
+                "add lr, lr, \\a, asr #31\n"                                                                         \
+                "smmlar \\a, \\a, r12, lr\n"                                                                         \
+                ".elseif " #sign "\n"                                                                                \
                 "smmulr \\a, \\a, r12\n"                                                                             \
                 "add \\a, \\a, \\a, asr #31\n"                                                                       \
                 "add \\a, \\a, lr\n"                                                                                 \
@@ -103,9 +105,9 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "uaccel_row r2, r8, r9, \\both, r11\n"                                                               \
                 "uaccel_recall r12, 5\n"                                                                             \
                 "uaccel_recall lr, 6\n"                                                                              \
-                "uaccel_round r10\n"                                                                                 \
+                "uaccel_round r10, !\\both\n"                                                                        \
                 ".if \\both\n"                                                                                       \
-                "uaccel_round r11\n"                                                                                 \
+                "uaccel_round r11, 1\n"                                                                              \
                 ".endif\n"                                                                                           \
                 "uaccel_recall r12, 7\n"                                                                             \
                 "uaccel_recall lr, 8\n"                                                                              \

@@ -81,7 +81,8 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     ".purgem uaccel_leave\n"
 
 /* uaccel_scale and uaccel_shift: sums that come doubled, by the constants of one channel; way 0 and 1 are without and
- * with `sign`. Way 2 is single precision, where the constants are half the scale, the zero point and nothing; it uses
+ * with `sign`, which is that of a sum: a product that is rounded to nought ends as the zero point, with it or without.
+ * Way 1 uses r0. Way 2 is single precision, where the constants are half the scale, the zero point and nothing; it uses
  * s0 to s2. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
@@ -99,12 +100,10 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "qadd \\a, \\a, \\offset\n"                                                                                    \
     "qadd \\b, \\b, \\offset\n"                                                                                    \
     ".elseif \\way\n"                                                                                               \
-    "smmulr \\a, \\a, \\multiplier\n"                                                                              \
-    "smmulr \\b, \\b, \\multiplier\n"                                                                              \
-    "add \\a, \\a, \\a, asr #31\n"                                                                                 \
-    "add \\b, \\b, \\b, asr #31\n"                                                                                 \
-    "add \\a, \\a, \\offset\n"                                                                                     \
-    "add \\b, \\b, \\offset\n"                                                                                     \
+    "add r0, \\offset, \\a, asr #31\n"                                                                               \
+    "smmlar \\a, \\a, \\multiplier, r0\n"                                                                            \
+    "add \\offset, \\offset, \\b, asr #31\n"                                                                         \
+    "smmlar \\b, \\b, \\multiplier, \\offset\n"                                                                      \
     ".else\n"                                                                                                        \
     "smmlar \\a, \\a, \\multiplier, \\offset\n"                                                                    \
     "smmlar \\b, \\b, \\multiplier, \\offset\n"                                                                    \
@@ -129,9 +128,8 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "vmov \\a, s0\n"                                                                                                 \
     "qadd \\a, \\a, r3\n"                                                                                            \
     ".elseif \\sign\n"                                                                                               \
-    "smmulr \\a, \\a, r2\n"                                                                                          \
-    "add \\a, \\a, \\a, asr #31\n"                                                                                   \
-    "add \\a, \\a, r3\n"                                                                                             \
+    "add r3, r3, \\a, asr #31\n"                                                                                     \
+    "smmlar \\a, \\a, r2, r3\n"                                                                                      \
     ".else\n"                                                                                                        \
     "smmlar \\a, \\a, r2, r3\n"                                                                                      \
     ".endif\n"                                                                                                       \

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp import FPU, REQUIRES, dsp_kernel
-from uaccel.cpu_kernels.dsp_pack import finish_words, joined
+from uaccel.cpu_kernels.dsp_pack import finish_words, joined, offsets
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
@@ -147,7 +147,7 @@ def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
     the first."""
     rows = np.pad(weights.astype(np.int8).transpose(2, 0, 1), ((0, 0), (0, 0), (0, 1)))
     rows[:, 0, 3] = stage.shift
-    start = np.stack([2 * stage.bias, stage.multiplier, stage.offset], axis=1)
+    start = np.stack([2 * stage.bias, stage.multiplier, offsets(stage)], axis=1)
     return joined(start, np.ascontiguousarray(rows).view("<i4")[..., 0])
 
 
