@@ -49,7 +49,10 @@ UACCEL_SHARED void uaccel_conv2d_dsp_border(const struct uaccel_conv2d_dsp *p, c
 {
     const bool apart = p->copied == 2;
     const uaccel_index step = apart ? p->dilation_width : p->kernel_width;
-    memset(target, p->input_zero_point, (size_t)p->window * 4);
+    const uint32_t outside = (uint32_t)(p->input_zero_point & 0xFF) * 0x01010101u;
+    for (uaccel_index i = 0; i < p->window; ++i) {
+        memcpy(target + i * 4, &outside, 4); /* memset() often goes byte by byte */
+    }
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         const uaccel_index y = top + ky * p->dilation_height;
         uaccel_index x = left;

@@ -36,7 +36,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
     struct uaccel_dsp_job job = {
         .patches = scratch,
         .end = end,
-        .entry = ((p->window * 2 - 1) & 7) * UACCEL_DSP_STEP,
+        .entry = ((p->window * 2 - 1) % UACCEL_DSP_LOOP) * UACCEL_DSP_STEP,
         .flags = p->finish.sign | p->finish.clamp * 2,
         .finish = &p->finish,
         .advance = p->stride_width * p->pixel * 2,

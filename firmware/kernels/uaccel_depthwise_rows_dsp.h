@@ -22,7 +22,7 @@ struct uaccel_depthwise_rows_dsp {
     int32_t sign;                                /* as in struct uaccel_dsp_finish */
 };
 
-enum { UACCEL_DEPTHWISE_ROWS_CHANNEL = 10 }; /* words of the stream for a channel */
+enum { UACCEL_DEPTHWISE_ROWS_CHANNEL = 6 }; /* words of the stream for a channel */
 
 /* What uaccel_dsp_rows works on. */
 struct uaccel_dsp_rows_job {
@@ -48,8 +48,8 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* One channel. stream: twice its sum at the start; multiplier, offset, shift; of each row of weights (0, 1) and (1, 2),
- * all twice their value. */
+/* One channel. stream: twice its sum at the start; multiplier, offset; of each row of weights their bytes, and behind the
+ * first the shift. They become the halves (0, 1) and (1, 2) of words, twice their value. */
 #define UACCEL_DSP_ROWS(name, sign, stride)                                                                          \
     UACCEL_ASSEMBLY void name(const int32_t *plane, const int32_t *stream, int8_t *output,                           \
                               const struct uaccel_dsp_rows_job *job)                                                 \
@@ -73,8 +73,19 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "smlabt r11, r12, \\v, r11\n"                                                                        \
                 ".endif\n"                                                                                           \
                 ".endm\n"                                                                                            \
-                ".macro uaccel_round a\n"                                                                            \
-                ".if " #sign "\n"                                                                                    \
+                ".macro uaccel_weights u, v\n"                                                                       \
+                "sxtb16 \\v, \\u, ror #8\n"                                                                          \
+                "sxtb16 lr, \\u\n"                                                                                   \
+                "sadd16 \\v, \\v, \\v\n"                                                                             \
+                "sadd16 lr, lr, lr\n"                                                                                \
+                "pkhbt \\u, lr, \\v, lsl #16\n"                                                                      \
+                "pkhbt \\v, \\v, lr\n"                                                                               \
+                ".endm\n"                                                                                            \
+                ".macro uaccel_round a, last\n" /* the last one may take lr */                                       \
+                ".if " #sign " && \\last\n"                                                                          \
+                "add lr, lr, \\a, asr #31\n"                                                                         \
+                "smmlar \\a, \\a, r12, lr\n"                                                                         \
+                ".elseif " #sign "\n"                                                                                \
                 "smmulr \\a, \\a, r12\n"                                                                             \
                 "add \\a, \\a, \\a, asr #31\n"                                                                       \
                 "add \\a, \\a, lr\n"                                                                                 \
@@ -94,9 +105,9 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "uaccel_row r2, r8, r9, \\both, r11\n"                                                               \
                 "uaccel_recall r12, 5\n"                                                                             \
                 "uaccel_recall lr, 6\n"                                                                              \
-                "uaccel_round r10\n"                                                                                 \
+                "uaccel_round r10, !\\both\n"                                                                        \
                 ".if \\both\n"                                                                                       \
-                "uaccel_round r11\n"                                                                                 \
+                "uaccel_round r11, 1\n"                                                                              \
                 ".endif\n"                                                                                           \
                 "uaccel_recall r12, 7\n"                                                                             \
                 "uaccel_recall lr, 8\n"                                                                              \
@@ -115,11 +126,10 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "push {r4-r11, lr}\n"                                                                                \
                 "uaccel_frame\n"                                                                                     \
                 "ldmia r3, {r3-r8, r12}\n" /* pixel, pairs, rows, pitch, step, odd, over */                          \
-                "ldmia r1!, {r9-r11, lr}\n" /* sum, multiplier, offset, shift */                                     \
+                "ldmia r1!, {r9-r11}\n" /* sum, multiplier, offset */                                                \
                 "uaccel_keep r9, 4\n"                                                                                \
                 "uaccel_keep r10, 5\n"                                                                               \
                 "uaccel_keep r11, 6\n"                                                                               \
-                "uaccel_keep lr, 7\n"                                                                                \
                 "uaccel_keep r3, 8\n"                                                                                \
                 "uaccel_keep r5, 10\n"                                                                               \
                 "uaccel_keep r7, 12\n"                                                                               \
@@ -132,8 +142,13 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "uaccel_keep r7, 11\n" /* from there to the next row */                                              \
                 "add r12, r0, r6\n"                                                                                  \
                 "add r2, r12, r6\n"                                                                                  \
-                "ldmia r1, {r4-r9}\n"                                                                                \
+                "ldmia r1, {r4, r6, r8}\n"                                                                           \
                 "mov r1, r12\n"                                                                                      \
+                "asr lr, r4, #24\n"                                                                                  \
+                "uaccel_keep lr, 7\n" /* shift */                                                                    \
+                "uaccel_weights r4, r5\n"                                                                            \
+                "uaccel_weights r6, r7\n"                                                                            \
+                "uaccel_weights r8, r9\n"                                                                            \
                 "uaccel_recall r12, 9\n"                                                                             \
                 "1: cmp r0, r12\n"                                                                                   \
                 "beq 3f\n"                                                                                           \
@@ -161,6 +176,7 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "bne 1b\n"                                                                                           \
                 "uaccel_leave\n"                                                                                     \
                 ".purgem uaccel_row\n"                                                                               \
+                ".purgem uaccel_weights\n"                                                                           \
                 ".purgem uaccel_round\n"                                                                             \
                 ".purgem uaccel_pixels\n" UACCEL_DSP_END_SLOTS);                                                     \
     }

@@ -81,7 +81,8 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     ".purgem uaccel_leave\n"
 
 /* uaccel_scale and uaccel_shift: sums that come doubled, by the constants of one channel; way 0 and 1 are without and
- * with `sign`. Way 2 is single precision, where the constants are half the scale, the zero point and nothing; it uses
+ * with `sign`, which is that of a sum: a product that is rounded to nought ends as the zero point, with it or without.
+ * Way 1 uses r0. Way 2 is single precision, where the constants are half the scale, the zero point and nothing; it uses
  * s0 to s2. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
@@ -99,12 +100,10 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "qadd \\a, \\a, \\offset\n"                                                                                    \
     "qadd \\b, \\b, \\offset\n"                                                                                    \
     ".elseif \\way\n"                                                                                               \
-    "smmulr \\a, \\a, \\multiplier\n"                                                                              \
-    "smmulr \\b, \\b, \\multiplier\n"                                                                              \
-    "add \\a, \\a, \\a, asr #31\n"                                                                                 \
-    "add \\b, \\b, \\b, asr #31\n"                                                                                 \
-    "add \\a, \\a, \\offset\n"                                                                                     \
-    "add \\b, \\b, \\offset\n"                                                                                     \
+    "add r0, \\offset, \\a, asr #31\n"                                                                               \
+    "smmlar \\a, \\a, \\multiplier, r0\n"                                                                            \
+    "add \\offset, \\offset, \\b, asr #31\n"                                                                         \
+    "smmlar \\b, \\b, \\multiplier, \\offset\n"                                                                      \
     ".else\n"                                                                                                        \
     "smmlar \\a, \\a, \\multiplier, \\offset\n"                                                                    \
     "smmlar \\b, \\b, \\multiplier, \\offset\n"                                                                    \
@@ -129,9 +128,8 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "vmov \\a, s0\n"                                                                                                 \
     "qadd \\a, \\a, r3\n"                                                                                            \
     ".elseif \\sign\n"                                                                                               \
-    "smmulr \\a, \\a, r2\n"                                                                                          \
-    "add \\a, \\a, \\a, asr #31\n"                                                                                   \
-    "add \\a, \\a, r3\n"                                                                                             \
+    "add r3, r3, \\a, asr #31\n"                                                                                     \
+    "smmlar \\a, \\a, r2, r3\n"                                                                                      \
     ".else\n"                                                                                                        \
     "smmlar \\a, \\a, r2, r3\n"                                                                                      \
     ".endif\n"                                                                                                       \
@@ -237,6 +235,7 @@ struct uaccel_dsp_job {
     int8_t *copy_a, *copy_b;     /* where windows whose rows end amid a word are copied first, or NULL */
     uaccel_index run, step;      /* bytes of such a row, and from one to the next */
     uaccel_index height;         /* how many there are */
+    uaccel_index patch_step;     /* where the patches are there: bytes from those of the pair before to a pair's */
 };
 UACCEL_AT(uaccel_dsp_job, a, 0);
 UACCEL_AT(uaccel_dsp_job, b, 4);
@@ -260,6 +259,7 @@ UACCEL_AT(uaccel_dsp_job, copy_b, 72);
 UACCEL_AT(uaccel_dsp_job, run, 76);
 UACCEL_AT(uaccel_dsp_job, step, 80);
 UACCEL_AT(uaccel_dsp_job, height, 84);
+UACCEL_AT(uaccel_dsp_job, patch_step, 88);
 
 /* What uaccel_dsp_1x8 works on. */
 struct uaccel_dsp_row {
@@ -302,7 +302,8 @@ UACCEL_AT(uaccel_dsp_depthwise_job, unused, 28);
 
 enum { UACCEL_DSP_TAP = 34 };  /* bytes of code of a tap of uaccel_dsp_depthwise, of which its loop has four */
 enum { UACCEL_DSP_STEPS = 128 }; /* of code of a word of inputs of uaccel_dsp_1x8, of which its loop has four */
-enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4, of which its loop has eight */
+enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4 */
+enum { UACCEL_DSP_LOOP = 24 }; /* steps that its loop has */
 
 #define UACCEL_BODY "uaccel_dsp_body.h"
 #define UACCEL_NEEDS_FPU

@@ -38,7 +38,7 @@ def test_the_kernels_are_measured(tuned: Done, records: Path) -> None:
         costs = {candidate["kernel"]: candidate["cost"] for candidate in layer["candidates"]}
         assert len(costs) >= 2
         assert costs[layer["picked"]] == min(costs.values())
-        assert layer["after"] == pytest.approx(costs[layer["picked"]], rel=0.02, abs=64)
+        assert layer["after"] <= 1.02 * costs[layer["picked"]] + 64, "less where no other layer calls its function"
         assert all(0 < candidate["instructions"] < candidate["cost"] for candidate in layer["candidates"])
     stored = json.loads(records.read_text())
     assert (stored["format"], stored["cpu"], stored["unit"]) == (1, "cortex-m4", "estimated cycles")

@@ -101,7 +101,7 @@ def test_other_windows_and_odd_channels_are_not_for_it() -> None:
 
 
 def test_it_is_picked_where_it_is_estimated_to_win() -> None:
-    for depth, picked in ((4, "uaccel_conv2d_dsp_s8"), (32, "uaccel_winograd_dsp_s8")):
+    for depth, picked in ((4, "uaccel_conv2d_columns_dsp_s8"), (32, "uaccel_winograd_dsp_s8")):
         module = module_of(
             [np.zeros((1, 16, 16, depth), np.int8)],
             lambda x, depth=depth: get(Conv2d)(

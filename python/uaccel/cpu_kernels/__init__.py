@@ -5,8 +5,8 @@ The import order is that in which they are tried: a CPU with Helium has the DSP 
 
 from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_int16  # isort: skip
 from uaccel.cpu_kernels import helium_lookup, helium_mul  # isort: skip
-from uaccel.cpu_kernels import dsp, dsp_add, dsp_depthwise, dsp_dots, dsp_int16, dsp_mul  # isort: skip
-from uaccel.cpu_kernels import dsp_small, dsp_winograd  # isort: skip
+from uaccel.cpu_kernels import dsp, dsp_add, dsp_add_linear, dsp_columns, dsp_depthwise, dsp_dots  # isort: skip
+from uaccel.cpu_kernels import dsp_int16, dsp_lines, dsp_mul, dsp_small, dsp_winograd  # isort: skip
 from uaccel.cpu_kernels import arm_pool, arm_reduce, int16_lstm, lstm_dots  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked  # isort: skip
@@ -33,9 +33,12 @@ __all__ = [
     "candidates",
     "dsp",
     "dsp_add",
+    "dsp_add_linear",
+    "dsp_columns",
     "dsp_depthwise",
     "dsp_dots",
     "dsp_int16",
+    "dsp_lines",
     "dsp_mul",
     "dsp_small",
     "dsp_winograd",

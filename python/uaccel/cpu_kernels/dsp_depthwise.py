@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp import FPU, REQUIRES, dsp_kernel
-from uaccel.cpu_kernels.dsp_pack import finish_words, joined
+from uaccel.cpu_kernels.dsp_pack import finish_words, joined, offsets
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
@@ -143,11 +143,12 @@ class _Planes:
 
 
 def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
-    """Of each channel: its sum at the start; the output stage; of each row the weights (0, 1) and (1, 2)."""
-    rows = 2 * weights.astype(np.int64).transpose(2, 0, 1)
-    pairs = np.stack([_halves(rows[..., 0], rows[..., 1]), _halves(rows[..., 1], rows[..., 2])], axis=2)
-    start = np.stack([2 * stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
-    return joined(start, pairs.reshape(len(start), -1))
+    """Of each channel: its sum at the start; the output stage; the weights of each row, with the shift behind those of
+    the first."""
+    rows = np.pad(weights.astype(np.int8).transpose(2, 0, 1), ((0, 0), (0, 0), (0, 1)))
+    rows[:, 0, 3] = stage.shift
+    start = np.stack([2 * stage.bias, stage.multiplier, offsets(stage)], axis=1)
+    return joined(start, np.ascontiguousarray(rows).view("<i4")[..., 0])
 
 
 def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -49,12 +49,18 @@ def paired_words(rows: NDArray[np.int8], bias: NDArray[np.int64], block: int) ->
     return words.transpose(0, 2, 1).reshape(blocks, -1)
 
 
+def offsets(stage: OutputStage) -> NDArray[np.int64]:
+    """Those of the output stage; of channels that hold one known number with a half more, so that the sign of a sum
+    that counts for nothing does not count either."""
+    return stage.offset if stage.single else np.where(stage.multiplier == 0, stage.offset | 1, stage.offset)
+
+
 def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
     """The output stage's constants, one row for each ``block`` channels; sums come to it doubled."""
     multiplier, shift = stage.multiplier, stage.shift
     if stage.single:
         multiplier, shift = np.where(multiplier == 0, 0, stage.scale_bits - HALVED), np.zeros_like(shift)
-    table = np.stack([multiplier, stage.offset, shift], axis=1)
+    table = np.stack([multiplier, offsets(stage), shift], axis=1)
     return table.reshape(-1, 3 * block)
 
 

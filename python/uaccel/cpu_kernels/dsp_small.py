@@ -39,8 +39,6 @@ FEW: Final = 4
 """Units that are not worth a block."""
 WORD: Final = 4
 """Bytes that are read at once, and of an address."""
-STAGE: Final = -6
-"""Where in a channel's stream the weights begin, behind the output stage."""
 ONE: Final = 1 << 30
 """A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one."""
 
@@ -135,23 +133,23 @@ def rows_worked_out(site: Site[Any]) -> Kernel | None:
         return None
     (call,) = kernel.calls
     stream = next(part.data for part in call.arguments if isinstance(part, Constant))
-    bias, weights = stream[:, 0] // 2, stream[:, STAGE:].copy().view(np.int16).reshape(-1, 3, 4)[..., (0, 1, 3)] // 2
-    multiplier, offset, shift = stream[:, STAGE - 3 : STAGE].T
+    twice, multiplier, offset = stream[:, :3].T
+    rows = np.ascontiguousarray(stream[:, 3:]).view(np.int8).reshape(-1, 3, 4)
+    shift = rows[:, 0, 3]
     zero_point = site.attrs.output_zero_point
     if (offset != (2 * zero_point + 1 << shift.astype(np.int64)) >> 1).any():
         return None  # a channel that holds one known number
     shared = None if differ(multiplier, shift) else 1
     parameters: dict[str, ParameterValue] = {
         "channels": len(stream),
-        "starts": stream.shape[1] - 9,
         "zero_point": zero_point,
         "scale_step": 0 if shared else 1,
     }
     constants = (
-        Constant("weights", weights.astype(np.int8)),
-        Constant("bias", bias),
+        Constant("weights", np.ascontiguousarray(rows[..., :3])),
+        Constant("bias", twice // 2),
         Constant("multiplier", multiplier[:shared]),
-        Constant("shift", shift[:shared].astype(np.int8)),
+        Constant("shift", shift[:shared].copy()),
     )
     name = "uaccel_rows_small_dsp"
     before = KernelCall(name, f"{name}.h", name, parameters, (*constants, Scratch()))

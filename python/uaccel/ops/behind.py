@@ -52,6 +52,24 @@ def windows_behind(
     return max(0, int((written - read).max()))
 
 
+def pairs_of_rows_behind(
+    data: TensorInfo, output: TensorInfo, strides: Sequence[int], padding: Sequence[int], chunk: int
+) -> int:
+    """The same for a kernel that takes two rows of the output at a time, ``chunk`` pixels of each: it has read their
+    windows before it writes any of them. The last row may be alone."""
+    (batch, in_height, in_width, in_channels), (_, height, width, channels) = data.shape, output.shape
+    upper, starts = np.arange(0, height, 2), np.arange(0, width, chunk)
+    tops = np.clip(upper * strides[0] - padding[0], 0, in_height)[:, np.newaxis]
+    lefts = np.clip(starts * strides[1] - padding[1], 0, in_width)
+    images = np.arange(batch)[:, np.newaxis]
+    first = (images * in_height * in_width + (tops * in_width + lefts).reshape(-1)).reshape(-1)
+    lower = np.minimum(upper + 1, height - 1)[:, np.newaxis]
+    ends = (images * height * width + (lower * width + np.minimum(starts + chunk, width)).reshape(-1)).reshape(-1)
+    needed = np.append(np.minimum.accumulate(first[::-1])[::-1], np.iinfo(np.int32).max)
+    distances = ends * channels * output.itemsize - needed[1:] * in_channels * data.itemsize
+    return max(0, int(distances.max()))
+
+
 def rows_behind(
     rows: int, data: TensorInfo, output: TensorInfo, together: int = 1, *, run: int = 0, copied: bool = False
 ) -> int:

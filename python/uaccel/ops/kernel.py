@@ -14,7 +14,7 @@ import numpy as np
 
 from uaccel.model import Array
 
-KERNEL_ABI = 3
+KERNEL_ABI = 4
 """Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h."""
 
 ParameterValue = int | float | tuple[int, ...]
