@@ -36,6 +36,11 @@ class Channels:
     def __getitem__(self, chosen: Any) -> Channels:
         return Channels(self.weights[chosen], self.bias[chosen], self.multiplier[chosen], self.right[chosen])
 
+    @property
+    def alike(self) -> bool:
+        """Whether all have one multiplier and one shift."""
+        return bool((self.multiplier == self.multiplier[0]).all() and (self.right == self.right[0]).all())
+
     def filled(self, multiple: int) -> Channels:
         """With channels of zeros behind the last one."""
         arrays = (padded_to(array, 0, multiple) for array in (self.weights, self.bias, self.multiplier, self.right))
@@ -70,13 +75,13 @@ def window_stream(channels: Channels) -> NDArray[np.int32]:
     return np.concatenate([stream, stream[:HEAD]])
 
 
-def unit_stream(channels: Channels) -> NDArray[np.int32]:
-    """Eight units a row, even ones first."""
+def unit_stream(channels: Channels, each: bool) -> NDArray[np.int32]:
+    """Eight units a row, even ones first; with multipliers and shifts where each unit has its own."""
     filled = channels.filled(8)
     order = np.arange(len(filled.bias)).reshape(-1, 4, 2).transpose(0, 2, 1).ravel()
     blocks = filled[order]
-    ends = (array.reshape(-1, 8) for array in (blocks.multiplier, -blocks.right))
-    return joined(blocks.bias.reshape(-1, 8), vector_words(blocks.weights, 8), *ends)
+    ends = [blocks.multiplier.reshape(-1, 8), -blocks.right.reshape(-1, 8)] if each else []
+    return joined(vector_words(blocks.weights, 8), blocks.bias.reshape(-1, 8), *ends)
 
 
 def vector_words(weights: NDArray[np.int8], block: int) -> Ints:
