@@ -18,9 +18,9 @@ struct uaccel_depthwise_conv2d_helium {
     uaccel_index rows, pitch;                 /* of a plane */
     uaccel_index tile_height, tile_width;     /* of eight windows */
     uaccel_index second;                      /* from the first four to the others, in a plane */
-    uaccel_index loads;                       /* for four windows */
+    uaccel_index loads;                       /* for four windows; 0: each is a run of bytes, read where it lies */
     uint16_t multiplier;                      /* output channels of an input channel */
-    uint16_t part;                            /* where windows take several loads, from one to the next */
+    uint16_t part;                            /* where windows take several loads, from one to the next; of runs the last */
     uaccel_index count;                       /* how many times eight windows are in a region */
     uaccel_index channel_words;               /* of the stream */
     uint16_t results[8];
@@ -136,9 +136,12 @@ UACCEL_KERNEL void uaccel_depthwise_helium_whole(const struct uaccel_depthwise_c
                                                  uaccel_helium_planes_loop *loop, uaccel_index times)
 {
     struct uaccel_helium_place *places = scratch;
-    int8_t *planes = (int8_t *)(places + p->count + 1);
+    int8_t *planes = scratch;
     struct uaccel_helium_planes job;
-    uaccel_depthwise_helium_places(p, places, p->channels * times);
+    if (p->loads > 0) {
+        planes = (int8_t *)(places + p->count + 1);
+        uaccel_depthwise_helium_places(p, places, p->channels * times);
+    }
     job.plane_bytes = times > 1 ? 0 : p->rows * p->pitch;
     job.part = p->part;
     job.places = places;

@@ -26,7 +26,7 @@ struct uaccel_helium_planes {
     int32_t zero_point, lowest, highest;
     uint16_t results[8]; /* where the eight results go, of the first and the second four in turn */
     uint8_t lanes[64];   /* of each load of four windows, where its bytes come from */
-    uaccel_index part;   /* where windows take several loads each, from one to the next */
+    uaccel_index part;   /* where windows take several loads each, from one to the next; of runs, how many the last eight are */
 };
 UACCEL_AT(uaccel_helium_planes, plane, 0);
 UACCEL_AT(uaccel_helium_planes, output, 4);
@@ -391,6 +391,163 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 ".purgem uaccel_right\n");                                                                           \
     }
 
+/* Windows of one row, without gaps, one beside the other: sixteen bytes each, read where they lie. The first four sums of
+ * the next eight are made amid the last steps of these, and those of the next channel amid the last ones of this; of the
+ * last channel for nothing. To add a doubled product by one, rounded down to its upper half, is to take one from what is
+ * negative. `count`: how many eights there are; `part`: windows of the last one. stream: of each channel
+ * its weights, its bias, its multiplier, its shift; and behind the last 28 bytes more. */
+#define UACCEL_HELIUM_PLANES_OF_A_ROW(name, loads, sign, clamp)                                                      \
+    UACCEL_ASSEMBLY void name(struct uaccel_helium_planes *job, const int32_t *stream)                               \
+    {                                                                                                                \
+        __asm__(".syntax unified\n"                                                                                  \
+                ".macro uaccel_scaled q\n"                                                                           \
+                ".if " #sign " == 2\n"                                                                               \
+                "vcvt.f32.s32 \\q, \\q\n"                                                                            \
+                "vmul.f32 \\q, \\q, r8\n"                                                                            \
+                "vcvtn.s32.f32 \\q, \\q\n"                                                                           \
+                ".else\n"                                                                                            \
+                "vqrdmulh.s32 \\q, \\q, r8\n"                                                                        \
+                ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                ".macro uaccel_tie q\n"                                                                              \
+                ".if " #sign " == 1\n"                                                                               \
+                "vqdmlah.s32 \\q, \\q, r10\n"                                                                        \
+                ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                ".macro uaccel_right q\n"                                                                            \
+                ".if " #sign " < 2\n"                                                                                \
+                "vrshl.s32 \\q, r9\n"                                                                                \
+                ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                ".macro uaccel_eight last\n"                                                                         \
+                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
+                "vldrb.u8 q7, [r3, #1]\n"                                                                            \
+                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
+                "vldrb.u8 q6, [r3, #3]\n"                                                                            \
+                "vmladav.s8 r0, q7, q5\n"                                                                            \
+                "vadd.i32 q0, q0, r7\n"                                                                              \
+                "uaccel_scaled q0\n"                                                                                 \
+                "vldrb.u8 q7, [r3, #5]\n"                                                                            \
+                "uaccel_tie q0\n"                                                                                    \
+                "vmladav.s8 r2, q6, q5\n"                                                                            \
+                "vldrb.u8 q6, [r3, #7]\n"                                                                            \
+                "uaccel_right q0\n"                                                                                  \
+                "vmladav.s8 r4, q7, q5\n"                                                                            \
+                ".if \\last\n"                                                                                       \
+                "add r3, r1\n"                                                                                       \
+                ".else\n"                                                                                            \
+                "adds r3, #8\n"                                                                                      \
+                ".endif\n"                                                                                           \
+                "vldrb.u8 q7, [r3]\n"                                                                                \
+                "vmladav.s8 r6, q6, q5\n"                                                                            \
+                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
+                "vldrb.u8 q6, [r3, #2]\n"                                                                            \
+                ".if \\last\n"                                                                                       \
+                "vldrw.u32 q5, [r5], #16\n"                                                                          \
+                ".endif\n"                                                                                           \
+                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
+                "vmladav.s8 r0, q7, q5\n"                                                                            \
+                "vadd.i32 q1, q1, r7\n"                                                                              \
+                "uaccel_scaled q1\n"                                                                                 \
+                "vldrb.u8 q7, [r3, #4]\n"                                                                            \
+                "uaccel_tie q1\n"                                                                                    \
+                "vqmovnb.s32 q0, q0\n"                                                                               \
+                "vmladav.s8 r2, q6, q5\n"                                                                            \
+                "uaccel_right q1\n"                                                                                  \
+                "vmladav.s8 r4, q7, q5\n"                                                                            \
+                "vqmovnt.s32 q0, q1\n"                                                                               \
+                "vldrb.u8 q6, [r3, #6]\n"                                                                            \
+                ".if \\last\n"                                                                                       \
+                "ldr r7, [sp, #8]\n"                                                                                 \
+                "ldrd r8, lr, [sp]\n"                                                                                \
+                "cmp r5, r7\n"                                                                                       \
+                ".endif\n"                                                                                           \
+                "vmladav.s8 r6, q6, q5\n"                                                                            \
+                ".if " #sign " != 1\n"                                                                               \
+                "vqadd.s16 q0, q0, r10\n"                                                                            \
+                ".elseif " #clamp "\n"                                                                               \
+                "vldrw.u32 q1, [sp, #12]\n"                                                                          \
+                "vqadd.s16 q0, q0, q1\n"                                                                             \
+                ".else\n"                                                                                            \
+                "vqadd.s16 q0, q0, q3\n"                                                                             \
+                ".endif\n"                                                                                           \
+                ".if \\last\n"                                                                                       \
+                "ldr r7, [r5], #4\n"                                                                                 \
+                ".endif\n"                                                                                           \
+                ".if " #clamp "\n"                                                                                   \
+                "vmax.s16 q0, q0, q3\n"                                                                              \
+                "vmin.s16 q0, q0, q4\n"                                                                              \
+                ".else\n"                                                                                            \
+                "vqmovnb.s16 q0, q0\n"                                                                               \
+                ".endif\n"                                                                                           \
+                ".if \\last\n"                                                                                       \
+                "vpst\n"                                                                                             \
+                "vstrbt.16 q0, [r12, q2]\n"                                                                          \
+                "add r12, r8\n"                                                                                      \
+                "ldrd r8, r9, [r5], #8\n"                                                                            \
+                ".else\n"                                                                                            \
+                "vstrb.16 q0, [r12, q2]\n"                                                                           \
+                "add r12, r11\n"                                                                                     \
+                ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                "vpush {d8-d15}\n"                                                                                   \
+                "push {r4-r11, lr}\n"                                                                                \
+                "sub sp, #28\n"                                                                                      \
+                "mov r5, r1\n"                                                                                       \
+                "ldr r10, [r0, #24]\n"                                                                               \
+                ".if " #sign " == 1\n"                                                                               \
+                "vdup.16 q3, r10\n"                                                                                  \
+                "vstrw.32 q3, [sp, #12]\n"                                                                           \
+                "movs r10, #1\n"                                                                                     \
+                ".endif\n"                                                                                           \
+                ".if " #clamp "\n"                                                                                   \
+                "ldrd r2, r4, [r0, #28]\n"                                                                           \
+                "vdup.16 q3, r2\n"                                                                                   \
+                "vdup.16 q4, r4\n"                                                                                   \
+                ".endif\n"                                                                                           \
+                "vldrw.u32 q2, [r0, #36]\n"                                                                          \
+                "ldrh r11, [r0, #38]\n"                                                                              \
+                "lsl r11, r11, #3\n"                                                                                 \
+                "ldr r2, [r0, #116]\n"                                                                               \
+                "vctp.16 r2\n"                                                                                       \
+                "ldrd r2, r6, [r0, #8]\n"                                                                            \
+                "movs r7, #28\n"                                                                                     \
+                "mla r2, r2, r7, r5\n"                                                                               \
+                "adds r2, #16\n"                                                                                     \
+                "str r2, [sp, #8]\n"                                                                                 \
+                "ldr r7, [r0, #20]\n"                                                                                \
+                "subs r7, #1\n"                                                                                      \
+                "sub r1, r6, r7, lsl #3\n"                                                                           \
+                "mul r6, r7, r11\n"                                                                                  \
+                "rsb r6, r6, #1\n"                                                                                   \
+                "strd r6, r7, [sp]\n"                                                                                \
+                "mov lr, r7\n"                                                                                       \
+                "ldrd r3, r12, [r0]\n"                                                                               \
+                "vldrw.u32 q5, [r5], #16\n"                                                                          \
+                "ldmia r5!, {r7, r8, r9}\n"                                                                          \
+                "vldrb.u8 q7, [r3]\n"                                                                                \
+                "vldrb.u8 q6, [r3, #2]\n"                                                                            \
+                "vmladav.s8 r0, q7, q5\n"                                                                            \
+                "vldrb.u8 q7, [r3, #4]\n"                                                                            \
+                "vmladav.s8 r2, q6, q5\n"                                                                            \
+                "vldrb.u8 q6, [r3, #6]\n"                                                                            \
+                "vmladav.s8 r4, q7, q5\n"                                                                            \
+                "vmladav.s8 r6, q6, q5\n"                                                                            \
+                "1: wls lr, lr, 3f\n"                                                                                \
+                "2: uaccel_eight 0\n"                                                                                \
+                "le lr, 2b\n"                                                                                        \
+                "3: uaccel_eight 1\n"                                                                                \
+                "bne 1b\n"                                                                                           \
+                "add sp, #28\n"                                                                                      \
+                "pop {r4-r11, lr}\n"                                                                                 \
+                "vpop {d8-d15}\n"                                                                                    \
+                "bx lr\n"                                                                                            \
+                ".purgem uaccel_scaled\n"                                                                            \
+                ".purgem uaccel_tie\n"                                                                               \
+                ".purgem uaccel_right\n"                                                                             \
+                ".purgem uaccel_eight\n");                                                                           \
+    }
+
 /* The bodies find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -398,15 +555,18 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 #define UACCEL_HELIUM_PLANES_BY(kind, planes, loads)                                                                 \
     planes(uaccel_helium_planes_##kind, loads, 0, 0)                                                                 \
     planes(uaccel_helium_planes_##kind##_clamp, loads, 0, 1)                                                         \
-    planes(uaccel_helium_planes_##kind##_sign, loads, 1, 1)                                                          \
+    planes(uaccel_helium_planes_##kind##_sign, loads, 1, 0)                                                          \
+    planes(uaccel_helium_planes_##kind##_sign_clamp, loads, 1, 1)                                                    \
     UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_float32, planes, loads)                                \
     UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of_##kind(const struct uaccel_helium_finish *finish) \
     {                                                                                                                \
-        return finish->sign == 2                                                                                     \
-                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32)          \
-               : finish->sign  ? uaccel_helium_planes_##kind##_sign                                                  \
-               : finish->clamp ? uaccel_helium_planes_##kind##_clamp                                                 \
-                               : uaccel_helium_planes_##kind;                                                        \
+        if (finish->sign == 2) {                                                                                     \
+            return UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32);           \
+        }                                                                                                            \
+        if (finish->sign) {                                                                                          \
+            return finish->clamp ? uaccel_helium_planes_##kind##_sign_clamp : uaccel_helium_planes_##kind##_sign;    \
+        }                                                                                                            \
+        return finish->clamp ? uaccel_helium_planes_##kind##_clamp : uaccel_helium_planes_##kind;                    \
     }
 #if __ARM_FEATURE_MVE & 2
 #define UACCEL_HELIUM_SINGLE_PLANES(name, planes, loads) planes(name, loads, 2, 1)
@@ -414,6 +574,7 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 #define UACCEL_HELIUM_SINGLE_PLANES(name, planes, loads)
 #endif
 
+UACCEL_HELIUM_PLANES_BY(row, UACCEL_HELIUM_PLANES_OF_A_ROW, )
 UACCEL_HELIUM_PLANES_BY(1, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_ONE_LOAD)
 UACCEL_HELIUM_PLANES_BY(2, UACCEL_HELIUM_PLANES_IN_TURN, )
 UACCEL_HELIUM_PLANES_BY(4, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_FOUR_LOADS)
@@ -426,11 +587,12 @@ UACCEL_HELIUM_PLANES_BY(28, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(7))
 
 #pragma GCC diagnostic pop
 
-/* The loop for so many loads of four windows. A constant decides, so that code for the others takes no place. */
+/* The loop for so many loads of four windows; 0: each is a run of bytes. A constant decides, so that code for the others takes no place. */
 UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct uaccel_helium_finish *finish,
                                                                  uaccel_index loads)
 {
-    return loads == 1    ? uaccel_helium_planes_of_1(finish)
+    return loads == 0    ? uaccel_helium_planes_of_row(finish)
+           : loads == 1  ? uaccel_helium_planes_of_1(finish)
            : loads == 2  ? uaccel_helium_planes_of_2(finish)
            : loads == 4  ? uaccel_helium_planes_of_4(finish)
            : loads == 8  ? uaccel_helium_planes_of_8(finish)
