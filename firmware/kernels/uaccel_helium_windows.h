@@ -205,9 +205,6 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     ".else\n"                                                                                                        \
     "vqmovnb.s16 q0, q0\n"                                                                                           \
     ".endif\n"                                                                                                       \
-    "vstrb.16 q0, [r7, q4]\n"                                                                                        \
-    "adds r7, #4\n"                                                                                                  \
-    "bx r9\n"                                                                                                        \
     ".endm\n"
 
 #define UACCEL_HELIUM_SHORT_RUNS(name, sign, clamp)                                                                  \
@@ -216,11 +213,10 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
         __asm__(UACCEL_HELIUM_TURN_MACROS                                                                            \
                 "vpush {d8-d15}\n"                                                                                   \
                 "push {r4-r11, lr}\n"                                                                                \
-                "sub sp, #64\n" /* where products go on, pairs, both steps, the stream behind its first turn, the last channels; bounds */ \
+                "sub sp, #64\n" /* where products go on, where the last results go, both steps, the stream behind its first turn, the last channels; bounds */ \
                 "ldrd r3, r5, [r0]\n"                                                                                \
                 "ldrd r11, r12, [r0, #8]\n"                                                                          \
                 "ldrd r4, r6, [r0, #16]\n"                                                                           \
-                "strd r12, r4, [sp, #4]\n"                                                                           \
                 "ldrd r2, r8, [r0, #32]\n"                                                                           \
                 "ldrd r10, lr, [r0, #40]\n"                                                                          \
                 "vldrw.u32 q4, [r0, #48]\n"                                                                          \
@@ -233,6 +229,9 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 ".endif\n"                                                                                           \
                 "mov r7, r11\n"                                                                                      \
                 "add r11, r11, r2\n"                                                                                 \
+                "subs r12, #1\n"                                                                                     \
+                "mla r12, r12, r6, r11\n"                                                                            \
+                "strd r12, r4, [sp, #4]\n"                                                                           \
                 "add r12, r1, #64\n"                                                                                 \
                 "strd r6, r12, [sp, #12]\n"                                                                          \
                 "str r2, [sp, #20]\n"                                                                                \
@@ -253,17 +252,24 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "3: cmp r7, r11\n"                                                                                   \
                 "bhs 1f\n"                                                                                           \
                 "4: uaccel_turn " #sign ", " #clamp "\n"                                                             \
+                "vstrb.16 q0, [r7, q4]\n"                                                                            \
+                "adds r7, #4\n"                                                                                      \
+                "bx r9\n"                                                                                            \
                 /* the next pair */                                                                                  \
-                "1: mov r7, r11\n"                                                                                   \
-                "ldr r11, [sp, #4]\n"                                                                                \
-                "subs r11, #1\n"                                                                                     \
+                "1: ldr r9, [sp, #4]\n"                                                                              \
+                "cmp r11, r9\n"                                                                                      \
+                "ldr r9, [sp, #8]\n"                                                                                 \
                 "beq 6f\n"                                                                                           \
-                "str r11, [sp, #4]\n"                                                                                \
-                "ldr r11, [sp, #8]\n"                                                                                \
-                "add r3, r11\n"                                                                                      \
-                "add r5, r11\n"                                                                                      \
-                "ldr r11, [sp, #12]\n"                                                                               \
-                "add r11, r7\n"                                                                                      \
+                "add r3, r9\n"                                                                                       \
+                "add r5, r9\n"                                                                                       \
+                "uaccel_turn " #sign ", " #clamp "\n"                                                                \
+                "ldr r9, [sp, #12]\n"                                                                                \
+                "vstrb.16 q0, [r11, q4]\n"                                                                           \
+                "ldrd r1, r7, [sp, #16]\n"                                                                           \
+                "add r11, r9\n"                                                                                      \
+                "ldr r9, [sp]\n"                                                                                     \
+                "subs r7, r11, r7\n"                                                                                 \
+                "bx r9\n"                                                                                            \
                 "2: adr.w r9, 5f + 1\n"                                                                              \
                 "b 4b\n"                                                                                             \
                 ".balign 4\n"                                                                                        \
@@ -272,6 +278,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "sub r7, r11, r7\n"                                                                                  \
                 "bx r9\n"                                                                                            \
                 "6: adr.w r9, 7f + 1\n"                                                                              \
+                "mov r7, r11\n"                                                                                      \
                 "b 4b\n"                                                                                             \
                 ".balign 4\n"                                                                                        \
                 "7: add sp, #64\n"                                                                                   \
