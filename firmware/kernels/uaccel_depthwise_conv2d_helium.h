@@ -45,6 +45,21 @@ UACCEL_KERNEL void uaccel_depthwise_helium_deal(const int8_t *source, uaccel_ind
                      : "lr", "q0", "memory", "cc");
 }
 
+/* One row of eight channels. */
+UACCEL_KERNEL void uaccel_depthwise_helium_deal_eight(const int8_t *source, uaccel_index pitch, int8_t *target,
+                                                      uint16x8_t places, uaccel_index count)
+{
+    __asm__ volatile("dls lr, %2\n"
+                     "1: vldrb.u16 q0, [%0]\n"
+                     "add %0, %3\n"
+                     "vstrb.16 q0, [%1, %q4]\n"
+                     "add %1, #1\n"
+                     "le lr, 1b\n"
+                     : "+l"(source), "+l"(target)
+                     : "r"(count), "r"(pitch), "w"(places)
+                     : "lr", "q0", "memory", "cc");
+}
+
 /* One row of some channels, fewer than 16. */
 UACCEL_KERNEL void uaccel_depthwise_helium_deal_some(const int8_t *source, uaccel_index pitch, int8_t *target,
                                                      uint16x8_t even, uint16x8_t odd, uaccel_index count,
@@ -80,6 +95,8 @@ UACCEL_SHARED void uaccel_depthwise_helium_planes(const struct uaccel_depthwise_
         int8_t *target = planes + y * p->pitch + skip;
         if (channels == 16) {
             uaccel_depthwise_helium_deal(source, p->channels, target, even, odd, end - skip);
+        } else if (channels == 8) {
+            uaccel_depthwise_helium_deal_eight(source, p->channels, target, vshrq_n_u16(even, 1), end - skip);
         } else {
             uaccel_depthwise_helium_deal_some(source, p->channels, target, even, odd, end - skip, channels);
         }

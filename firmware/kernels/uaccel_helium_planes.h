@@ -279,12 +279,12 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     }
 
 /* Two loads for four windows, which are most: the first four sums of the next place are made amid the last steps of this
- * one. Behind the last place there is one more, for nothing. */
+ * one, and those of the next channel amid the last steps of its last place; of the last channel, once more its own. */
 #define UACCEL_HELIUM_PLANES_IN_TURN(name, loads, sign, clamp)                                                       \
     UACCEL_ASSEMBLY void name(struct uaccel_helium_planes *job, const int32_t *stream)                               \
     {                                                                                                                \
         __asm__(".syntax unified\n"                                                                                  \
-                ".macro uaccel_scaled q, free\n"                                                                     \
+                ".macro uaccel_scaled q\n"                                                                           \
                 ".if " #sign " == 2\n"                                                                               \
                 "vcvt.f32.s32 \\q, \\q\n"                                                                            \
                 "vmul.f32 \\q, \\q, r8\n"                                                                            \
@@ -292,9 +292,10 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 ".else\n"                                                                                            \
                 "vqrdmulh.s32 \\q, \\q, r8\n"                                                                        \
                 ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                ".macro uaccel_tie q\n"                                                                              \
                 ".if " #sign " == 1\n"                                                                               \
-                "vshr.s32 \\free, \\q, #31\n"                                                                        \
-                "vadd.i32 \\q, \\q, \\free\n"                                                                        \
+                "vqdmlah.s32 \\q, \\q, r10\n"                                                                        \
                 ".endif\n"                                                                                           \
                 ".endm\n"                                                                                            \
                 ".macro uaccel_right q\n"                                                                            \
@@ -302,93 +303,139 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "vrshl.s32 \\q, r9\n"                                                                                \
                 ".endif\n"                                                                                           \
                 ".endm\n"                                                                                            \
-                "vpush {d8-d15}\n"                                                                                   \
-                "push {r4-r11, lr}\n"                                                                                \
-                "sub sp, #64\n" /* stream, channels, bytes of a plane, places, how many; from 32 on the bounds */    \
-                "str r1, [sp]\n"                                                                                     \
-                "ldrd r3, r1, [r0]\n"                                                                                \
-                "ldrd r4, r5, [r0, #8]\n"                                                                            \
-                "ldrd r6, r7, [r0, #16]\n"                                                                           \
-                "ldr r10, [r0, #24]\n"                                                                               \
-                "strd r4, r5, [sp, #4]\n"                                                                            \
-                "strd r6, r7, [sp, #12]\n"                                                                           \
-                ".if " #clamp "\n"                                                                                   \
-                "ldrd r4, r5, [r0, #28]\n"                                                                           \
-                "vdup.16 q0, r4\n"                                                                                   \
-                "vdup.16 q1, r5\n"                                                                                   \
-                "vstrw.32 q0, [sp, #32]\n"                                                                           \
-                "vstrw.32 q1, [sp, #48]\n"                                                                           \
-                ".endif\n"                                                                                           \
-                "vldrw.u32 q2, [r0, #36]\n"                                                                          \
-                "vldrw.u32 q3, [r0, #52]\n"                                                                          \
-                "vldrw.u32 q4, [r0, #68]\n"                                                                          \
-                "1: ldr r4, [sp]\n"                                                                                  \
-                "ldrd r5, lr, [sp, #12]\n"                                                                           \
-                "vldrw.u32 q5, [r4], #16\n"                                                                          \
-                "vldrw.u32 q6, [r4], #16\n"                                                                          \
-                "ldmia r5!, {r0, r2, r6}\n"                                                                          \
-                "add r0, r0, r3\n"                                                                                   \
-                "add r11, r2, r3\n"                                                                                  \
-                "vldrb.u8 q7, [r0, q4]\n"                                                                            \
-                "add r12, r6, r1\n"                                                                                  \
-                "vldrb.u8 q1, [r0, q3]\n"                                                                            \
-                "ldmia r4!, {r7, r8, r9}\n"                                                                          \
-                "str r4, [sp]\n"                                                                                     \
-                "vmladav.s8 r4, q7, q5\n"                                                                            \
-                "vmladav.s8 r6, q7, q6\n"                                                                            \
-                "vmladav.s8 r0, q1, q5\n"                                                                            \
-                "vmladav.s8 r2, q1, q6\n"                                                                            \
-                "2: vldrb.u8 q7, [r11, q4]\n"                                                                        \
+                ".macro uaccel_eight last\n"                                                                         \
                 "vmov q0[2], q0[0], r0, r4\n"                                                                        \
+                "add r11, r3\n"                                                                                      \
+                "vldrb.u8 q7, [r11, q4]\n"                                                                           \
                 "vmov q0[3], q0[1], r2, r6\n"                                                                        \
+                "add r12, r1\n"                                                                                      \
+                "vldrb.u8 q1, [r11, q3]\n"                                                                           \
                 "vmladav.s8 r4, q7, q5\n"                                                                            \
                 "vadd.i32 q0, q0, r7\n"                                                                              \
+                ".if \\last\n"                                                                                       \
+                "ldr lr, [sp, #4]\n"                                                                                 \
+                "vmladav.s8 r0, q1, q5\n"                                                                            \
+                "subs lr, #1\n"                                                                                      \
+                "str lr, [sp, #4]\n"                                                                                 \
+                "uaccel_scaled q0\n"                                                                                 \
+                "ldrd lr, r5, [sp, #8]\n"                                                                            \
+                "it ne\n"                                                                                            \
+                "addne r3, lr\n"                                                                                     \
+                "ldr r11, [r5], #4\n"                                                                                \
+                ".else\n"                                                                                            \
+                "vmladav.s8 r0, q1, q5\n"                                                                            \
+                "ldr r11, [r5], #4\n"                                                                                \
+                "uaccel_scaled q0\n"                                                                                 \
+                ".endif\n"                                                                                           \
+                "vmladav.s8 r6, q7, q6\n"                                                                            \
+                "uaccel_tie q0\n"                                                                                    \
+                "add r11, r3\n"                                                                                      \
+                "vmladav.s8 r2, q1, q6\n"                                                                            \
+                "uaccel_right q0\n"                                                                                  \
+                "vldrb.u8 q7, [r11, q4]\n"                                                                           \
+                ".if \\last\n"                                                                                       \
+                "ldr lr, [sp]\n"                                                                                     \
+                "it eq\n"                                                                                            \
+                "subeq lr, #44\n"                                                                                    \
+                ".endif\n"                                                                                           \
+                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
+                ".if \\last\n"                                                                                       \
+                "vldrw.u32 q5, [lr], #16\n"                                                                          \
+                ".endif\n"                                                                                           \
+                "vqmovnb.s32 q0, q0\n"                                                                               \
+                ".if \\last\n"                                                                                       \
+                "vldrw.u32 q6, [lr], #16\n"                                                                          \
+                ".endif\n"                                                                                           \
+                "vmladav.s8 r4, q7, q5\n"                                                                            \
+                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
                 "vmladav.s8 r6, q7, q6\n"                                                                            \
                 "vldrb.u8 q7, [r11, q3]\n"                                                                           \
-                "uaccel_scaled q0, q1\n"                                                                             \
-                "vmladav.s8 r0, q7, q5\n"                                                                            \
-                "uaccel_right q0\n"                                                                                  \
-                "vmladav.s8 r2, q7, q6\n"                                                                            \
-                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
-                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
-                "ldmia r5!, {r0, r2, r6}\n"                                                                          \
                 "vadd.i32 q1, q1, r7\n"                                                                              \
-                "add r0, r0, r3\n"                                                                                   \
-                "uaccel_scaled q1, q7\n"                                                                             \
-                "vldrb.u8 q7, [r0, q4]\n"                                                                            \
-                "add r11, r2, r3\n"                                                                                  \
+                "uaccel_scaled q1\n"                                                                                 \
+                "uaccel_tie q1\n"                                                                                    \
+                "vmladav.s8 r0, q7, q5\n"                                                                            \
                 "uaccel_right q1\n"                                                                                  \
-                "vqmovnb.s32 q0, q0\n"                                                                               \
-                "vmladav.s8 r4, q7, q5\n"                                                                            \
                 "vqmovnt.s32 q0, q1\n"                                                                               \
-                "vldrb.u8 q1, [r0, q3]\n"                                                                            \
+                "vmladav.s8 r2, q7, q6\n"                                                                            \
+                ".if \\last\n"                                                                                       \
+                "ldmia lr!, {r7, r8, r9}\n"                                                                          \
+                "str lr, [sp]\n"                                                                                     \
+                ".endif\n"                                                                                           \
+                ".if " #sign " == 1\n"                                                                               \
+                "vldrw.u32 q1, [sp, #20]\n"                                                                          \
+                "vqadd.s16 q0, q0, q1\n"                                                                             \
+                ".else\n"                                                                                            \
                 "vqadd.s16 q0, q0, r10\n"                                                                            \
-                "vmladav.s8 r2, q1, q6\n"                                                                            \
-                "vmladav.s8 r0, q1, q5\n"                                                                            \
+                ".endif\n"                                                                                           \
+                ".if \\last\n"                                                                                       \
+                "ldr lr, [sp, #16]\n"                                                                                \
+                ".endif\n"                                                                                           \
                 ".if " #clamp "\n"                                                                                   \
-                "vldrw.u32 q1, [sp, #32]\n"                                                                          \
+                "vldrw.u32 q1, [sp, #36]\n"                                                                          \
                 "vmax.s16 q0, q0, q1\n"                                                                              \
-                "vldrw.u32 q1, [sp, #48]\n"                                                                          \
+                "vldrw.u32 q1, [sp, #52]\n"                                                                          \
                 "vmin.s16 q0, q0, q1\n"                                                                              \
                 ".else\n"                                                                                            \
                 "vqmovnb.s16 q0, q0\n"                                                                               \
                 ".endif\n"                                                                                           \
                 "vstrb.16 q0, [r12, q2]\n"                                                                           \
-                "add r12, r6, r1\n"                                                                                  \
-                "vmladav.s8 r6, q7, q6\n"                                                                            \
-                "le lr, 2b\n"                                                                                        \
-                "ldrd r2, r4, [sp, #4]\n"                                                                            \
+                "ldrd r11, r12, [r5], #8\n"                                                                          \
+                ".if \\last\n"                                                                                       \
                 "add r1, r1, #1\n"                                                                                   \
-                "add r3, r3, r4\n"                                                                                   \
-                "subs r2, #1\n"                                                                                      \
-                "str r2, [sp, #4]\n"                                                                                 \
+                ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                "vpush {d8-d15}\n"                                                                                   \
+                "push {r4-r11, lr}\n"                                                                                \
+                "sub sp, #68\n" /* stream, channels, bytes of a plane, places, how many but one; zero point, bounds */ \
+                "ldr r10, [r0, #24]\n"                                                                               \
+                ".if " #sign " == 1\n"                                                                               \
+                "vdup.16 q0, r10\n"                                                                                  \
+                "vstrw.32 q0, [sp, #20]\n"                                                                           \
+                "movs r10, #1\n"                                                                                     \
+                ".endif\n"                                                                                           \
+                ".if " #clamp "\n"                                                                                   \
+                "ldrd r4, r5, [r0, #28]\n"                                                                           \
+                "vdup.16 q0, r4\n"                                                                                   \
+                "vdup.16 q1, r5\n"                                                                                   \
+                "vstrw.32 q0, [sp, #36]\n"                                                                           \
+                "vstrw.32 q1, [sp, #52]\n"                                                                           \
+                ".endif\n"                                                                                           \
+                "vldrw.u32 q2, [r0, #36]\n"                                                                          \
+                "ldrd r4, r6, [r0, #8]\n"                                                                            \
+                "vldrw.u32 q3, [r0, #52]\n"                                                                          \
+                "strd r4, r6, [sp, #4]\n"                                                                            \
+                "vldrw.u32 q4, [r0, #68]\n"                                                                          \
+                "ldrd r5, lr, [r0, #16]\n"                                                                           \
+                "sub lr, #1\n"                                                                                       \
+                "strd r5, lr, [sp, #12]\n"                                                                           \
+                "ldrd r3, r2, [r0]\n"                                                                                \
+                "vldrw.u32 q5, [r1], #16\n"                                                                          \
+                "vldrw.u32 q6, [r1], #16\n"                                                                          \
+                "ldr r11, [r5], #4\n"                                                                                \
+                "ldmia r1!, {r7, r8, r9}\n"                                                                          \
+                "str r1, [sp]\n"                                                                                     \
+                "add r11, r3\n"                                                                                      \
+                "mov r1, r2\n"                                                                                       \
+                "vldrb.u8 q7, [r11, q4]\n"                                                                           \
+                "vldrb.u8 q1, [r11, q3]\n"                                                                           \
+                "vmladav.s8 r4, q7, q5\n"                                                                            \
+                "vmladav.s8 r6, q7, q6\n"                                                                            \
+                "ldrd r11, r12, [r5], #8\n"                                                                          \
+                "vmladav.s8 r0, q1, q5\n"                                                                            \
+                "vmladav.s8 r2, q1, q6\n"                                                                            \
+                "1: wls lr, lr, 3f\n"                                                                                \
+                "2: uaccel_eight 0\n"                                                                                \
+                "le lr, 2b\n"                                                                                        \
+                "3: uaccel_eight 1\n"                                                                                \
                 "bne 1b\n"                                                                                           \
-                "add sp, #64\n"                                                                                      \
+                "add sp, #68\n"                                                                                      \
                 "pop {r4-r11, lr}\n"                                                                                 \
                 "vpop {d8-d15}\n"                                                                                    \
                 "bx lr\n"                                                                                            \
                 ".purgem uaccel_scaled\n"                                                                            \
-                ".purgem uaccel_right\n");                                                                           \
+                ".purgem uaccel_tie\n"                                                                               \
+                ".purgem uaccel_right\n"                                                                             \
+                ".purgem uaccel_eight\n");                                                                           \
     }
 
 /* Windows of one row, without gaps, one beside the other: sixteen bytes each, read where they lie. The first four sums of
