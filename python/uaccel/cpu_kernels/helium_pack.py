@@ -68,9 +68,8 @@ def window_stream(channels: Channels) -> NDArray[np.int32]:
     quads = channels[np.minimum(starts[:, None] + np.arange(4), count - 1).ravel()]
     vectors = _vectors(quads.weights, 4)
     bias, *ends = (array.reshape(-1, 4) for array in (quads.bias, quads.multiplier, -quads.right))
-    if vectors.shape[1] > UNROLLED:
-        return joined((starts - last)[:, None], bias, _words(vectors), *ends)
-    in_turn = np.concatenate([vectors[:, :1], vectors[:, :0:-1]], axis=1)
+    short = vectors.shape[1] <= UNROLLED
+    in_turn = np.concatenate([vectors[:, :1], vectors[:, :0:-1]], axis=1) if short else vectors
     stream = joined(_words(in_turn), bias, *ends).ravel()
     return np.concatenate([stream, stream[:HEAD]])
 
