@@ -243,7 +243,9 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     window = Window(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
     if window.parts > MOST_PARTS:
         return None
-    whole = best_cut(window, count, 0, True) if data.shape == site.output.shape else None
+    # each channel lies over itself
+    smaller = window.multiplier == 1 and site.output.size <= data.size
+    whole = best_cut(window, count, 0, True) if smaller else None
     inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
     channels = channels_of(rows, stage, attrs.output_zero_point)
