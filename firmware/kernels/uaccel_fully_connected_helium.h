@@ -11,8 +11,11 @@ struct uaccel_fully_connected_helium {
     int32_t multiplier, right;
     struct uaccel_helium_finish finish;
 };
+UACCEL_AT(uaccel_fully_connected_helium, rows, 0);
+UACCEL_AT(uaccel_fully_connected_helium, depth, 4);
 UACCEL_AT(uaccel_fully_connected_helium, units, 8);
 UACCEL_AT(uaccel_fully_connected_helium, length, 12);
+UACCEL_AT(uaccel_fully_connected_helium, each, 16);
 UACCEL_AT(uaccel_fully_connected_helium, multiplier, 20);
 UACCEL_AT(uaccel_fully_connected_helium, right, 24);
 UACCEL_AT(uaccel_fully_connected_helium, finish, 28);
@@ -140,7 +143,8 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
 /* stream: of each eight units, even ones first, for each 16 inputs their weights; their biases; and where each has its
  * own, their multipliers, and their shifts. */
 #define UACCEL_HELIUM_UNITS(name, sign, clamp, each)                                                                 \
-    UACCEL_ASSEMBLY void name(struct uaccel_helium_units *job, const int32_t *stream)                                \
+    UACCEL_ASSEMBLY void name(const struct uaccel_fully_connected_helium *p, const int32_t *stream,                  \
+                              const int8_t *input, int8_t *output)                                                   \
     {                                                                                                                \
         __asm__(UACCEL_HELIUM_UNITS_MACROS "vpush {d8-d15}\n"                                                        \
                 "push {r4-r11, lr}\n"                                                                                \

@@ -37,14 +37,14 @@ UACCEL_AT(uaccel_helium_windows, biases, 80);
 typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
 
 #define UACCEL_HELIUM_STEP 56    /* bytes of code for 16 bytes of a run */
-#define UACCEL_HELIUM_UNROLLED 15 /* steps of a loop's round; of short runs: what an address reaches from their middle */
+#define UACCEL_HELIUM_UNROLLED 15 /* steps of a round; of short runs what an address reaches from their middle */
 
-/* Runs of up to 15 vectors are addressed from their middle: no address moves. In longer ones they do. A turn is the last steps of four channels
- * amid the first products of the next four, so that neither waits; behind the last four of a pair come the first of the
- * next, and before the first and behind the last of all something that is written over, or not used. stream: of each
- * four channels, the last four of which may begin amid others, the weights of the run's first 16 bytes, then of its last
- * ones, and so on to the second, but of long runs of the second, and so on to the last; biases; multipliers; shifts. At
- * the end once more what a turn reads of the first. */
+/* Runs of up to 15 vectors are addressed from their middle: no address moves. In longer ones they do. A turn is the last
+ * steps of four channels amid the first products of the next four, so that neither waits; behind the last four of a pair
+ * come the first of the next, and before the first and behind the last of all something that is written over, or not
+ * used. stream: of each four channels, the last four of which may begin amid others, the weights of the run's first 16
+ * bytes, then of its last ones, and so on to the second, but of long runs of the second, and so on to the last; biases;
+ * multipliers; shifts. At the end once more what a turn reads of the first. */
 #define UACCEL_HELIUM_TURN_MACROS                                                                                    \
     ".syntax unified\n"                                                                                              \
     ".macro uaccel_data q, from, at\n"                                                                               \
@@ -135,14 +135,15 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     ".endif\n"                                                                                                       \
     ".endm\n"
 
+/* On the stack: where products go on; where the last results go; the steps of inputs, of long runs less their length, and of
+ * results; the stream behind its first turn; the last channels; of long runs their length and their end; at 32 bounds. */
 #define UACCEL_HELIUM_RUNS(name, long, sign, clamp)                                                                  \
     UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
     {                                                                                                                \
         __asm__(UACCEL_HELIUM_TURN_MACROS ".set .Luaccel_long, " #long "\n"                                          \
                 "vpush {d8-d15}\n"                                                                                   \
                 "push {r4-r11, lr}\n"                                                                                \
-                "sub sp, #64\n" /* where products go on; where the last results go; steps of inputs, of long runs less their \
-                                   length, and results; the stream behind its first turn, the last channels, the length, the end; bounds */ \
+                "sub sp, #64\n"                                                                                      \
                 "ldrd r3, r5, [r0]\n"                                                                                \
                 "ldrd r11, r12, [r0, #8]\n"                                                                          \
                 "ldrd r4, r6, [r0, #16]\n"                                                                           \

@@ -208,8 +208,8 @@ def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
     constants = np.stack([channels.bias, channels.multiplier, -channels.right], axis=1)
     if loads == RUN:
         last = np.zeros((1, VECTOR // 4 + 3), np.int64)  # read for nothing
-        rows = joined(vector_words(channels.weights, 1), constants)
-        return np.concatenate([rows, last.astype(np.int32)])
+        known = joined(vector_words(channels.weights, 1), constants)
+        return np.concatenate([known, last.astype(np.int32)])
     (lanes, *_), count, window = cut.lanes(loads) or [[]], len(channels.bias), cut.window
     (height, width), (rows, columns) = window.kernel, window.part
     pads = (0, 0), (0, -height % rows), (0, -width % columns)
