@@ -86,7 +86,7 @@ def test_every_kernel_writes_over_the_input_that_it_says(name: str, seed: int, t
     expected = [Executor(module).run(sample) for sample in samples]
     compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), in_place)
     assert sum(in_place(layer) is not None for layer in compiled.program.layers) > 4
-    assert not differing(compiled, board, samples, expected, tmp_path), f"seed {seed}"
+    assert not differing(compiled, board, samples, expected, tmp_path / "p"), f"seed {seed}"
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path)
     expected = [Executor(module).run(sample) for sample in samples]
     compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), row_less)
     layers = [layer.name for layer in compiled.program.layers if row_less(layer) != stated(layer)]
-    wrong = differing(compiled, board, samples, expected, tmp_path)
+    wrong = differing(compiled, board, samples, expected, tmp_path / "p")
     assert wrong <= set(layers)
     assert 3 * len(wrong) > len(layers) > 8, sorted(set(layers) - wrong)
 

@@ -225,6 +225,11 @@ def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
     return joined(words, constants)
 
 
+def _lies_over_itself(window: Window, site: Site[Conv2dAttrs]) -> bool:
+    """Each channel of the output, over the input's."""
+    return window.multiplier == 1 and site.output.size <= site.operands[0].info.size
+
+
 @offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Channels as planes, eight windows of one at a time."""
@@ -243,9 +248,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     window = Window(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
     if window.parts > MOST_PARTS:
         return None
-    # each channel lies over itself
-    smaller = window.multiplier == 1 and site.output.size <= data.size
-    whole = best_cut(window, count, 0, True) if smaller else None
+    whole = best_cut(window, count, 0, True) if _lies_over_itself(window, site) else None
     inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
     channels = channels_of(rows, stage, attrs.output_zero_point)
