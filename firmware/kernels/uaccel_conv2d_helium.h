@@ -59,17 +59,18 @@ UACCEL_KERNEL void uaccel_conv2d_helium_scatter(const struct uaccel_conv2d_heliu
     }
 }
 
-/* Pixels of 16 bytes to every column: one at least. */
-UACCEL_KERNEL void uaccel_conv2d_helium_move(const int8_t *source, int8_t *target, uaccel_index pitch,
-                                             uaccel_index count)
+/* 16 bytes of each pixel to every column: one at least. */
+UACCEL_KERNEL void uaccel_conv2d_helium_move(const int8_t *source, uaccel_index pixel, int8_t *target,
+                                             uaccel_index pitch, uaccel_index count)
 {
     __asm__ volatile("dls lr, %2\n"
-                     "1: vldrb.u8 q0, [%0], #16\n"
+                     "1: vldrb.u8 q0, [%0]\n"
+                     "add %0, %3\n"
                      "vstrb.8 q0, [%1]\n"
-                     "add %1, %3\n"
+                     "add %1, %4\n"
                      "le lr, 1b\n"
                      : "+l"(source), "+l"(target)
-                     : "r"(count), "r"(pitch)
+                     : "r"(count), "r"(pixel), "r"(pitch)
                      : "lr", "q0", "memory", "cc");
 }
 
@@ -78,8 +79,10 @@ UACCEL_KERNEL void uaccel_conv2d_helium_spread(const struct uaccel_conv2d_helium
                                                int8_t *target)
 {
     const uaccel_index pitch = p->kernel_height * p->in_channels;
-    if (p->in_channels == 16) {
-        uaccel_conv2d_helium_move(source, target, pitch, p->inside);
+    if (p->in_channels % 16 == 0) {
+        for (uaccel_index first = 0; first < p->in_channels; first += 16) {
+            uaccel_conv2d_helium_move(source + first, p->in_channels, target + first, pitch, p->inside);
+        }
     } else if (p->taken > 0) {
         uaccel_conv2d_helium_scatter(p, source, target);
     } else {

@@ -18,9 +18,9 @@ struct uaccel_depthwise_conv2d_helium {
     uaccel_index rows, pitch;                 /* of a plane */
     uaccel_index tile_height, tile_width;     /* of eight windows */
     uaccel_index second;                      /* from the first four to the others, in a plane */
-    uaccel_index loads;                       /* for four windows */
+    uaccel_index loads;                       /* for four windows; 0: each is a run of bytes, read where it lies */
     uint16_t multiplier;                      /* output channels of an input channel */
-    uint16_t part;                            /* where windows take several loads, from one to the next */
+    uint16_t part;                            /* where windows take several loads, from one to the next; of runs the last */
     uaccel_index count;                       /* how many times eight windows are in a region */
     uaccel_index channel_words;               /* of the stream */
     uint16_t results[8];
@@ -42,6 +42,21 @@ UACCEL_KERNEL void uaccel_depthwise_helium_deal(const int8_t *source, uaccel_ind
                      "le lr, 1b\n"
                      : "+r"(source), "+r"(target)
                      : "r"(count), "r"(pitch), "w"(even), "w"(odd)
+                     : "lr", "q0", "memory", "cc");
+}
+
+/* One row of eight channels. */
+UACCEL_KERNEL void uaccel_depthwise_helium_deal_eight(const int8_t *source, uaccel_index pitch, int8_t *target,
+                                                      uint16x8_t places, uaccel_index count)
+{
+    __asm__ volatile("dls lr, %2\n"
+                     "1: vldrb.u16 q0, [%0]\n"
+                     "add %0, %3\n"
+                     "vstrb.16 q0, [%1, %q4]\n"
+                     "add %1, #1\n"
+                     "le lr, 1b\n"
+                     : "+l"(source), "+l"(target)
+                     : "r"(count), "r"(pitch), "w"(places)
                      : "lr", "q0", "memory", "cc");
 }
 
@@ -80,6 +95,8 @@ UACCEL_SHARED void uaccel_depthwise_helium_planes(const struct uaccel_depthwise_
         int8_t *target = planes + y * p->pitch + skip;
         if (channels == 16) {
             uaccel_depthwise_helium_deal(source, p->channels, target, even, odd, end - skip);
+        } else if (channels == 8) {
+            uaccel_depthwise_helium_deal_eight(source, p->channels, target, vshrq_n_u16(even, 1), end - skip);
         } else {
             uaccel_depthwise_helium_deal_some(source, p->channels, target, even, odd, end - skip, channels);
         }
@@ -136,9 +153,12 @@ UACCEL_KERNEL void uaccel_depthwise_helium_whole(const struct uaccel_depthwise_c
                                                  uaccel_helium_planes_loop *loop, uaccel_index times)
 {
     struct uaccel_helium_place *places = scratch;
-    int8_t *planes = (int8_t *)(places + p->count + 1);
+    int8_t *planes = scratch;
     struct uaccel_helium_planes job;
-    uaccel_depthwise_helium_places(p, places, p->channels * times);
+    if (p->loads > 0) {
+        planes = (int8_t *)(places + p->count + 1);
+        uaccel_depthwise_helium_places(p, places, p->channels * times);
+    }
     job.plane_bytes = times > 1 ? 0 : p->rows * p->pitch;
     job.part = p->part;
     job.places = places;

@@ -7,93 +7,235 @@
 struct uaccel_fully_connected_helium {
     uaccel_index rows, depth, units;
     uaccel_index length; /* of a row, in whole vectors of 16 bytes */
+    int32_t each;        /* 1: each unit has a multiplier and a shift in the stream; 0: these are those of all */
+    int32_t multiplier, right;
     struct uaccel_helium_finish finish;
 };
+UACCEL_AT(uaccel_fully_connected_helium, rows, 0);
+UACCEL_AT(uaccel_fully_connected_helium, depth, 4);
+UACCEL_AT(uaccel_fully_connected_helium, units, 8);
+UACCEL_AT(uaccel_fully_connected_helium, length, 12);
+UACCEL_AT(uaccel_fully_connected_helium, each, 16);
+UACCEL_AT(uaccel_fully_connected_helium, multiplier, 20);
+UACCEL_AT(uaccel_fully_connected_helium, right, 24);
+UACCEL_AT(uaccel_fully_connected_helium, finish, 28);
+UACCEL_AT(uaccel_helium_finish, zero_point, 0);
+UACCEL_AT(uaccel_helium_finish, lowest, 4);
+UACCEL_AT(uaccel_helium_finish, highest, 8);
 
-/* One row. */
-struct uaccel_helium_units {
-    const int8_t *input, *end; /* whole vectors of 16 bytes */
-    int8_t *output;
-    uaccel_index units; /* one at least */
-    uaccel_index skip;  /* bytes of code behind the step to begin with */
-    int32_t zero_point, lowest, highest;
-};
-UACCEL_AT(uaccel_helium_units, input, 0);
-UACCEL_AT(uaccel_helium_units, end, 4);
-UACCEL_AT(uaccel_helium_units, output, 8);
-UACCEL_AT(uaccel_helium_units, units, 12);
-UACCEL_AT(uaccel_helium_units, skip, 16);
-UACCEL_AT(uaccel_helium_units, zero_point, 20);
-UACCEL_AT(uaccel_helium_units, lowest, 24);
-UACCEL_AT(uaccel_helium_units, highest, 28);
+/* One row of whole vectors. */
+typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium *p, const int32_t *stream,
+                                      const int8_t *input, int8_t *output);
 
-#define UACCEL_HELIUM_UNITS_STEP 68     /* bytes of code for 16 bytes of the row */
-#define UACCEL_HELIUM_UNITS_UNROLLED 10 /* steps in a loop's round */
+/* A turn is the last steps of eight units amid the first products of the next eight, so that neither waits. Behind the
+ * last eight there are no products. q5 and q6: multiplier and shift of all units; q7: the zero point in halves; on the
+ * stack the row, and behind it the bounds. */
+#define UACCEL_HELIUM_UNITS_MACROS                                                                                   \
+    ".syntax unified\n"                                                                                              \
+    ".macro uaccel_more line:vararg\n"                                                                               \
+    ".if .Luaccel_more\n"                                                                                            \
+    "\\line\n"                                                                                                       \
+    ".endif\n"                                                                                                       \
+    ".endm\n"                                                                                                        \
+    /* 16 bytes of the row, 68 bytes of code */                                                                      \
+    ".macro uaccel_step product, compare\n"                                                                          \
+    "vldrb.u8 q2, [r3], #16\n"                                                                                       \
+    "\\compare\n"                                                                                                    \
+    ".irp sum, r0, r2, r4, r6, r8, r10, r12, lr\n"                                                                   \
+    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
+    "\\product \\sum, q2, q3\n"                                                                                      \
+    ".endr\n"                                                                                                        \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_load each, q, at\n"                                                                               \
+    ".if \\each\n"                                                                                                   \
+    "vldrw.u32 \\q, [r1, #\\at]\n"                                                                                   \
+    ".endif\n"                                                                                                       \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_turn sign, clamp, each\n"                                                                         \
+    "uaccel_more ldr r3, [sp]\n"                                                                                     \
+    "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
+    "vldrw.u32 q3, [r1], #160 + 64 * \\each\n"                                                                       \
+    "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
+    "uaccel_more vldrb.u8 q2, [r3], #16\n"                                                                           \
+    "vmov q1[2], q1[0], r8, r12\n"                                                                                   \
+    "uaccel_more vldrw.u32 q4, [r1, #-128]\n"                                                                        \
+    "vadd.i32 q0, q0, q3\n"                                                                                          \
+    "uaccel_more vmladav.s8 r0, q2, q4\n"                                                                            \
+    "vldrw.u32 q3, [r1, #-144 - 64 * \\each]\n"                                                                      \
+    "vmov q1[3], q1[1], r10, lr\n"                                                                                   \
+    "uaccel_load \\each, q5, -192\n"                                                                                 \
+    ".if \\sign == 2\n"                                                                                              \
+    "vcvt.f32.s32 q0, q0\n"                                                                                          \
+    "vadd.i32 q1, q1, q3\n"                                                                                          \
+    "uaccel_load \\each, q6, -176\n"                                                                                 \
+    "vmul.f32 q0, q0, q5\n"                                                                                          \
+    "uaccel_more vldrw.u32 q4, [r1, #-112]\n"                                                                        \
+    "vcvt.f32.s32 q1, q1\n"                                                                                          \
+    "uaccel_more vmladav.s8 r2, q2, q4\n"                                                                            \
+    ".if \\each\n"                                                                                                   \
+    "vmul.f32 q1, q1, q6\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "vmul.f32 q1, q1, q5\n"                                                                                          \
+    ".endif\n"                                                                                                       \
+    "vcvtn.s32.f32 q0, q0\n"                                                                                         \
+    "uaccel_more vldrw.u32 q3, [r1, #-96]\n"                                                                         \
+    "vcvtn.s32.f32 q1, q1\n"                                                                                         \
+    "uaccel_more vmladav.s8 r4, q2, q3\n"                                                                            \
+    ".else\n"                                                                                                        \
+    "vqrdmulh.s32 q0, q0, q5\n"                                                                                      \
+    "uaccel_load \\each, q5, -160\n"                                                                                 \
+    "vadd.i32 q1, q1, q3\n"                                                                                          \
+    "uaccel_load \\each, q6, -176\n"                                                                                 \
+    ".if \\sign\n"                                                                                                   \
+    "vshr.s32 q3, q0, #31\n"                                                                                         \
+    ".endif\n"                                                                                                       \
+    "uaccel_more vldrw.u32 q4, [r1, #-112]\n"                                                                        \
+    ".if \\each\n"                                                                                                   \
+    "vqrdmulh.s32 q1, q1, q6\n"                                                                                      \
+    ".else\n"                                                                                                        \
+    "vqrdmulh.s32 q1, q1, q5\n"                                                                                      \
+    ".endif\n"                                                                                                       \
+    ".if \\sign\n"                                                                                                   \
+    "vadd.i32 q0, q0, q3\n"                                                                                          \
+    "uaccel_more vmladav.s8 r2, q2, q4\n"                                                                            \
+    "vshr.s32 q3, q1, #31\n"                                                                                         \
+    "uaccel_load \\each, q6, -144\n"                                                                                 \
+    "vadd.i32 q1, q1, q3\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "uaccel_more vmladav.s8 r2, q2, q4\n"                                                                            \
+    "uaccel_load \\each, q6, -144\n"                                                                                 \
+    ".endif\n"                                                                                                       \
+    ".if \\each\n"                                                                                                   \
+    "vrshl.s32 q0, q0, q5\n"                                                                                         \
+    "uaccel_more vldrw.u32 q3, [r1, #-96]\n"                                                                         \
+    "vrshl.s32 q1, q1, q6\n"                                                                                         \
+    ".else\n"                                                                                                        \
+    "vrshl.s32 q0, q0, q6\n"                                                                                         \
+    "uaccel_more vldrw.u32 q3, [r1, #-96]\n"                                                                         \
+    "vrshl.s32 q1, q1, q6\n"                                                                                         \
+    ".endif\n"                                                                                                       \
+    "uaccel_more vmladav.s8 r4, q2, q3\n"                                                                            \
+    ".endif\n"                                                                                                       \
+    "uaccel_more vldrw.u32 q4, [r1, #-80]\n"                                                                         \
+    "vqmovnb.s32 q0, q0\n"                                                                                           \
+    "uaccel_more vmladav.s8 r6, q2, q4\n"                                                                            \
+    "uaccel_more vldrw.u32 q3, [r1, #-64]\n"                                                                         \
+    "uaccel_more vmladav.s8 r8, q2, q3\n"                                                                            \
+    "vqmovnt.s32 q0, q1\n"                                                                                           \
+    "uaccel_more vldrw.u32 q4, [r1, #-48]\n"                                                                         \
+    "uaccel_more vmladav.s8 r10, q2, q4\n"                                                                           \
+    "uaccel_more vldrw.u32 q3, [r1, #-32]\n"                                                                         \
+    "vqadd.s16 q0, q0, q7\n"                                                                                         \
+    "uaccel_more vmladav.s8 r12, q2, q3\n"                                                                           \
+    "uaccel_more vldrw.u32 q4, [r1, #-16]\n"                                                                         \
+    ".if \\clamp\n"                                                                                                  \
+    "vldrw.u32 q1, [sp, #4]\n"                                                                                       \
+    "vmax.s16 q0, q0, q1\n"                                                                                          \
+    "vldrw.u32 q1, [sp, #20]\n"                                                                                      \
+    "uaccel_more vmladav.s8 lr, q2, q4\n"                                                                            \
+    "vmin.s16 q0, q0, q1\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "vqmovnb.s16 q0, q0\n"                                                                                           \
+    "uaccel_more vmladav.s8 lr, q2, q4\n"                                                                            \
+    ".endif\n"                                                                                                       \
+    ".endm\n"
 
-typedef void uaccel_helium_units_loop(struct uaccel_helium_units *job, const int32_t *stream);
-
-/* stream: of each eight units, even ones first, their biases; for each 16 inputs their weights; their multipliers,
- * and their shifts. */
-#define UACCEL_HELIUM_UNITS(name, sign, clamp)                                                                       \
-    UACCEL_ASSEMBLY void name(struct uaccel_helium_units *job, const int32_t *stream)                                \
+/* stream: of each eight units, even ones first, for each 16 inputs their weights; their biases; and where each has its
+ * own, their multipliers, and their shifts. */
+#define UACCEL_HELIUM_UNITS(name, sign, clamp, each)                                                                 \
+    UACCEL_ASSEMBLY void name(const struct uaccel_fully_connected_helium *p, const int32_t *stream,                  \
+                              const int8_t *input, int8_t *output)                                                   \
     {                                                                                                                \
-        __asm__(UACCEL_HELIUM_MACROS                                                                                 \
-                "vpush {d8-d15}\n"                                                                                   \
+        __asm__(UACCEL_HELIUM_UNITS_MACROS "vpush {d8-d15}\n"                                                        \
                 "push {r4-r11, lr}\n"                                                                                \
-                "uaccel_bounds r0, 20\n"                                                                             \
-                "ldrd r3, r11, [r0]\n"                                                                               \
-                "ldrd r5, r7, [r0, #8]\n"                                                                            \
-                "ldr r2, [r0, #16]\n"                                                                                \
-                "push {r3}\n"                                                                                        \
-                "adr.w r9, 3f\n"                                                                                     \
-                "sub r9, r9, r2\n"                                                                                   \
-                "orr r9, r9, #1\n"                                                                                   \
-                "1: ldr r3, [sp]\n"                                                                                  \
-                "ldmia r1!, {r0, r2, r4, r6, r8, r10, r12, lr}\n"                                                    \
+                "sub sp, #36\n"                                                                                      \
+                "str r2, [sp]\n"                                                                                     \
+                "ldrd r7, r4, [r0, #8]\n"                                                                            \
+                "mov r5, r3\n"                                                                                       \
+                "mov r3, r2\n"                                                                                       \
+                "add r11, r2, r4\n"                                                                                  \
+                "adr.w r9, 4f + 1\n"                                                                                 \
+                "lsrs r4, #4\n"                                                                                      \
+                "subs r4, #1\n"                                                                                      \
+                "beq 1f\n"                                                                                           \
+                "subs r4, #1\n"                                                                                      \
+                "and r4, r4, #7\n"                                                                                   \
+                "movs r6, #68\n"                                                                                     \
+                "mul r4, r4, r6\n"                                                                                   \
+                "add r4, r4, #74\n"                                                                                  \
+                "sub r9, r9, r4\n"                                                                                   \
+                "1: ldr r4, [r0, #28]\n"                                                                             \
+                "vdup.16 q7, r4\n"                                                                                   \
+                ".if " #clamp "\n"                                                                                   \
+                "ldrd r2, r4, [r0, #32]\n"                                                                           \
+                "vdup.16 q0, r2\n"                                                                                   \
+                "vdup.16 q1, r4\n"                                                                                   \
+                "vstrw.32 q0, [sp, #4]\n"                                                                            \
+                "vstrw.32 q1, [sp, #20]\n"                                                                           \
+                ".endif\n"                                                                                           \
+                ".if " #each " == 0\n"                                                                               \
+                "ldrd r2, r4, [r0, #20]\n"                                                                           \
+                "vdup.32 q5, r2\n"                                                                                   \
+                "vdup.32 q6, r4\n"                                                                                   \
+                ".endif\n"                                                                                           \
+                "uaccel_step vmladav.s8\n"                                                                           \
                 "bx r9\n"                                                                                            \
                 ".balign 4\n"                                                                                        \
-                "2: .rept 10\n"                                                                                      \
-                "vldrb.u8 q0, [r3], #16\n"                                                                           \
-                ".irp sum, r0, r2, r4, r6, r8, r10, r12, lr\n"                                                       \
-                "vldrw.u32 q1, [r1], #16\n"                                                                          \
-                "vmladava.s8 \\sum, q0, q1\n"                                                                        \
+                "2: .rept 7\n"                                                                                       \
+                "uaccel_step vmladava.s8\n"                                                                          \
                 ".endr\n"                                                                                            \
-                ".endr\n"                                                                                            \
-                "3: cmp r3, r11\n"                                                                                   \
-                "bne 2b\n"                                                                                           \
-                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
-                "vldrw.u32 q2, [r1], #16\n"                                                                          \
-                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
-                "vldrw.u32 q3, [r1], #16\n"                                                                          \
-                "vmov q1[2], q1[0], r8, r12\n"                                                                       \
-                "vldrw.u32 q4, [r1], #16\n"                                                                          \
-                "vmov q1[3], q1[1], r10, lr\n"                                                                       \
-                "uaccel_multiply " #sign ", q2, q3\n"                                                                \
-                "vldrw.u32 q3, [r1], #16\n"                                                                          \
-                "uaccel_shift " #sign ", q4, q3\n"                                                                   \
-                "uaccel_narrow " #clamp "\n"                                                                         \
+                "uaccel_step vmladava.s8, \"cmp r3, r11\"\n"                                                         \
+                "bne.w 2b\n"                                                                                         \
+                "4: subs r7, #8\n"                                                                                   \
+                "ble 5f\n"                                                                                           \
+                ".set .Luaccel_more, 1\n"                                                                            \
+                "uaccel_turn " #sign ", " #clamp ", " #each "\n"                                                     \
+                "vstrb.16 q0, [r5], #8\n"                                                                            \
+                "bx r9\n"                                                                                            \
+                "5: .set .Luaccel_more, 0\n"                                                                         \
+                "uaccel_turn " #sign ", " #clamp ", " #each "\n"                                                     \
+                "adds r7, #8\n"                                                                                      \
                 "vctp.16 r7\n"                                                                                       \
                 "vpst\n"                                                                                             \
-                "vstrbt.16 q0, [r5], #8\n"                                                                           \
-                "subs r7, #8\n"                                                                                      \
-                "bgt 1b\n"                                                                                           \
-                "add sp, #4\n"                                                                                       \
+                "vstrbt.16 q0, [r5]\n"                                                                               \
+                "add sp, #36\n"                                                                                      \
                 "pop {r4-r11, lr}\n"                                                                                 \
                 "vpop {d8-d15}\n"                                                                                    \
-                "bx lr\n" UACCEL_HELIUM_END_MACROS);                                                                 \
+                "bx lr\n"                                                                                            \
+                ".purgem uaccel_more\n"                                                                              \
+                ".purgem uaccel_step\n"                                                                              \
+                ".purgem uaccel_load\n"                                                                              \
+                ".purgem uaccel_turn\n");                                                                            \
     }
 
 /* The bodies find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-UACCEL_HELIUM_UNITS(uaccel_helium_units_plain, 0, 0)
-UACCEL_HELIUM_UNITS(uaccel_helium_units_clamp, 0, 1)
-UACCEL_HELIUM_UNITS(uaccel_helium_units_sign, 1, 0)
-UACCEL_HELIUM_UNITS(uaccel_helium_units_sign_clamp, 1, 1)
+#define UACCEL_HELIUM_UNITS_BY(kind, each)                                                                           \
+    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind, 0, 0, each)                                                      \
+    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_clamp, 0, 1, each)                                              \
+    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_sign, 1, 0, each)                                               \
+    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_sign_clamp, 1, 1, each)                                         \
+    UACCEL_HELIUM_SINGLE_UNITS(uaccel_helium_units_##kind##_float32, each)                                           \
+    UACCEL_KERNEL uaccel_helium_units_loop *uaccel_helium_units_of_##kind(const struct uaccel_helium_finish *finish) \
+    {                                                                                                                \
+        if (finish->sign == 2) {                                                                                     \
+            return UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_##kind##_float32);             \
+        }                                                                                                            \
+        if (finish->sign) {                                                                                          \
+            return finish->clamp ? uaccel_helium_units_##kind##_sign_clamp : uaccel_helium_units_##kind##_sign;      \
+        }                                                                                                            \
+        return finish->clamp ? uaccel_helium_units_##kind##_clamp : uaccel_helium_units_##kind;                      \
+    }
 #if __ARM_FEATURE_MVE & 2
-UACCEL_HELIUM_UNITS(uaccel_helium_units_float32, 2, 1)
+#define UACCEL_HELIUM_SINGLE_UNITS(name, each) UACCEL_HELIUM_UNITS(name, 2, 1, each)
+#else
+#define UACCEL_HELIUM_SINGLE_UNITS(name, each)
 #endif
+
+UACCEL_HELIUM_UNITS_BY(alike, 0)
+UACCEL_HELIUM_UNITS_BY(each, 1)
 
 #pragma GCC diagnostic pop
 
@@ -101,41 +243,26 @@ UACCEL_SHARED void uaccel_fully_connected_helium_rows(const struct uaccel_fully_
                                                       const int8_t *input, const int32_t *stream, int8_t *output,
                                                       int8_t *scratch, uaccel_helium_units_loop *loop)
 {
-    const uaccel_index steps = p->length / 16;
-    struct uaccel_helium_units job;
-    job.units = p->units;
-    job.skip = ((steps - 1) % UACCEL_HELIUM_UNITS_UNROLLED + 1) * UACCEL_HELIUM_UNITS_STEP;
-    job.zero_point = p->finish.zero_point;
-    job.lowest = p->finish.lowest;
-    job.highest = p->finish.highest;
     for (uaccel_index row = 0; row < p->rows; ++row) {
-        job.input = input;
-        job.output = output;
+        const int8_t *whole = input;
         if (p->length > p->depth) { /* what follows the row has weights of zero */
             uaccel_helium_copy(scratch, input, p->depth);
-            job.input = scratch;
+            whole = scratch;
         }
-        job.end = job.input + p->length;
-        loop(&job, stream);
+        loop(p, stream, whole, output);
         input += p->depth;
         output += p->units;
     }
 }
 
-/* scratch: a row in whole vectors, unless it is. A constant decides, so that code for the others takes no place. */
+/* scratch: a row in whole vectors, unless it is. Constants decide, so that code for the others takes no place. */
 UACCEL_KERNEL void uaccel_fully_connected_helium_s8(const struct uaccel_fully_connected_helium *p,
                                                     const int8_t *input, const int32_t *stream, int8_t *output,
                                                     void *scratch)
 {
-    if (p->finish.sign == 2) {
-        uaccel_fully_connected_helium_rows(
-            p, input, stream, output, scratch,
-            UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_float32));
-        return;
-    }
-    uaccel_helium_units_loop *clamped = p->finish.sign ? uaccel_helium_units_sign_clamp : uaccel_helium_units_clamp;
-    uaccel_helium_units_loop *plain = p->finish.sign ? uaccel_helium_units_sign : uaccel_helium_units_plain;
-    uaccel_fully_connected_helium_rows(p, input, stream, output, scratch, p->finish.clamp ? clamped : plain);
+    uaccel_fully_connected_helium_rows(
+        p, input, stream, output, scratch,
+        p->each ? uaccel_helium_units_of_each(&p->finish) : uaccel_helium_units_of_alike(&p->finish));
 }
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef UACCEL_HELIUM_PLANES_H
 #define UACCEL_HELIUM_PLANES_H
 
-#include "uaccel_helium.h"
+#include "uaccel_helium_planes_turns.h"
 
 /* Where eight windows are: the first four and the others in the plane, and the first one's result. */
 struct uaccel_helium_place {
@@ -26,7 +26,7 @@ struct uaccel_helium_planes {
     int32_t zero_point, lowest, highest;
     uint16_t results[8]; /* where the eight results go, of the first and the second four in turn */
     uint8_t lanes[64];   /* of each load of four windows, where its bytes come from */
-    uaccel_index part;   /* where windows take several loads each, from one to the next */
+    uaccel_index part;   /* where windows take several loads each, from one to the next; of runs, windows of the last eight */
 };
 UACCEL_AT(uaccel_helium_planes, plane, 0);
 UACCEL_AT(uaccel_helium_planes, output, 4);
@@ -278,119 +278,6 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 ".purgem uaccel_zero\n");                                                                            \
     }
 
-/* Two loads for four windows, which are most: the first four sums of the next place are made amid the last steps of this
- * one. Behind the last place there is one more, for nothing. */
-#define UACCEL_HELIUM_PLANES_IN_TURN(name, loads, sign, clamp)                                                       \
-    UACCEL_ASSEMBLY void name(struct uaccel_helium_planes *job, const int32_t *stream)                               \
-    {                                                                                                                \
-        __asm__(".syntax unified\n"                                                                                  \
-                ".macro uaccel_scaled q, free\n"                                                                     \
-                ".if " #sign " == 2\n"                                                                               \
-                "vcvt.f32.s32 \\q, \\q\n"                                                                            \
-                "vmul.f32 \\q, \\q, r8\n"                                                                            \
-                "vcvtn.s32.f32 \\q, \\q\n"                                                                           \
-                ".else\n"                                                                                            \
-                "vqrdmulh.s32 \\q, \\q, r8\n"                                                                        \
-                ".endif\n"                                                                                           \
-                ".if " #sign " == 1\n"                                                                               \
-                "vshr.s32 \\free, \\q, #31\n"                                                                        \
-                "vadd.i32 \\q, \\q, \\free\n"                                                                        \
-                ".endif\n"                                                                                           \
-                ".endm\n"                                                                                            \
-                ".macro uaccel_right q\n"                                                                            \
-                ".if " #sign " < 2\n"                                                                                \
-                "vrshl.s32 \\q, r9\n"                                                                                \
-                ".endif\n"                                                                                           \
-                ".endm\n"                                                                                            \
-                "vpush {d8-d15}\n"                                                                                   \
-                "push {r4-r11, lr}\n"                                                                                \
-                "sub sp, #64\n" /* stream, channels, bytes of a plane, places, how many; from 32 on the bounds */    \
-                "str r1, [sp]\n"                                                                                     \
-                "ldrd r3, r1, [r0]\n"                                                                                \
-                "ldrd r4, r5, [r0, #8]\n"                                                                            \
-                "ldrd r6, r7, [r0, #16]\n"                                                                           \
-                "ldr r10, [r0, #24]\n"                                                                               \
-                "strd r4, r5, [sp, #4]\n"                                                                            \
-                "strd r6, r7, [sp, #12]\n"                                                                           \
-                ".if " #clamp "\n"                                                                                   \
-                "ldrd r4, r5, [r0, #28]\n"                                                                           \
-                "vdup.16 q0, r4\n"                                                                                   \
-                "vdup.16 q1, r5\n"                                                                                   \
-                "vstrw.32 q0, [sp, #32]\n"                                                                           \
-                "vstrw.32 q1, [sp, #48]\n"                                                                           \
-                ".endif\n"                                                                                           \
-                "vldrw.u32 q2, [r0, #36]\n"                                                                          \
-                "vldrw.u32 q3, [r0, #52]\n"                                                                          \
-                "vldrw.u32 q4, [r0, #68]\n"                                                                          \
-                "1: ldr r4, [sp]\n"                                                                                  \
-                "ldrd r5, lr, [sp, #12]\n"                                                                           \
-                "vldrw.u32 q5, [r4], #16\n"                                                                          \
-                "vldrw.u32 q6, [r4], #16\n"                                                                          \
-                "ldmia r5!, {r0, r2, r6}\n"                                                                          \
-                "add r0, r0, r3\n"                                                                                   \
-                "add r11, r2, r3\n"                                                                                  \
-                "vldrb.u8 q7, [r0, q4]\n"                                                                            \
-                "add r12, r6, r1\n"                                                                                  \
-                "vldrb.u8 q1, [r0, q3]\n"                                                                            \
-                "ldmia r4!, {r7, r8, r9}\n"                                                                          \
-                "str r4, [sp]\n"                                                                                     \
-                "vmladav.s8 r4, q7, q5\n"                                                                            \
-                "vmladav.s8 r6, q7, q6\n"                                                                            \
-                "vmladav.s8 r0, q1, q5\n"                                                                            \
-                "vmladav.s8 r2, q1, q6\n"                                                                            \
-                "2: vldrb.u8 q7, [r11, q4]\n"                                                                        \
-                "vmov q0[2], q0[0], r0, r4\n"                                                                        \
-                "vmov q0[3], q0[1], r2, r6\n"                                                                        \
-                "vmladav.s8 r4, q7, q5\n"                                                                            \
-                "vadd.i32 q0, q0, r7\n"                                                                              \
-                "vmladav.s8 r6, q7, q6\n"                                                                            \
-                "vldrb.u8 q7, [r11, q3]\n"                                                                           \
-                "uaccel_scaled q0, q1\n"                                                                             \
-                "vmladav.s8 r0, q7, q5\n"                                                                            \
-                "uaccel_right q0\n"                                                                                  \
-                "vmladav.s8 r2, q7, q6\n"                                                                            \
-                "vmov q1[2], q1[0], r0, r4\n"                                                                        \
-                "vmov q1[3], q1[1], r2, r6\n"                                                                        \
-                "ldmia r5!, {r0, r2, r6}\n"                                                                          \
-                "vadd.i32 q1, q1, r7\n"                                                                              \
-                "add r0, r0, r3\n"                                                                                   \
-                "uaccel_scaled q1, q7\n"                                                                             \
-                "vldrb.u8 q7, [r0, q4]\n"                                                                            \
-                "add r11, r2, r3\n"                                                                                  \
-                "uaccel_right q1\n"                                                                                  \
-                "vqmovnb.s32 q0, q0\n"                                                                               \
-                "vmladav.s8 r4, q7, q5\n"                                                                            \
-                "vqmovnt.s32 q0, q1\n"                                                                               \
-                "vldrb.u8 q1, [r0, q3]\n"                                                                            \
-                "vqadd.s16 q0, q0, r10\n"                                                                            \
-                "vmladav.s8 r2, q1, q6\n"                                                                            \
-                "vmladav.s8 r0, q1, q5\n"                                                                            \
-                ".if " #clamp "\n"                                                                                   \
-                "vldrw.u32 q1, [sp, #32]\n"                                                                          \
-                "vmax.s16 q0, q0, q1\n"                                                                              \
-                "vldrw.u32 q1, [sp, #48]\n"                                                                          \
-                "vmin.s16 q0, q0, q1\n"                                                                              \
-                ".else\n"                                                                                            \
-                "vqmovnb.s16 q0, q0\n"                                                                               \
-                ".endif\n"                                                                                           \
-                "vstrb.16 q0, [r12, q2]\n"                                                                           \
-                "add r12, r6, r1\n"                                                                                  \
-                "vmladav.s8 r6, q7, q6\n"                                                                            \
-                "le lr, 2b\n"                                                                                        \
-                "ldrd r2, r4, [sp, #4]\n"                                                                            \
-                "add r1, r1, #1\n"                                                                                   \
-                "add r3, r3, r4\n"                                                                                   \
-                "subs r2, #1\n"                                                                                      \
-                "str r2, [sp, #4]\n"                                                                                 \
-                "bne 1b\n"                                                                                           \
-                "add sp, #64\n"                                                                                      \
-                "pop {r4-r11, lr}\n"                                                                                 \
-                "vpop {d8-d15}\n"                                                                                    \
-                "bx lr\n"                                                                                            \
-                ".purgem uaccel_scaled\n"                                                                            \
-                ".purgem uaccel_right\n");                                                                           \
-    }
-
 /* The bodies find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -398,15 +285,18 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 #define UACCEL_HELIUM_PLANES_BY(kind, planes, loads)                                                                 \
     planes(uaccel_helium_planes_##kind, loads, 0, 0)                                                                 \
     planes(uaccel_helium_planes_##kind##_clamp, loads, 0, 1)                                                         \
-    planes(uaccel_helium_planes_##kind##_sign, loads, 1, 1)                                                          \
+    planes(uaccel_helium_planes_##kind##_sign, loads, 1, 0)                                                          \
+    planes(uaccel_helium_planes_##kind##_sign_clamp, loads, 1, 1)                                                    \
     UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_float32, planes, loads)                                \
     UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of_##kind(const struct uaccel_helium_finish *finish) \
     {                                                                                                                \
-        return finish->sign == 2                                                                                     \
-                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32)          \
-               : finish->sign  ? uaccel_helium_planes_##kind##_sign                                                  \
-               : finish->clamp ? uaccel_helium_planes_##kind##_clamp                                                 \
-                               : uaccel_helium_planes_##kind;                                                        \
+        if (finish->sign == 2) {                                                                                     \
+            return UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32);           \
+        }                                                                                                            \
+        if (finish->sign) {                                                                                          \
+            return finish->clamp ? uaccel_helium_planes_##kind##_sign_clamp : uaccel_helium_planes_##kind##_sign;    \
+        }                                                                                                            \
+        return finish->clamp ? uaccel_helium_planes_##kind##_clamp : uaccel_helium_planes_##kind;                    \
     }
 #if __ARM_FEATURE_MVE & 2
 #define UACCEL_HELIUM_SINGLE_PLANES(name, planes, loads) planes(name, loads, 2, 1)
@@ -414,6 +304,7 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 #define UACCEL_HELIUM_SINGLE_PLANES(name, planes, loads)
 #endif
 
+UACCEL_HELIUM_PLANES_BY(row, UACCEL_HELIUM_PLANES_OF_A_ROW, )
 UACCEL_HELIUM_PLANES_BY(1, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_ONE_LOAD)
 UACCEL_HELIUM_PLANES_BY(2, UACCEL_HELIUM_PLANES_IN_TURN, )
 UACCEL_HELIUM_PLANES_BY(4, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_FOUR_LOADS)
@@ -426,11 +317,13 @@ UACCEL_HELIUM_PLANES_BY(28, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(7))
 
 #pragma GCC diagnostic pop
 
-/* The loop for so many loads of four windows. A constant decides, so that code for the others takes no place. */
+/* The loop for so many loads of four windows; 0: each is a run of bytes. A constant decides, so that code for the others
+ * takes no place. */
 UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct uaccel_helium_finish *finish,
                                                                  uaccel_index loads)
 {
-    return loads == 1    ? uaccel_helium_planes_of_1(finish)
+    return loads == 0    ? uaccel_helium_planes_of_row(finish)
+           : loads == 1  ? uaccel_helium_planes_of_1(finish)
            : loads == 2  ? uaccel_helium_planes_of_2(finish)
            : loads == 4  ? uaccel_helium_planes_of_4(finish)
            : loads == 8  ? uaccel_helium_planes_of_8(finish)

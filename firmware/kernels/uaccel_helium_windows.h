@@ -16,7 +16,7 @@ struct uaccel_helium_windows {
     int32_t zero_point, lowest, highest;
     uint16_t places[8];   /* where a pair's four channels go, in turn */
     uint16_t channels[8]; /* the same of one pixel, twice */
-    uaccel_index biases;  /* of short runs: where the last four channels' are, in the stream */
+    uaccel_index biases;  /* where those of the last four channels are, in the stream */
 };
 UACCEL_AT(uaccel_helium_windows, first, 0);
 UACCEL_AT(uaccel_helium_windows, second, 4);
@@ -37,99 +37,27 @@ UACCEL_AT(uaccel_helium_windows, biases, 80);
 typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const int32_t *stream);
 
 #define UACCEL_HELIUM_STEP 56    /* bytes of code for 16 bytes of a run */
-#define UACCEL_HELIUM_UNROLLED 15 /* steps without a loop: what an address reaches from the middle of a run */
+#define UACCEL_HELIUM_UNROLLED 15 /* steps of a round; of short runs what an address reaches from their middle */
 
-/* Of long runs: sixteen bytes of both windows, in q0 and q1; q2 holds the first weights, at the end what comes behind the last. Loads
- * and products take turns, so that a core with a unit for each keeps both busy. */
-#define UACCEL_HELIUM_WINDOW_MACROS                                                                                  \
-    UACCEL_HELIUM_MACROS                                                                                             \
-    ".macro uaccel_products first, second\n"                                                                         \
-    "vldrb.u8 q0, \\first\n"                                                                                         \
-    "vmladava.s8 r0, q0, q2\n"                                                                                       \
-    "vldrb.u8 q1, \\second\n"                                                                                        \
-    "vmladava.s8 r8, q1, q2\n"                                                                                       \
-    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
-    "vmladava.s8 r2, q0, q3\n"                                                                                       \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
-    "vmladava.s8 r10, q1, q3\n"                                                                                      \
-    "vmladava.s8 r4, q0, q2\n"                                                                                       \
-    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
-    "vmladava.s8 r12, q1, q2\n"                                                                                      \
-    "vmladava.s8 r6, q0, q3\n"                                                                                       \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
-    "vmladava.s8 lr, q1, q3\n"                                                                                       \
-    ".endm\n"                                                                                                        \
-    /* what comes before the pairs; r9: where in the code a run begins, that of the last step being at \end */       \
-    ".macro uaccel_enter end\n"                                                                                      \
-    "vpush {d8-d15}\n"                                                                                               \
-    "push {r0, r1, r4-r11, lr}\n"                                                                                    \
-    "uaccel_bounds r0, 36\n"                                                                                         \
-    "vldrw.u32 q4, [r0, #48]\n"                                                                                      \
-    "ldr r2, [r0, #24]\n"                                                                                            \
-    "adr.w r9, \\end\n"                                                                                              \
-    "sub r9, r9, r2\n"                                                                                               \
-    "orr r9, r9, #1\n"                                                                                               \
-    ".endm\n"                                                                                                        \
-    /* the next pair: r3 and r5, its result in r2, r1 the stream */                                                  \
-    ".macro uaccel_pair\n"                                                                                           \
-    "ldrd r0, r1, [sp]\n"                                                                                            \
-    "ldrd r3, r5, [r0]\n"                                                                                            \
-    "ldr r2, [r0, #8]\n"                                                                                             \
-    "ldrd r4, r6, [r0, #16]\n"                                                                                       \
-    "add r8, r3, r4\n"                                                                                               \
-    "add r10, r5, r4\n"                                                                                              \
-    "add r12, r2, r6\n"                                                                                              \
-    "strd r8, r10, [r0]\n"                                                                                           \
-    "str r12, [r0, #8]\n"                                                                                            \
-    "ldr r4, [r0, #32]\n"                                                                                            \
-    "add r11, r2, r4\n"                                                                                              \
-    ".endm\n"                                                                                                        \
-    /* the first weights, and the first sums: the channels' biases; r7: where results go, from r11, at last 0 */     \
-    ".macro uaccel_begin\n"                                                                                          \
-    "ldmia r1!, {r7, r8, r10, r12, lr}\n"                                                                            \
-    "ldmdb r1, {r0, r2, r4, r6}\n"                                                                                   \
-    "vldrw.u32 q2, [r1], #16\n"                                                                                      \
-    "bx r9\n"                                                                                                        \
-    ".endm\n"                                                                                                        \
-    ".macro uaccel_results sign, clamp\n"                                                                            \
-    "vldrw.u32 q3, [r1], #16\n"                                                                                      \
-    "cmp r7, #0\n"                                                                                                   \
-    "add r7, r7, r11\n"                                                                                              \
-    "uaccel_multiply \\sign, q2, q2\n"                                                                               \
-    "uaccel_shift \\sign, q3, q3\n"                                                                                  \
-    "uaccel_narrow \\clamp\n"                                                                                        \
-    "vstrb.16 q0, [r7, q4]\n"                                                                                        \
-    ".endm\n"                                                                                                        \
-    ".macro uaccel_leave again\n"                                                                                    \
-    "ldr r0, [sp]\n"                                                                                                 \
-    "ldr r2, [r0, #12]\n"                                                                                            \
-    "subs r2, #1\n"                                                                                                  \
-    "str r2, [r0, #12]\n"                                                                                            \
-    "bne \\again\n"                                                                                                  \
-    "pop {r0, r1, r4-r11, lr}\n"                                                                                     \
-    "vpop {d8-d15}\n"                                                                                                \
-    "bx lr\n"                                                                                                        \
-    ".endm\n"
-
-#define UACCEL_HELIUM_END_WINDOW_MACROS                                                                              \
-    ".purgem uaccel_products\n"                                                                                      \
-    ".purgem uaccel_enter\n"                                                                                         \
-    ".purgem uaccel_pair\n"                                                                                          \
-    ".purgem uaccel_begin\n"                                                                                         \
-    ".purgem uaccel_results\n"                                                                                       \
-    ".purgem uaccel_leave\n" UACCEL_HELIUM_END_MACROS
-
-/* Runs of up to 15 vectors, addressed from their middle: no address moves. A turn is the last steps of four channels
- * amid the first products of the next four, so that neither waits; behind the last four of a pair come the first of the
- * next, and before the first and behind the last of all something that is written over, or not used. stream: of each
- * four channels, the last four of which may begin amid others, the weights of the run's first 16 bytes, then of its last
- * ones, and so on to the second; biases; multipliers; shifts. At the end once more what a turn reads of the first. */
+/* Runs of up to 15 vectors are addressed from their middle: no address moves. In longer ones they do. A turn is the last
+ * steps of four channels amid the first products of the next four, so that neither waits; behind the last four of a pair
+ * come the first of the next, and before the first and behind the last of all something that is written over, or not
+ * used. stream: of each four channels, the last four of which may begin amid others, the weights of the run's first 16
+ * bytes, then of its last ones, and so on to the second, but of long runs of the second, and so on to the last; biases;
+ * multipliers; shifts. At the end once more what a turn reads of the first. */
 #define UACCEL_HELIUM_TURN_MACROS                                                                                    \
     ".syntax unified\n"                                                                                              \
+    ".macro uaccel_data q, from, at\n"                                                                               \
+    ".if .Luaccel_long\n"                                                                                            \
+    "vldrb.u8 \\q, [\\from], #16\n"                                                                                  \
+    ".else\n"                                                                                                        \
+    "vldrb.u8 \\q, [\\from, #\\at]\n"                                                                                \
+    ".endif\n"                                                                                                       \
+    ".endm\n"                                                                                                        \
     ".macro uaccel_products at\n"                                                                                    \
-    "vldrb.u8 q2, [r3, #\\at]\n"                                                                                     \
+    "uaccel_data q2, r3, \\at\n"                                                                                     \
     "vmladava.s8 r0, q2, q5\n"                                                                                       \
-    "vldrb.u8 q3, [r5, #\\at]\n"                                                                                     \
+    "uaccel_data q3, r5, \\at\n"                                                                                     \
     "vmladava.s8 r8, q3, q5\n"                                                                                       \
     "vldrw.u32 q6, [r1, #16]!\n"                                                                                     \
     "vmladava.s8 r2, q2, q6\n"                                                                                       \
@@ -145,13 +73,13 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     /* q5: the biases, at r1; q4: places; q7: the zero point in halves; sp + 32: the bounds */                       \
     ".macro uaccel_turn sign, clamp\n"                                                                               \
     "vmov q0[2], q0[0], r0, r4\n"                                                                                    \
-    "vldrb.u8 q2, [r3, #-112]\n"                                                                                     \
+    "uaccel_data q2, r3, -112\n"                                                                                     \
     "vmov q0[3], q0[1], r2, r6\n"                                                                                    \
     "vldrw.u32 q6, [r1, #48]\n"                                                                                      \
     "vmov q1[2], q1[0], r8, r12\n"                                                                                   \
     "vmladav.s8 r0, q2, q6\n"                                                                                        \
     "vmov q1[3], q1[1], r10, lr\n"                                                                                   \
-    "vldrb.u8 q3, [r5, #-112]\n"                                                                                     \
+    "uaccel_data q3, r5, -112\n"                                                                                     \
     "vadd.i32 q0, q0, q5\n"                                                                                          \
     "vmladav.s8 r8, q3, q6\n"                                                                                        \
     "vadd.i32 q1, q1, q5\n"                                                                                          \
@@ -205,22 +133,20 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     ".else\n"                                                                                                        \
     "vqmovnb.s16 q0, q0\n"                                                                                           \
     ".endif\n"                                                                                                       \
-    "vstrb.16 q0, [r7, q4]\n"                                                                                        \
-    "adds r7, #4\n"                                                                                                  \
-    "bx r9\n"                                                                                                        \
     ".endm\n"
 
-#define UACCEL_HELIUM_SHORT_RUNS(name, sign, clamp)                                                                  \
+/* On the stack: where products go on; where the last results go; the steps of inputs, of long runs less their length, and of
+ * results; the stream behind its first turn; the last channels; of long runs their length and their end; at 32 bounds. */
+#define UACCEL_HELIUM_RUNS(name, long, sign, clamp)                                                                  \
     UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
     {                                                                                                                \
-        __asm__(UACCEL_HELIUM_TURN_MACROS                                                                            \
+        __asm__(UACCEL_HELIUM_TURN_MACROS ".set .Luaccel_long, " #long "\n"                                          \
                 "vpush {d8-d15}\n"                                                                                   \
                 "push {r4-r11, lr}\n"                                                                                \
-                "sub sp, #64\n" /* where products go on, pairs, both steps, the stream behind its first turn, the last channels; bounds */ \
+                "sub sp, #64\n"                                                                                      \
                 "ldrd r3, r5, [r0]\n"                                                                                \
                 "ldrd r11, r12, [r0, #8]\n"                                                                          \
                 "ldrd r4, r6, [r0, #16]\n"                                                                           \
-                "strd r12, r4, [sp, #4]\n"                                                                           \
                 "ldrd r2, r8, [r0, #32]\n"                                                                           \
                 "ldrd r10, lr, [r0, #40]\n"                                                                          \
                 "vldrw.u32 q4, [r0, #48]\n"                                                                          \
@@ -233,11 +159,21 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 ".endif\n"                                                                                           \
                 "mov r7, r11\n"                                                                                      \
                 "add r11, r11, r2\n"                                                                                 \
+                "subs r12, #1\n"                                                                                     \
+                "mla r12, r12, r6, r11\n"                                                                            \
+                ".if " #long "\n"                                                                                    \
+                "ldr r8, [r0, #28]\n"                                                                                \
+                "subs r4, r4, r8\n"                                                                                  \
+                "add r10, r3, r8\n"                                                                                  \
+                "strd r8, r10, [sp, #24]\n"                                                                          \
+                ".else\n"                                                                                            \
+                "add r3, #112\n"                                                                                     \
+                "add r5, #112\n"                                                                                     \
+                ".endif\n"                                                                                           \
+                "strd r12, r4, [sp, #4]\n"                                                                           \
                 "add r12, r1, #64\n"                                                                                 \
                 "strd r6, r12, [sp, #12]\n"                                                                          \
                 "str r2, [sp, #20]\n"                                                                                \
-                "add r3, #112\n"                                                                                     \
-                "add r5, #112\n"                                                                                     \
                 "ldr r8, [r0, #80]\n"                                                                                \
                 "add r1, r1, r8\n"                                                                                   \
                 "ldr r8, [r0, #24]\n"                                                                                \
@@ -247,23 +183,54 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "str r9, [sp]\n"                                                                                     \
                 "b 2f\n"                                                                                             \
                 ".balign 4\n"                                                                                        \
+                ".if " #long "\n"                                                                                    \
+                "8: .rept 15\n"                                                                                      \
+                "uaccel_products 0\n"                                                                                \
+                ".endr\n"                                                                                            \
+                ".else\n"                                                                                            \
                 ".irp at, 112, 96, 80, 64, 48, 32, 16, 0, -16, -32, -48, -64, -80, -96\n"                            \
                 "uaccel_products \\at\n"                                                                             \
                 ".endr\n"                                                                                            \
-                "3: cmp r7, r11\n"                                                                                   \
+                ".endif\n"                                                                                           \
+                "3:\n"                                                                                               \
+                ".if " #long "\n"                                                                                    \
+                "ldr r9, [sp, #28]\n"                                                                                \
+                "cmp r3, r9\n"                                                                                       \
+                "bne.w 8b\n"                                                                                         \
+                ".endif\n"                                                                                           \
+                "cmp r7, r11\n"                                                                                      \
                 "bhs 1f\n"                                                                                           \
+                "9:\n"                                                                                               \
+                ".if " #long "\n"                                                                                    \
+                "ldr r9, [sp, #24]\n"                                                                                \
+                "subs r3, r3, r9\n"                                                                                  \
+                "subs r5, r5, r9\n"                                                                                  \
+                "ldr r9, [sp]\n"                                                                                     \
+                ".endif\n"                                                                                           \
                 "4: uaccel_turn " #sign ", " #clamp "\n"                                                             \
+                "vstrb.16 q0, [r7, q4]\n"                                                                            \
+                "adds r7, #4\n"                                                                                      \
+                "bx r9\n"                                                                                            \
                 /* the next pair */                                                                                  \
-                "1: mov r7, r11\n"                                                                                   \
-                "ldr r11, [sp, #4]\n"                                                                                \
-                "subs r11, #1\n"                                                                                     \
+                "1: ldr r9, [sp, #4]\n"                                                                              \
+                "cmp r11, r9\n"                                                                                      \
+                "ldr r9, [sp, #8]\n"                                                                                 \
                 "beq 6f\n"                                                                                           \
-                "str r11, [sp, #4]\n"                                                                                \
-                "ldr r11, [sp, #8]\n"                                                                                \
-                "add r3, r11\n"                                                                                      \
-                "add r5, r11\n"                                                                                      \
-                "ldr r11, [sp, #12]\n"                                                                               \
-                "add r11, r7\n"                                                                                      \
+                "add r3, r9\n"                                                                                       \
+                "add r5, r9\n"                                                                                       \
+                ".if " #long "\n"                                                                                    \
+                "ldr r9, [sp, #24]\n"                                                                                \
+                "add r9, r3\n"                                                                                       \
+                "str r9, [sp, #28]\n"                                                                                \
+                ".endif\n"                                                                                           \
+                "uaccel_turn " #sign ", " #clamp "\n"                                                                \
+                "ldr r9, [sp, #12]\n"                                                                                \
+                "vstrb.16 q0, [r11, q4]\n"                                                                           \
+                "ldrd r1, r7, [sp, #16]\n"                                                                           \
+                "add r11, r9\n"                                                                                      \
+                "ldr r9, [sp]\n"                                                                                     \
+                "subs r7, r11, r7\n"                                                                                 \
+                "bx r9\n"                                                                                            \
                 "2: adr.w r9, 5f + 1\n"                                                                              \
                 "b 4b\n"                                                                                             \
                 ".balign 4\n"                                                                                        \
@@ -271,61 +238,39 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "ldrd r1, r7, [sp, #16]\n"                                                                           \
                 "sub r7, r11, r7\n"                                                                                  \
                 "bx r9\n"                                                                                            \
-                "6: adr.w r9, 7f + 1\n"                                                                              \
+                "6: mov r7, r11\n"                                                                                   \
+                "adr.w r9, 7f + 1\n"                                                                                 \
+                ".if " #long "\n"                                                                                    \
+                "str r9, [sp]\n"                                                                                     \
+                "b 9b\n"                                                                                             \
+                ".else\n"                                                                                            \
                 "b 4b\n"                                                                                             \
+                ".endif\n"                                                                                           \
                 ".balign 4\n"                                                                                        \
                 "7: add sp, #64\n"                                                                                   \
                 "pop {r4-r11, lr}\n"                                                                                 \
                 "vpop {d8-d15}\n"                                                                                    \
                 "bx lr\n"                                                                                            \
+                ".purgem uaccel_data\n"                                                                              \
                 ".purgem uaccel_products\n"                                                                          \
                 ".purgem uaccel_turn\n");                                                                            \
-    }
-
-/* Runs of any length. stream: of each four channels where their results go, counted from the last four, and their
- * biases; the weights, the run's first bytes first; the multipliers; the shifts. */
-#define UACCEL_HELIUM_LONG_RUNS(name, sign, clamp)                                                                   \
-    UACCEL_ASSEMBLY void name(struct uaccel_helium_windows *job, const int32_t *stream)                              \
-    {                                                                                                                \
-        __asm__(UACCEL_HELIUM_WINDOW_MACROS                                                                          \
-                "uaccel_enter 4f\n"                                                                                  \
-                "1: uaccel_pair\n"                                                                                   \
-                "ldr r4, [r0, #28]\n"                                                                                \
-                "push {r4, r11}\n"                                                                                   \
-                "add r11, r3, r4\n"                                                                                  \
-                "2: uaccel_begin\n"                                                                                  \
-                ".balign 4\n"                                                                                        \
-                "3: .rept 15\n"                                                                                      \
-                "uaccel_products \"[r3], #16\", \"[r5], #16\"\n"                                                     \
-                ".endr\n"                                                                                            \
-                "4: cmp r3, r11\n"                                                                                   \
-                "bne 3b\n"                                                                                           \
-                "uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"                                                   \
-                "ldrd r4, r11, [sp]\n"                                                                               \
-                "sub r5, r5, r4\n"                                                                                   \
-                "uaccel_results " #sign ", " #clamp "\n"                                                             \
-                "mov r11, r3\n"                                                                                      \
-                "sub r3, r3, r4\n"                                                                                   \
-                "bne 2b\n"                                                                                           \
-                "add sp, #8\n"                                                                                       \
-                "uaccel_leave 1b\n" UACCEL_HELIUM_END_WINDOW_MACROS);                                                \
     }
 
 /* The bodies find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs, 0, 0)
-UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_clamp, 0, 1)
-UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_sign, 1, 0)
-UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_sign_clamp, 1, 1)
-UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs, 0, 0)
-UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_clamp, 0, 1)
-UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign, 1, 0)
-UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_short_runs, 0, 0, 0)
+UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_clamp, 0, 0, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_sign, 0, 1, 0)
+UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_sign_clamp, 0, 1, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_long_runs, 1, 0, 0)
+UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_clamp, 1, 0, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_sign, 1, 1, 0)
+UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1, 1)
 #if __ARM_FEATURE_MVE & 2
-UACCEL_HELIUM_SHORT_RUNS(uaccel_helium_short_runs_float32, 2, 1)
-UACCEL_HELIUM_LONG_RUNS(uaccel_helium_long_runs_float32, 2, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_float32, 0, 2, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_float32, 1, 2, 1)
 #endif
 
 #pragma GCC diagnostic pop
@@ -357,7 +302,7 @@ UACCEL_KERNEL void uaccel_helium_begin(struct uaccel_helium_windows *job, const 
                                        uaccel_index length, uaccel_index channels)
 {
     const uaccel_index more = length / 16 - 1;
-    job->skip = (more < UACCEL_HELIUM_UNROLLED ? more : more % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
+    job->skip = (more == 0 ? 0 : (more - 1) % UACCEL_HELIUM_UNROLLED + 1) * UACCEL_HELIUM_STEP;
     job->biases = (channels + 3) / 4 * (4 * length + 48) - 48;
     job->length = length;
     job->last = channels < 4 ? 0 : channels - 4;

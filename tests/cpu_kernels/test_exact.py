@@ -10,7 +10,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.kernel_zoo import Array, samples_of, zoo_of
-from support.overlapped import compiled_overlapped, row_less, stated
+from support.overlapped import compiled_overlapped, in_place, row_less, stated
 from support.relax_modules import compiled_module
 from uaccel.basics.favour import Favour
 from uaccel.board import Board, load_board
@@ -76,6 +76,20 @@ def test_every_kernel_follows_its_reading_as_closely_as_it_says(name: str, seed:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in SEEDS])
+def test_every_kernel_writes_over_the_input_that_it_says(name: str, seed: int, tmp_path: Path) -> None:
+    """The output begins where the input does, and may be smaller."""
+    board = board_of(name)
+    infos, module = zoo_of(seed)
+    samples = samples_of(seed, infos)
+    expected = [Executor(module).run(sample) for sample in samples]
+    compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), in_place)
+    assert sum(in_place(layer) is not None for layer in compiled.program.layers) > 4
+    assert not differing(compiled, board, samples, expected, tmp_path / "p"), f"seed {seed}"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["host", "mps2_an386", "mps3_an547", "qemu_riscv32v"])
 def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path) -> None:
     """In many layers with a distance above nought: a result need not depend on what is lost, and some distances are
@@ -86,7 +100,7 @@ def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path)
     expected = [Executor(module).run(sample) for sample in samples]
     compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), row_less)
     layers = [layer.name for layer in compiled.program.layers if row_less(layer) != stated(layer)]
-    wrong = differing(compiled, board, samples, expected, tmp_path)
+    wrong = differing(compiled, board, samples, expected, tmp_path / "p")
     assert wrong <= set(layers)
     assert 3 * len(wrong) > len(layers) > 8, sorted(set(layers) - wrong)
 

@@ -46,6 +46,10 @@ CONVOLUTIONS: list[tuple[Shape, int, Shape, Shape, Shape, Shape]] = [
     ((2, 3, 3, 16), 9, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 5, 5, 32), 16, (1, 1), (2, 2), (0, 0, 0, 0), (1, 1)),
     ((1, 5, 5, 40), 5, (1, 1), (2, 2), (0, 0, 0, 0), (1, 1)),
+    ((1, 4, 5, 32), 8, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((1, 1, 9, 64), 12, (1, 4), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 5, 4, 62), 5, (4, 2), (1, 1), (1, 0, 0, 0), (1, 1)),
+    ((2, 3, 6, 64), 7, (4, 2), (1, 1), (1, 0, 1, 1), (1, 1)),
     ((1, 7, 1, 40), 12, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 1, 1, 300), 4, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 3, 3, 12), 5, (1, 1), (1, 1), (1, 2, 0, 1), (1, 1)),
@@ -73,6 +77,14 @@ DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     ((1, 5, 90, 9), (3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
     ((1, 20, 1, 40), (5, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 15, 1, 16), (15, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 28, 1, 24), (5, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((2, 10, 1, 3), (3, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 1, 17, 20), (1, 4), (1, 1), (0, 1, 0, 2), (1, 1)),
+    ((1, 24, 1, 37), (10, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 1, 16, 18), (1, 16), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((2, 1, 40, 17), (1, 2), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 12, 9, 8), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((2, 9, 7, 24), (3, 3), (2, 2), (0, 0, 1, 1), (1, 1)),
     ((1, 3, 8, 33), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 9, 9, 4), (4, 4), (1, 1), (2, 1, 1, 2), (1, 1)),
     ((1, 9, 9, 4), (2, 3), (1, 1), (2, 1, 1, 2), (2, 2)),
@@ -83,15 +95,21 @@ DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     ((1, 40, 3, 16), (35, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 9, 20, 2), (2, 9), (1, 1), (0, 8, 1, 8), (1, 2)),
 ]
+PADDING = (1, 2, 1, 0)
 MULTIPLIED: list[tuple[Shape, int, Shape, Shape]] = [
     # input; how many times as many results; kernel, strides
     ((1, 7, 9, 1), 8, (3, 3), (1, 1)),
     ((2, 12, 12, 1), 5, (10, 8), (2, 2)),
     ((1, 7, 9, 1), 3, (3, 3), (2, 1)),
+    ((1, 1, 25, 3), 3, (1, 4), (1, 1)),
     ((2, 6, 5, 19), 2, (3, 3), (1, 1)),
     ((1, 9, 9, 4), 7, (5, 5), (2, 2)),
 ]
-FULLY_CONNECTED = [(1, 5, 1), (1, 16, 3), (1, 17, 40), (1, 200, 9), (2, 40, 3), (3, 48, 17), (5, 9, 4)]
+FULLY_CONNECTED = [
+    # rows, depth, units
+    *[(1, 5, 1), (1, 16, 3), (1, 17, 40), (1, 200, 9), (2, 40, 3), (3, 48, 17), (5, 9, 4)],
+    *[(1, 128, 40), (1, 144, 16), (1, 160, 8), (1, 272, 7), (1, 300, 24)],
+]
 ADDITIONS: list[Shape] = [(1,), (7,), (8,), (3, 17), (1, 5, 5, 16)]
 POOLS: list[tuple[Shape, Shape, Shape, Shape]] = [
     ((1, 25, 5, 16), (25, 5), (1, 1), (0, 0, 0, 0)),
@@ -108,7 +126,7 @@ class Maker:
     def int8(self, shape: Shape) -> Array:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
-    def weights(self, channels: int, shape: Shape, terms: int) -> list[Any]:
+    def weights(self, channels: int, shape: Shape, terms: int, alike: bool = False) -> list[Any]:
         values, spread = self.int8(shape), 5000 * int(terms**0.5)
         shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
         multiplier = self.random.integers(2**30, 2**31, channels)
@@ -117,7 +135,10 @@ class Maker:
             values, spread = self.random.integers(-1, 2, shape).astype(np.int8), 100
             shift = self.random.integers(-2, 0, channels) - (terms > 40)
             multiplier[:] = 2**30
-        if channels > 4:
+        if alike:
+            # one scale for all
+            multiplier[:], shift[:] = multiplier[0], shift[0]
+        elif channels > 4:
             # one that is always the same
             values[(..., 2) if len(shape) == 3 else (2,)] = 0
         bias = self.random.integers(-spread, spread + 1, channels)
@@ -144,16 +165,16 @@ def sites(maker: Maker) -> list[Site]:
         weights = maker.weights(channels, (channels, *kernel, depth), kernel[0] * kernel[1] * depth)
         found.append(([shape], lambda x, w=weights, a=attrs: get(Conv2d)(x, *w, attrs=a)))
     for number, (shape, times, kernel, strides) in enumerate(MULTIPLIED):
-        attrs = Conv2dAttrs(strides, (1, 2, 1, 0), (1, 1), shape[3], *maker.ends(number))
+        attrs = Conv2dAttrs(strides, PADDING if shape[1] > 1 else (0, 2, 0, 0), (1, 1), shape[3], *maker.ends(number))
         weights = maker.weights(shape[3] * times, (*kernel, shape[3] * times), kernel[0] * kernel[1])
         found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
     for number, (shape, kernel, strides, padding, dilation) in enumerate(DEPTHWISE):
         attrs = Conv2dAttrs(strides, padding, dilation, shape[3], *maker.ends(number))
         weights = maker.weights(shape[3], (*kernel, shape[3]), kernel[0] * kernel[1])
         found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
-    for number, (rows, depth, units) in enumerate(FULLY_CONNECTED):
+    for number, (rows, depth, units) in enumerate([*FULLY_CONNECTED, *FULLY_CONNECTED]):
         whole = FullyConnectedAttrs(*maker.ends(number))
-        weights = maker.weights(units, (units, depth), depth)
+        weights = maker.weights(units, (units, depth), depth, alike=number >= len(FULLY_CONNECTED))
         found.append(([(rows, depth)], lambda x, w=weights, a=whole: get(FullyConnected)(x, *w, attrs=a)))
     for number, shape in enumerate(ADDITIONS):
         zero1, zero2, low, high = maker.ends(number)

@@ -28,6 +28,12 @@ def stated(layer: Layer) -> int | None:
     return None if distance is None else round_up(distance, ALIGNMENT)
 
 
+def in_place(layer: Layer) -> int | None:
+    """Nought where the output may lie over the first input."""
+    fits = layer.outputs[0].info.size <= layer.inputs[0].info.size
+    return 0 if fits and 0 in layer.kernel.inplace else None
+
+
 def row_less(layer: Layer) -> int | None:
     """A bug: a row of the output less."""
     distance = stated(layer)

@@ -160,8 +160,16 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     if rows > 1 and len(weights) <= LARGEST_PAIR:
         return _pointwise(site, channels, stage)
     length = _whole(depth)
-    parameters = {"rows": rows, "depth": depth, "units": len(weights), "length": length}
-    arguments = (Input(0), Constant("stream", unit_stream(channels)), Output(0), Scratch())
+    parameters: dict[str, ParameterValue] = {
+        "rows": rows,
+        "depth": depth,
+        "units": len(weights),
+        "length": length,
+        "each": int(not channels.alike),
+        "multiplier": int(channels.multiplier[0]),
+        "right": -int(channels.right[0]),
+    }
+    arguments = (Input(0), Constant("stream", unit_stream(channels, not channels.alike)), Output(0), Scratch())
     finish = _finish(stage, site.attrs.output_zero_point)
     return helium_kernel("fully_connected", parameters | finish, arguments, length if length > depth else VECTOR)
 

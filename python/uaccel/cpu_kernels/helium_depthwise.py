@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp_pack import joined
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
-from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of
+from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of, vector_words
 from uaccel.cpu_kernels.output_stage import output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import TensorInfo
@@ -33,7 +33,11 @@ PLACE: Final = 12
 """Bytes of struct uaccel_helium_place."""
 FOURS: Final = ((1, 4), (2, 2), (4, 1))
 LOADS: Final = (1, 2, 4)
-PER_EIGHT: Final = {1: 30, 2: 32, 4: 36}
+RUN: Final = 0
+"""Instead of their number: each window is a run of bytes, read where it lies."""
+BEYOND_RUNS: Final = 32
+"""How far behind the last plane is read then."""
+PER_EIGHT: Final = {RUN: 33, 1: 36, 2: 32, 4: 36}
 PER_PART: Final = 20
 PER_CHANNEL: Final = 22
 PER_PLANE: Final = 45
@@ -55,6 +59,12 @@ class Window:
     dilation: Pair
     output: Pair
     multiplier: int = 1
+
+    @property
+    def is_run(self) -> bool:
+        """Of bytes in a row, one beside the next."""
+        one_row = self.kernel[0] == self.output[0] == 1
+        return one_row and self.strides[1] == self.dilation[1] == 1 and self.kernel[1] <= VECTOR
 
     @cached_property
     def part(self) -> Pair:
@@ -144,6 +154,8 @@ class Cut:
 
     def loads(self) -> int | None:
         """How many loads four windows take."""
+        if self.window.is_run:
+            return RUN
         return next((loads for loads in LOADS if self.lanes(loads) is not None), None)
 
     def cost(self, loads: int) -> float:
@@ -157,6 +169,8 @@ class Cut:
     def scratch(self, channels: int) -> int:
         """What the last part of a window reads behind the last plane is there, too."""
         height, width = self.plane
+        if self.window.is_run:
+            return height * width * min(channels, GROUP) + BEYOND_RUNS
         return (self.tiles + 1) * PLACE + height * width * min(channels, GROUP) + self.window.beyond(width)
 
 
@@ -191,6 +205,11 @@ def best_cut(window: Window, channels: int, limit: int, whole_only: bool) -> Cut
 
 def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
     """A row a channel: the weights of each window under a load, or of its parts, and the output stage's constants."""
+    constants = np.stack([channels.bias, channels.multiplier, -channels.right], axis=1)
+    if loads == RUN:
+        last = np.zeros((1, VECTOR // 4 + 3), np.int64)  # read for nothing
+        known = joined(vector_words(channels.weights, 1), constants)
+        return np.concatenate([known, last.astype(np.int32)])
     (lanes, *_), count, window = cut.lanes(loads) or [[]], len(channels.bias), cut.window
     (height, width), (rows, columns) = window.kernel, window.part
     pads = (0, 0), (0, -height % rows), (0, -width % columns)
@@ -203,7 +222,12 @@ def _stream(channels: Channels, cut: Cut, loads: int) -> NDArray[np.int32]:
         for tap, place in enumerate(window.taps(pixel, cut.plane[1])):
             vectors[:, i : i + window.parts, lanes.index(place)] = parts[:, :, tap]
     words = vectors.view("<i4").reshape(count, -1).astype(np.int64)
-    return joined(words, np.stack([channels.bias, channels.multiplier, -channels.right], axis=1))
+    return joined(words, constants)
+
+
+def _lies_over_itself(window: Window, site: Site[Conv2dAttrs]) -> bool:
+    """Each channel of the output, over the input's."""
+    return window.multiplier == 1 and site.output.size <= site.operands[0].info.size
 
 
 @offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
@@ -224,7 +248,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     window = Window(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
     if window.parts > MOST_PARTS:
         return None
-    whole = best_cut(window, count, 0, True) if data.shape == site.output.shape else None
+    whole = best_cut(window, count, 0, True) if _lies_over_itself(window, site) else None
     inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
     channels = channels_of(rows, stage, attrs.output_zero_point)
@@ -261,7 +285,8 @@ class _Common:
     def kernel(self, cut: Cut) -> Kernel | None:
         (data, output), loads = self.shapes, cut.loads()
         results, strides = output.shape[3], self.window.strides
-        if loads is None or ((output.shape[2] * cut.tile[0]) + cut.tile[1]) * results > LARGEST_RESULT:
+        reach = 8 if loads == RUN else (output.shape[2] * cut.tile[0]) + cut.tile[1]
+        if loads is None or reach * results > LARGEST_RESULT:
             return None
         stream = _stream(self.channels, cut, loads)
         parameters = self.parameters | {
@@ -271,11 +296,11 @@ class _Common:
             **sides("tile", cut.tile),
             "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
             "loads": loads * self.window.parts,
-            "part": self.window.part_step(cut.plane[1]),
-            "count": cut.tiles,
+            "part": (cut.region[1] - 1) % 8 + 1 if loads == RUN else self.window.part_step(cut.plane[1]),
+            "count": -(-cut.region[1] // 8) if loads == RUN else cut.tiles,
             "channel_words": stream.shape[1],
-            "results": _results(cut, results),
-            "lanes": _lanes(cut, loads),
+            "results": tuple(results * x for x in range(8)) if loads == RUN else _results(cut, results),
+            "lanes": (0,) * 64 if loads == RUN else _lanes(cut, loads),
         }
         arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
         one_row = output.shape[1] == 1

@@ -36,6 +36,11 @@ class Channels:
     def __getitem__(self, chosen: Any) -> Channels:
         return Channels(self.weights[chosen], self.bias[chosen], self.multiplier[chosen], self.right[chosen])
 
+    @property
+    def alike(self) -> bool:
+        """Whether all have one multiplier and one shift."""
+        return bool((self.multiplier == self.multiplier[0]).all() and (self.right == self.right[0]).all())
+
     def filled(self, multiple: int) -> Channels:
         """With channels of zeros behind the last one."""
         arrays = (padded_to(array, 0, multiple) for array in (self.weights, self.bias, self.multiplier, self.right))
@@ -63,20 +68,19 @@ def window_stream(channels: Channels) -> NDArray[np.int32]:
     quads = channels[np.minimum(starts[:, None] + np.arange(4), count - 1).ravel()]
     vectors = _vectors(quads.weights, 4)
     bias, *ends = (array.reshape(-1, 4) for array in (quads.bias, quads.multiplier, -quads.right))
-    if vectors.shape[1] > UNROLLED:
-        return joined((starts - last)[:, None], bias, _words(vectors), *ends)
-    in_turn = np.concatenate([vectors[:, :1], vectors[:, :0:-1]], axis=1)
+    short = vectors.shape[1] <= UNROLLED
+    in_turn = np.concatenate([vectors[:, :1], vectors[:, :0:-1]], axis=1) if short else vectors
     stream = joined(_words(in_turn), bias, *ends).ravel()
     return np.concatenate([stream, stream[:HEAD]])
 
 
-def unit_stream(channels: Channels) -> NDArray[np.int32]:
-    """Eight units a row, even ones first."""
+def unit_stream(channels: Channels, each: bool) -> NDArray[np.int32]:
+    """Eight units a row, even ones first; with multipliers and shifts where each unit has its own."""
     filled = channels.filled(8)
     order = np.arange(len(filled.bias)).reshape(-1, 4, 2).transpose(0, 2, 1).ravel()
     blocks = filled[order]
-    ends = (array.reshape(-1, 8) for array in (blocks.multiplier, -blocks.right))
-    return joined(blocks.bias.reshape(-1, 8), vector_words(blocks.weights, 8), *ends)
+    ends = [blocks.multiplier.reshape(-1, 8), -blocks.right.reshape(-1, 8)] if each else []
+    return joined(vector_words(blocks.weights, 8), blocks.bias.reshape(-1, 8), *ends)
 
 
 def vector_words(weights: NDArray[np.int8], block: int) -> Ints:
