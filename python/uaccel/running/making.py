@@ -36,6 +36,7 @@ class Maker:
         self._folder = folder
         self._progress = progress
         self._cache = cache
+        self._created = False
         self._entries: list[Entry] = []
         self.footprint: Footprint | None = None
         """Of what was made without a hook after every layer."""
@@ -46,7 +47,8 @@ class Maker:
         entry = self._cache.find(key) if self._cache is not None and key is not None else None
         if entry is not None:
             return self._from(entry)
-        if not self._folder.exists():
+        if not self._created:
+            self._created = True
             self._progress("create the project")
             create_project(self._firmware.files(), self._board, self._folder)
         self._progress(f"build the firmware{' with a hook after every layer' if observe else ''}")

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uaccel.cache import Cache
 from uaccel.errors import AcceleratorError, InputError
 from uaccel.model import Array
-from uaccel.running.execute import Looks, Measured
+from uaccel.running.execute import Looks, Measured, run_on_board
 from uaccel.running.judged import judged
-from uaccel.running.packed import run_compiled
 from uaccel.running.prepare import Prepared, prepare
 from uaccel.running.request import RunRequest
 from uaccel.running.steps import Quiet, Steps
@@ -92,7 +91,7 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
 def _run(prepared: Prepared, request: RunRequest, folder: Path, step: Steps, cache: Cache | None) -> Measured:
     wishes, types = request.wishes, prepared.firmware.inputs
     reads = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"]
-    return run_compiled(
+    return run_on_board(
         prepared.firmware,
         request.board,
         wishes.samples(types),
