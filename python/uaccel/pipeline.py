@@ -39,6 +39,10 @@ def _quiet(_step: str) -> None:
     pass
 
 
+def _of_no_board(_arena: int, _io: int, _pools: Mapping[str, int], _accelerators: Sequence[str]) -> Sequence[Store]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Compiled:
     """Everything that one compilation knows; what a report or an archive needs is picked from here.
@@ -120,7 +124,7 @@ def compile_model(
     engine_words: Sequence[str] = (),
     input_shapes: Mapping[str, Shape] | None = None,
     memories: Sequence[Pool] = (),
-    rooms: Rooms = lambda arena, io, pools, accelerators: (),
+    rooms: Rooms = _of_no_board,
     progress: Progress = _quiet,
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.

@@ -9,6 +9,7 @@ import pytest
 
 import uaccel
 from support.boards import board_with_tools
+from support.command import process
 from support.networks import OWN
 from uaccel.emit.options import EmitOptions
 from uaccel.errors import UaccelError
@@ -105,3 +106,23 @@ def test_it_computes_the_same(board: str, pools: tuple[Pool, ...], tmp_path: Pat
     assert len(done.compiled.generated.constant_pools) >= 2
     assert done.verdict is not None
     assert (done.verdict["bit_exact"], done.verdict["samples"]) == (True, 3)
+
+
+@pytest.mark.slow
+def test_every_report_says_what_lies_where(tmp_path: Path) -> None:
+    board_with_tools("mps2_an386")
+    pools = ("--constant-pool", "ssram23=2K", "--constant-pool", "ssram1")
+    project, page = tmp_path / "project", tmp_path / "page.html"
+    more = ("--project", project, "--report", page)
+    of_model = process("run", MODEL, "-b", "mps2_an386", *pools, *more, "--json").report
+    for report in (of_model, process("run", project, "--json").report):
+        ram, flash = report["ram"], report["flash"]
+        assert list(flash["pools"]) == ["ssram23", "ssram1"]
+        assert sum(flash["pools"].values()) == flash["weights"]
+        assert 1536 < flash["pools"]["ssram23"] == ram["constants"] <= 2048
+        assert ram["total"] == ram["arena"] + ram["static"] + ram["stack"] + ram["constants"]
+    assert {row["pool"] for row in of_model["constants"]} == {"ssram23", "ssram1"}
+    text = page.read_text(encoding="utf-8")
+    assert '<th class="n">Constants</th>' in text
+    script = (project / "board/memory.ld").read_text(encoding="utf-8")
+    assert " *   constant pool ssram23, copied from ssram1 at start: ssram23\n" in script

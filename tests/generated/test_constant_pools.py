@@ -11,7 +11,11 @@ import pytest
 from support.generated import Unpacked, archive, compiled, run
 from support.networks import OWN, Network, each_network
 from support.oracle import Tflm, random_inputs
+from uaccel.cpu_kernels.selection import ANY_CPU
+from uaccel.emit.store_choice import own_stores
+from uaccel.emit.weights import ConstantPool
 from uaccel.errors import UaccelError
+from uaccel.memory import Store
 
 BRANCHES, RESIDUAL = (OWN / f"{name}.tflite" for name in ("branches", "residual"))
 POOLS = "fast=600 middle=2K slow"
@@ -69,3 +73,13 @@ def test_without_a_board_the_order_says_which_is_the_rest() -> None:
         compiled(RESIDUAL, constant_pool="fast slow")
     wanted = "--constant-pool slow comes after fast, which has no size and takes the rest; write fast=BYTES"
     assert str(caught.value) == wanted
+
+
+@pytest.mark.parametrize(("room", "names"), [(0, []), (64, []), (4096, ["ram", "flash"])])
+def test_copies_must_save_enough_of_an_inference(room: int, names: list[str]) -> None:
+    """64 bytes of the first layer's save a quarter of a percent where flash waits for a cycle."""
+    made = compiled(RESIDUAL).generated
+    rooms = [Store("flash", 1 << 20, wait_states=1), Store("ram", room, copied=True)]
+    pool = ConstantPool(made.program, made.names)
+    assert [store.name for store in own_stores(made.program, pool, rooms, ANY_CPU, saves_ram=False)] == names
+    assert own_stores(made.program, pool, rooms, ANY_CPU, saves_ram=True) == ()
