@@ -82,7 +82,7 @@ def test_layers_that_do_not_go_by_rows_are_left_whole() -> None:
     compiled = compile_pooled((OWN / "residual.tflite").read_bytes())
     chains = Chains(compiled.program)
     assert chains.of(0, 3) is not None
-    assert chains.of(0, 7) is not None  # with padding
+    assert chains.of(0, 8) is not None  # a padding within
     assert chains.of(9, 11) is None  # a mean
     assert chains.of(0, 1) is not None
     assert compiled.program.layers[1].name == "conv_2d_1"
