@@ -56,6 +56,13 @@
 #define UACCEL_CONSTANT
 #endif
 
+/* The same for each part of constants that are divided, by its name. */
+#if !defined(UACCEL_CONSTANT_POOL) && defined(UACCEL_CONSTANT_POOL_SECTION)
+#define UACCEL_CONSTANT_POOL(name) __attribute__((section(UACCEL_CONSTANT_POOL_SECTION #name)))
+#elif !defined(UACCEL_CONSTANT_POOL)
+#define UACCEL_CONSTANT_POOL(name) UACCEL_CONSTANT
+#endif
+
 /* Where constants lie that an accelerator reads by itself; define it to place them in memory that it reaches. */
 #ifndef UACCEL_DEVICE_CONSTANT
 #define UACCEL_DEVICE_CONSTANT

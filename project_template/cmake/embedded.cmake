@@ -24,6 +24,7 @@ endif()
 target_compile_definitions(
   model
   PUBLIC "UACCEL_CONSTANT=__attribute__((section(\".rodata.uaccel_weights\")))"
+         "UACCEL_CONSTANT_POOL_SECTION=\".rodata.uaccel_pool.\""
          "UACCEL_DEVICE_CONSTANT=__attribute__((section(\".rodata.uaccel_device\")))"
          "UACCEL_WORKSPACE=__attribute__((section(\".bss.uaccel_arena\")))"
          "UACCEL_WORKSPACE_POOL_SECTION=\".bss.uaccel_pool.\""

@@ -15,6 +15,8 @@ from uaccel.emit.facts import io_bytes
 from uaccel.emit.generate import Generated, generate
 from uaccel.emit.options import EmitOptions
 from uaccel.emit.provenance import regenerate_command
+from uaccel.emit.store_choice import given_stores, own_stores
+from uaccel.emit.weights import ConstantPool
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.lower.engine import Known
@@ -22,7 +24,7 @@ from uaccel.lower.from_relax import lower
 from uaccel.lower.lean import place_lean
 from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import Program
-from uaccel.memory import Pool
+from uaccel.memory import Pool, Rooms, Store
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
@@ -35,6 +37,10 @@ Progress = Callable[[str], None]
 
 def _quiet(_step: str) -> None:
     pass
+
+
+def _of_no_board(_arena: int, _io: int, _pools: Mapping[str, int], _accelerators: Sequence[str]) -> Sequence[Store]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,7 @@ def compile_model(
     engine_words: Sequence[str] = (),
     input_shapes: Mapping[str, Shape] | None = None,
     memories: Sequence[Pool] = (),
+    rooms: Rooms = _of_no_board,
     progress: Progress = _quiet,
 ) -> Compiled:
     """From a model file to generated sources; ``name`` becomes part of every C name.
@@ -127,7 +134,7 @@ def compile_model(
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
     accelerators: it takes them to generate the same again. ``input_shapes``: of inputs that the file leaves open.
     ``memories``: the board's, the preferred one first, with what is free of each; a workspace that fits into none of
-    those on the chip is divided.
+    those on the chip is divided. ``rooms``: what its memories have free for constants.
     """
     path, options = Path(path), options or EmitOptions()
     progress("import")
@@ -152,7 +159,8 @@ def compile_model(
     progress("emit C")
     words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
     command = regenerate_command(path.name, board_file or board, program.name, options, words)
-    generated = generate(program, placement, options, board, command)
+    stores_for = _stores_for(program, placement, options, rooms, selection, board)
+    generated = generate(program, placement, options, board, command, stores_for)
     return Compiled(generated, stages, partitioned, selection, plans)
 
 
@@ -172,6 +180,19 @@ def _in_pools(
         return placement, options
     used = tuple(pool for pool in memories if parts.pools[pool.name])
     return (parts, replace(options, pools=used, own_pools=True)) if len(used) > 1 else (placement, options)
+
+
+def _stores_for(
+    program: Program, placement: Placement, options: EmitOptions, rooms: Rooms, selection: Selection, board: str
+) -> Callable[[ConstantPool], Sequence[Store]]:
+    """The memories for constants: as they were asked for, or as the board makes worth while."""
+    parts = placement.pools if len(placement.pools) > 1 else {}
+    engines = [engine.name for engine in program.engines]
+    free = rooms(placement.arena, io_bytes(program, options), parts, engines)
+    if options.constant_pools:
+        given = given_stores(program, options.constant_pools, free, board)
+        return lambda pool: given
+    return lambda pool: own_stores(program, pool, free, selection, saves_ram=options.ram is not None)
 
 
 def _partitioned(

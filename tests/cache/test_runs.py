@@ -19,6 +19,7 @@ from uaccel.basics.favour import Favour
 from uaccel.board import load_board
 from uaccel.cache import Cache
 from uaccel.errors import DeviceError
+from uaccel.memory import Pool
 from uaccel.resources import data_dir
 from uaccel.running.engines import Engines
 from uaccel.running.perform import Performed, perform
@@ -162,6 +163,7 @@ def test_options_and_the_boards_file_are_part_of_the_key(tmp_path: Path) -> None
     found += [digest(request(model)), digest(replace(own, name="other")), digest(replace(own, ram=100_000))]
     found += [digest(replace(own, workspace_io=False)), digest(replace(own, favour=Favour.size))]
     found += [digest(replace(own, engines=Engines(("matrix8",)))), digest(replace(own, input_shapes={"x": (1, 2)}))]
+    found += [digest(replace(own, constant_pools=(Pool("qspi", size),))) for size in (None, 4096)]
     records = tmp_path / "records.json"
     for text in ("{}", "{ }"):
         records.write_text(text)

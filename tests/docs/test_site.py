@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,3 +79,25 @@ def test_the_picture_of_a_terminal_is_up_to_date() -> None:
     shutil.which("qemu-system-arm") or pytest.skip("qemu-system-arm is not installed")
     module = script("terminal")
     assert module.PICTURE.read_text(encoding="utf-8") == module.picture(), "draw it anew: python scripts/terminal.py"
+
+
+def test_the_pictures_of_frontiers_are_drawn_of_what_is_stored() -> None:
+    """And their lines step up where the next point needs less RAM."""
+    module = script("frontier_plot")
+    made = module.pictures()
+    assert set(made) == {path.name for path in module.DOCS.glob("frontier-*.svg")}
+    for name, text in made.items():
+        assert (module.DOCS / name).read_text(encoding="utf-8") == text, "draw it anew: python scripts/frontier_plot.py"
+        assert f"]({name})" in (module.DOCS / "memory.md").read_text(encoding="utf-8")
+    text = module.picture("two", {"whole": [[2048, 1_000_000], [1024, 2_000_000]]})
+    (line,) = re.findall(r'<path class="whole" d="M(\S+) (\S+)V(\S+)H(\S+)"/>', text)
+    x, y, higher, left = map(float, line)
+    assert (x > left, y > higher) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [(0, 37.5, [0, 10, 20, 30, 40]), (10.14, 10.99, [10, 10.2, 10.4, 10.6, 10.8, 11]), (3, 3, [3, 3.1])],
+)
+def test_the_ticks_of_frontiers(low: float, high: float, found: list[float]) -> None:
+    assert script("frontier_plot").ticks(low, high) == found

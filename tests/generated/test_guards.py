@@ -38,7 +38,7 @@ def test_every_file_says_who_made_it_from_what_and_how(network: Network) -> None
     ("file", "options"),
     [
         ("gesture.tflite", {}),
-        ("gesture.tflite", {"name": "door_opener", "workspace_pool": "sram"}),
+        ("gesture.tflite", {"name": "door_opener", "workspace_pool": "sram", "constant_pool": "fast=1K slow"}),
         ("my gesture's.tflite", {}),
         ("--help.tflite", {}),
     ],

@@ -55,7 +55,16 @@ WEIRD = {
     "empty": ["", "", "tensor_1"],
     "alike after sanitising": ["a:0", "a/0", "a_0", "A_0", "a 0"],
     "digits first": ["1", "0x", "9lives", "1"],
-    "names of ours": ["inputs", "outputs", "workspace", "workspace_pools", "run", "WORKSPACE", "arena_WORKSPACE_POOL"],
+    "names of ours": [
+        "inputs",
+        "outputs",
+        "workspace",
+        "workspace_pools",
+        "run",
+        "WORKSPACE",
+        "arena_WORKSPACE_POOL",
+        "arena_CONSTANT_POOL",
+    ],
     "macros of ours": ["TVMGEN_MODEL_OK", "TVMGEN_MODEL_NULL_POINTER", "TVMGEN_MODEL_H", "TVMGEN_MODEL_WORKSPACE_SIZE"],
     "macros of ours, by name": ["x", "TVMGEN_MODEL_X_SIZE", "TVMGEN_MODEL_X_SIZE_", "TVMGEN_MODEL_WEIGHTS_H"],
     "macros of headers": ["UACCEL_LAYER", "UACCEL_CONSTANT", "UACCEL_KERNEL_ABI", "FP_NAN", "M_PI", "HUGE_VAL", "PPC"],
@@ -72,7 +81,7 @@ def test_any_tensor_name_gives_valid_c(kind: str, compiler: str, tmp_path: Path)
     file = tmp_path / "model.tflite"
     file.write_bytes(model(names, [name[::-1] if kind == "words of C" else name for name in names]))
     for pool in ("", "arena"):
-        tree = Unpacked(tmp_path / pool, archive(file, workspace_pool=pool))
+        tree = Unpacked(tmp_path / pool, archive(file, workspace_pool=pool, constant_pool=pool))
         for source in (*tree.sources, *tree.descriptions):
             include = [tree.include, data_dir("firmware") / "include"]
             cc(source, "-fsyntax-only", "-Wcomment", "-Wtrigraphs", include=include, compiler=compiler)

@@ -32,6 +32,7 @@ INTERFACES = pytest.mark.parametrize(
         {"workspace_io": True},
         {"workspace_pool": "sram", "workspace_io": True},
         {"workspace_pool": "fast=1K slow"},
+        {"constant_pool": "fast=1K slow"},
     ],
     ids=lambda interface: "+".join(interface),
 )

@@ -19,6 +19,7 @@ from uaccel.lower.program import Action, Band, Keep, Program
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.rows.apply import Group, apply
 from uaccel.rows.chain import Chains
+from uaccel.rows.geometry import Span, Window
 from uaccel.rows.group import check_layout, sketch
 from uaccel.rows.parts import Parts
 from uaccel.running.layers import WrongLayer
@@ -82,12 +83,12 @@ def test_layers_that_do_not_go_by_rows_are_left_whole() -> None:
     compiled = compile_pooled((OWN / "residual.tflite").read_bytes())
     chains = Chains(compiled.program)
     assert chains.of(0, 3) is not None
-    assert chains.of(0, 4) is None  # padding apart
+    assert chains.of(0, 8) is not None  # a padding within
     assert chains.of(9, 11) is None  # a mean
     assert chains.of(0, 1) is not None
     assert compiled.program.layers[1].name == "conv_2d_1"
-    with pytest.raises(InternalError, match="layers 0 to 4 cannot run together"):
-        apply(compiled.program, [Group(0, 4)], Parts(compiled.selection))
+    with pytest.raises(InternalError, match="layers 9 to 11 cannot run together"):
+        apply(compiled.program, [Group(9, 11)], Parts(compiled.selection))
 
 
 def _broken(compiled: Compiled, kind: str) -> Program:
@@ -123,3 +124,18 @@ def _first_wrong(compiled: Compiled, inputs: Sequence[Array]) -> WrongLayer | No
     host = HostModel(compiled)
     host(*inputs)
     return first_wrong_layer(compiled, [inputs], [host.layers])
+
+
+@pytest.mark.parametrize(
+    ("rows", "span"),
+    [
+        ((0, 1), Span(0, 0, 1, 0)),
+        ((1, 4), Span(0, 2, 1, 0)),
+        ((4, 6), Span(2, 3, 0, 1)),
+        ((6, 8), Span(3, 3, 0, 2)),
+        ((0, 8), Span(0, 3, 2, 3)),
+    ],
+)
+def test_rows_of_padding_alone(rows: tuple[int, int], span: Span) -> None:
+    """Two rows above three, and three below."""
+    assert Window(3, before=2).rows(*rows) == span

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
 from models.field import field
 from support.command import Call, call_in, is_exact
-from support.networks import OWN, network_named
+from support.networks import OWN, ROOT, network_named
 from support.rows import random_chain, tall
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import Compiled
@@ -132,3 +134,16 @@ def test_network_that_does_not_fit_as_a_whole(tmp_path: Path, call: Call) -> Non
     assert least.status == 0, least.err
     assert is_exact(least.report)
     assert least.report["ram"]["arena"] < 100_000
+
+
+@pytest.mark.slow
+def test_the_stored_frontier_is_what_the_compiler_gives() -> None:
+    path = network_named("sww").path
+    spec = importlib.util.spec_from_file_location("benchmark_frontier", ROOT / "benchmarks" / "frontier.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    stored = json.loads(script.RESULTS.read_text(encoding="utf-8"))
+    assert stored["models"]["sww"] == script.measure(path)
+    assert script.text_of(stored) == script.RESULTS.read_text(encoding="utf-8")

@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from support.hostlib import STRICT
-from uaccel.cli.model_options import read_pools
+from uaccel.cli.model_options import CONSTANT_POOL, read_pools
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.running.packed import archive_of
@@ -23,16 +24,19 @@ WARNINGS = (*STRICT, *CAREFUL)
 
 
 @functools.cache
-def compiled(path: Path, *, name: str = "", workspace_pool: str = "", workspace_io: bool = False) -> Compiled:
-    """A model, compiled once a process however many tests look at it; ``workspace_pool`` as it is typed, or several."""
-    options = EmitOptions(read_pools(workspace_pool.split()), workspace_io)
+def compiled(
+    path: Path, *, name: str = "", workspace_pool: str = "", workspace_io: bool = False, constant_pool: str = ""
+) -> Compiled:
+    """A model, compiled once a process however many tests look at it; pools as they are typed, or several."""
+    constants = read_pools(constant_pool.split(), CONSTANT_POOL)
+    options = EmitOptions(read_pools(workspace_pool.split()), workspace_io, constant_pools=constants)
     return compile_model(path, board="host", name=name, options=options)
 
 
 @functools.cache
-def archive(path: Path, *, name: str = "", workspace_pool: str = "", workspace_io: bool = False) -> dict[str, bytes]:
+def archive(path: Path, **options: Any) -> dict[str, bytes]:
     """The archive's files by path."""
-    return archive_of(compiled(path, name=name, workspace_pool=workspace_pool, workspace_io=workspace_io))
+    return archive_of(compiled(path, **options))
 
 
 class Unpacked:

@@ -63,6 +63,18 @@ class Drawn:
             padding = ("SAME", "VALID")[self.one_of(0, 1)]
             self.last = pool(self.net, self.last, (size, size), (stride, stride), padding)
 
+    def frame(self) -> None:
+        """Rows of padding alone, too: windows of one row."""
+        rows, columns = ((self.one_of(0, 1, 2, 3), self.one_of(0, 1, 2, 3)) for _ in range(2))
+        self.last = layers.pad(self.net, self.last, rows, columns)
+
+    def beside(self) -> None:
+        """What goes past a convolution and its result; sometimes three, one of them twice."""
+        start = self.last
+        self._plain(self.one_of(1, 3, 4), (self.one_of(1, 3), 3))
+        parts = layers.alike(self.net, [start, self.last])
+        self.last = layers.concatenate(self.net, [*parts, *parts[: self.one_of(0, 1)]], 3)
+
     def residual(self) -> None:
         """An inverted residual block, or an addition of what goes past one convolution."""
         start, channels = self.last, self.last.shape[3]
@@ -80,10 +92,10 @@ class Drawn:
 def random_chain(seed: int, count: int = 6) -> bytes:
     """A TFLite file; sometimes a tensor in the middle is an output, too."""
     drawn = Drawn(seed)
-    kinds = (drawn.convolution, drawn.depthwise, drawn.pool, drawn.residual)
+    kinds = (drawn.convolution, drawn.depthwise, drawn.pool, drawn.residual, drawn.frame, drawn.beside)
     drawn.convolution()
     for number in range(count):
-        kinds[drawn.one_of(0, 0, 1, 1, 2, 3, 3)]()
+        kinds[drawn.one_of(0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5)]()
         if number == count // 2 and drawn.one_of(0, 0, 1):
             drawn.net.output(drawn.last)
     drawn.convolution()

@@ -12,7 +12,7 @@ from uaccel.board import Board, load_board
 from uaccel.errors import BoardError, UaccelError
 from uaccel.memory import Pool
 from uaccel.project.boardfiles import board_files
-from uaccel.project.layout import Layout, Needs, lay_out, needs_of, workspace_memories
+from uaccel.project.layout import Layout, Needs, constant_rooms, lay_out, needs_of, workspace_memories
 
 SMALL = """\
 description = "A board with little memory"
@@ -82,7 +82,7 @@ def small_board(folder: Path, external: str = "") -> Board:
 
 
 def names(layout: Layout) -> dict[str, str | None]:
-    return {part: memory and memory.name for part, memory in vars(layout).items() if part != "pools"}
+    return {part: memory and memory.name for part, memory in vars(layout).items() if part not in ("pools", "constants")}
 
 
 def test_what_fits_goes_where_the_file_says_first(tmp_path: Path) -> None:
@@ -133,6 +133,50 @@ def test_each_part_of_a_divided_arena_lies_in_the_memory_of_its_name(tmp_path: P
         assert f".uaccel_pool_{pool} (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_pool.{pool}) }} > {memory}\n" in script
 
 
+DIVIDED = Needs("m", K, K, 1, constants=(("ccm", 2 * K), ("flash", 10 * K), ("qspi", 200 * K)))
+
+
+def test_each_part_of_constants_lies_in_the_memory_of_its_name(tmp_path: Path) -> None:
+    """What lies in RAM is flashed, too, and start-up finds it."""
+    board = small_board(tmp_path)
+    layout = lay_out(board, DIVIDED)
+    assert [(part.pool, part.memory.name, part.load and part.load.name) for part in layout.constants] == [
+        ("ccm", "ccm", "flash"),
+        ("flash", "flash", None),
+        ("qspi", "qspi", None),
+    ]
+    script = board_files(board, DIVIDED)["board/memory.ld"]
+    places = re.findall(
+        r"^  \.uaccel_constants_(\w+) :\n  \{\n    . = ALIGN\(16\);\n(.*)\n.*\n  \} > (.*)$", script, re.M
+    )
+    assert places == [
+        ("ccm", "    *(.rodata.uaccel_pool.ccm)", "ccm AT> flash"),
+        ("flash", "    *(.rodata.uaccel_pool.flash)", "flash"),
+        ("qspi", "    *(.rodata.uaccel_pool.qspi)", "qspi"),
+    ]
+    assert re.findall(r"LONG\((\w+)\(\.uaccel_constants_(\w+)\)", script) == [
+        ("ADDR", "ccm"),
+        ("ADDR", "ccm"),
+        ("LOADADDR", "ccm"),
+    ]
+    assert " *   constant pool ccm, copied from flash at start: ccm\n *   constant pool flash: flash\n" in script
+    assert script.index(".uaccel_constants_qspi :") < script.index("*(.rodata .rodata.*"), "which would take all"
+
+
+def test_what_is_free_for_constants(tmp_path: Path) -> None:
+    """Beside the arena, inputs and outputs, which lie in the first RAM with room."""
+    rooms = constant_rooms(small_board(tmp_path, EXTERNAL))
+    assert [(room.name, room.size, room.copied, room.spare) for room in rooms(40 * K, 20 * K, {}, ())] == [
+        ("flash", 116 * K - 64, False, False),
+        ("qspi", (8 << 20) - 64, False, False),
+        ("sram", (53_632 - 40 * K - 64) & -16, True, False),
+        ("ccm", 12 * K - 64, True, False),
+        ("sdram", (8 << 20) - 64, True, True),
+    ]
+    assert rooms(9 << 20, 0, {}, ()) == (), "whoever makes a project says that it does not fit"
+    assert constant_rooms(load_board("host"))(1, 1, {}, ()) == ()
+
+
 def test_what_is_free_for_a_workspace(tmp_path: Path) -> None:
     """External memory comes last; stacks and variables lie in the first of the others."""
     assert workspace_memories(small_board(tmp_path, EXTERNAL)) == (
@@ -146,6 +190,16 @@ def test_what_is_free_for_a_workspace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("needs", "message"),
     [
+        (
+            Needs("m", 1, 1, 1, constants=(("ccm", 40_000),)),
+            "model m does not fit on board small: its constants in pool ccm are 40,000 bytes, "
+            "7,232 more than that memory has left for that (ccm 32,768); give the pool less",
+        ),
+        (
+            Needs("m", 1, 1, 1, constants=(("nor", 1),)),
+            "model m has constants for a memory nor, and board small has none of that name (flash, qspi, sram, ccm); "
+            "compile it for this board",
+        ),
         (
             Needs("m", 80_000, 1, 1, pools=(("ccm", 40_000), ("sram", 40_000))),
             "model m does not fit on board small: its arena pool ccm is 40,000 bytes, "
@@ -277,6 +331,10 @@ def metadata(functions: object) -> dict[str, bytes]:
 def test_needs_come_from_the_archives_metadata() -> None:
     main = {"workspace_size_bytes": 100, "constants_size_bytes": 200, "io_size_bytes": 300}
     assert needs_of(metadata({"main": [main]})) == Needs("m", arena=100, io=300, weights=200)
+    files = metadata({"main": [main]})
+    document = json.loads(files["metadata.json"]) | {"uaccel": {"constant_pools": [{"name": "qspi", "bytes": 150}]}}
+    divided = needs_of({"metadata.json": json.dumps(document).encode()})
+    assert divided == Needs("m", arena=100, io=300, weights=50, constants=(("qspi", 150),))
 
 
 @pytest.mark.parametrize(

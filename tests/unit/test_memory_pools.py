@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.cli.model_options import read_pools
+from uaccel.cli.model_options import CONSTANT_POOL, read_pools
 from uaccel.errors import UaccelError
 from uaccel.memory import Block, Pool, divide, plan
 
@@ -60,6 +60,10 @@ def test_pools_are_read(words: list[str], pools: tuple[Pool, ...]) -> None:
     assert read_pools(words) == pools
 
 
+def test_those_of_constants_may_be_as_large_as_their_memories() -> None:
+    assert read_pools(["dtcm", "flash=1K", "qspi"], CONSTANT_POOL) == (Pool("dtcm"), Pool("flash", 1024), Pool("qspi"))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -74,3 +78,16 @@ def test_pools_are_read(words: list[str], pools: tuple[Pool, ...]) -> None:
 def test_pools_that_mean_nothing_are_refused(words: list[str], message: str) -> None:
     with pytest.raises(UaccelError, match=f"^{message}$"):
         read_pools(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["int"], "--constant-pool 'int' cannot name a word of C; wanted a letter, then letters, .*"),
+        (["a=1", "A"], "--constant-pool A is given twice; name each pool once, the fastest first"),
+        (["a=1.5K"], "--constant-pool a=1.5K: '1.5K' is no size; wanted bytes such as 4096, 64K or 16M"),
+    ],
+)
+def test_the_complaint_says_which_option_it_was(words: list[str], message: str) -> None:
+    with pytest.raises(UaccelError, match=f"^{message}$"):
+        read_pools(words, CONSTANT_POOL)

@@ -77,6 +77,13 @@ uaccel_reset:
     ldr     r1, =uaccel_device_constants_end
     ldr     r2, =uaccel_device_constants_load
     bl      uaccel_copy
+    ldr     r4, =uaccel_copies_start
+    ldr     r5, =uaccel_copies_end
+    b       6f
+5:  ldmia   r4!, {r0-r2}
+    bl      uaccel_copy
+6:  cmp     r4, r5
+    blo     5b
 
     ldr     r0, =uaccel_bss_start
     ldr     r1, =uaccel_bss_end

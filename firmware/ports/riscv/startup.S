@@ -61,6 +61,15 @@ uaccel_reset:
     la      t1, uaccel_device_constants_end
     la      t2, uaccel_device_constants_load
     jal     uaccel_copy
+    la      t4, uaccel_copies_start
+    la      t5, uaccel_copies_end
+    j       6f
+5:  lw      t0, 0(t4)
+    lw      t1, 4(t4)
+    lw      t2, 8(t4)
+    addi    t4, t4, 12
+    jal     uaccel_copy
+6:  bltu    t4, t5, 5b
 
     la      t0, uaccel_bss_start
     la      t1, uaccel_bss_end

@@ -25,6 +25,7 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import (
     BoardOption,
+    ConstantPoolOption,
     FavourOption,
     FeedFlag,
     InputShapeOption,
@@ -66,6 +67,7 @@ def compile_command(
     output: OutputOption = None,
     name: NameOption = "",
     workspace_pool: PoolOption = None,
+    constant_pool: ConstantPoolOption = None,
     workspace_io: WorkspaceIoOption = None,
     choose: ChooseOption = None,
     pin: PinOption = None,
@@ -87,7 +89,7 @@ def compile_command(
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
     if frontier:
-        options = emit_options(workspace_pool, workspace_io=bool(workspace_io), feed=feed)
+        options = emit_options(workspace_pool, constant_pool, workspace_io=bool(workspace_io), feed=feed)
         shapes = read_shapes(input_shape)
         _tell_frontier(
             (model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour), as_json
@@ -101,7 +103,7 @@ def compile_command(
         from uaccel.running.packed import archive_of
         from uaccel.telling.report import compile_report
 
-        options = emit_options(workspace_pool, workspace_io=bool(workspace_io), ram=ram, feed=feed)
+        options = emit_options(workspace_pool, constant_pool, workspace_io=bool(workspace_io), ram=ram, feed=feed)
         shapes = read_shapes(input_shape)
         job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour)
         compiled = job.compiled(step)

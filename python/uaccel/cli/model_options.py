@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -37,13 +37,24 @@ FavourOption = Annotated[
     Favour,
     typer.Option("--favour", help="What to save where one costs another: time ('speed'), flash ('size') or 'ram'."),
 ]
+WORKSPACE_POOL: Final = "--workspace-pool"
 PoolOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--workspace-pool",
+        WORKSPACE_POOL,
         metavar="NAME[=BYTES]",
         help="The application passes the arena in, as pool NAME. May be repeated, the fastest first: tensors that are "
         "used most go into the first that has room; without BYTES a pool takes the rest.",
+    ),
+]
+CONSTANT_POOL: Final = "--constant-pool"
+ConstantPoolOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        CONSTANT_POOL,
+        metavar="NAME[=BYTES]",
+        help="Constants lie in the board's memory NAME. May be repeated, the fastest first: what is read most often "
+        "goes into the first that has room; without BYTES a pool takes what the memory has free.",
     ),
 ]
 RamOption = Annotated[
@@ -98,39 +109,46 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
 
 
 def emit_options(
-    pools: list[str] | None, *, workspace_io: bool, ram: int | None = None, feed: bool = False
+    pools: list[str] | None,
+    constants: list[str] | None = None,
+    *,
+    workspace_io: bool,
+    ram: int | None = None,
+    feed: bool = False,
 ) -> EmitOptions:
     from uaccel.emit.options import EmitOptions
 
-    return EmitOptions(pools=read_pools(pools), workspace_io=workspace_io, ram=ram, feed=feed)
+    constant_pools = read_pools(constants, CONSTANT_POOL)
+    return EmitOptions(read_pools(pools), workspace_io, ram=ram, feed=feed, constant_pools=constant_pools)
 
 
-def read_pools(words: list[str] | None) -> tuple[Pool, ...]:
-    """``NAME[=BYTES]`` each; checked, since names become members of a C structure."""
+def read_pools(words: list[str] | None, option: str = WORKSPACE_POOL) -> tuple[Pool, ...]:
+    """``NAME[=BYTES]`` each; checked, since names become words of C."""
     from uaccel.basics.sinks import is_reserved
     from uaccel.memory import Pool
 
+    what = "a member of a C structure" if option == WORKSPACE_POOL else "a word of C"
     pools: list[Pool] = []
     for word in words or []:
         name, given, size = word.partition("=")
         if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or is_reserved(name):
             raise UaccelError(
-                f"--workspace-pool {name!r} cannot name a member of a C structure; "
+                f"{option} {name!r} cannot name {what}; "
                 "wanted a letter, then letters, digits and underscores, and no word of C"
             )
         if name.upper() in {pool.name.upper() for pool in pools}:
-            raise UaccelError(f"--workspace-pool {name} is given twice; name each pool once, the fastest first")
-        if pools and pools[-1].size is None:
+            raise UaccelError(f"{option} {name} is given twice; name each pool once, the fastest first")
+        if pools and pools[-1].size is None and option == WORKSPACE_POOL:
             raise UaccelError(
-                f"--workspace-pool {name} comes after {pools[-1].name}, which has no size and takes the rest; "
+                f"{option} {name} comes after {pools[-1].name}, which has no size and takes the rest; "
                 f"write {pools[-1].name}=BYTES"
             )
-        pools.append(Pool(name, _bytes(word, size) if given else None))
+        pools.append(Pool(name, _bytes(f"{option} {word}", size) if given else None))
     return tuple(pools)
 
 
 def _bytes(word: str, size: str) -> int:
     match = re.fullmatch(r"([0-9]{1,10})([KMG]?)", size)
     if match is None or not int(match[1]):
-        raise UaccelError(f"--workspace-pool {word}: {size!r} is no size; wanted bytes such as 4096, 64K or 16M")
+        raise UaccelError(f"{word}: {size!r} is no size; wanted bytes such as 4096, 64K or 16M")
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]

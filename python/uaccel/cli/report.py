@@ -27,7 +27,9 @@ from uaccel.cli.engine_options import (
     engine_options,
 )
 from uaccel.cli.model_options import (
+    CONSTANT_POOL,
     BoardOption,
+    ConstantPoolOption,
     FavourOption,
     FeedFlag,
     InputShapeOption,
@@ -94,6 +96,7 @@ def report_command(
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
     workspace_pool: PoolOption = None,
+    constant_pool: ConstantPoolOption = None,
     ram: RamOption = None,
     feed: FeedFlag = False,
     quantized: QuantizedOption = None,
@@ -115,7 +118,8 @@ def report_command(
     wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
     what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool), ram, feed)
     given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
-    request = RunRequest(subjects[0], load_board(board), *given)
+    constants = read_pools(constant_pool, CONSTANT_POOL)
+    request = RunRequest(subjects[0], load_board(board), *given, constant_pools=constants)
     _of_model(request, target, quantized, kept(no_cache), as_json)
 
 

@@ -28,7 +28,9 @@ from uaccel.cli.engine_options import (
     engine_options,
 )
 from uaccel.cli.model_options import (
+    CONSTANT_POOL,
     BoardOption,
+    ConstantPoolOption,
     FavourOption,
     FeedFlag,
     InputShapeOption,
@@ -136,6 +138,7 @@ class RunCommand:
     favour: FavourOption = Favour.balanced
     ram: RamOption = None
     feed: FeedFlag = False
+    constant_pool: ConstantPoolOption = None
     no_cache: NoCacheFlag = False
     as_json: JsonFlag = False
 
@@ -191,6 +194,7 @@ class RunCommand:
             "template": self.template,
             "workspace-io": self.workspace_io is not None,
             "workspace-pool": self.workspace_pool,
+            "constant-pool": self.constant_pool,
             "records": self.records,
         }
         given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
@@ -216,6 +220,7 @@ class RunCommand:
             read_pools(self.workspace_pool),
             self.ram,
             self.feed,
+            read_pools(self.constant_pool, CONSTANT_POOL),
         )
 
 
@@ -239,6 +244,8 @@ def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
         raise UaccelError("--template takes no --accelerator yet; leave one of them away")
     if job.feed or job.ram is not None:
         raise UaccelError("--template takes neither --ram nor --feed; leave them away")
+    if job.pools or job.constant_pools:
+        raise UaccelError("--template takes neither --workspace-pool nor --constant-pool; leave them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         folder = job.project or Path(temporary) / "project"
         made = TemplateJob(

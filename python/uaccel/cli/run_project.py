@@ -191,6 +191,9 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
     arena, io = main["workspace_size_bytes"], main["io_size_bytes"]
     state = metadata.at("uaccel").get("state")
     lasting = state["bytes"] if state else None
+    divided = metadata.at("uaccel").get("constant_pools") or []
+    copied = sum(part["bytes"] for part in divided if part["copied"])
+    stored = {part["name"]: part["bytes"] for part in divided}
     report = {
         "schema": SCHEMA,
         "model": metadata.at("uaccel", "model", "name"),
@@ -202,8 +205,10 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": tensors_report(_batches(done, wishes.repeat)),
         "layers": with_code(rows, done.footprint),
-        "ram": memory_report(arena, bound, bounds, io, done.footprint, stack=done.run.stack, state=lasting),
-        "flash": flash_report(main["constants_size_bytes"], done.footprint),
+        "ram": memory_report(
+            arena, bound, bounds, io, done.footprint, stack=done.run.stack, state=lasting, copied=copied
+        ),
+        "flash": flash_report(main["constants_size_bytes"], done.footprint, stored),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
         "warnings": [*metadata.at("uaccel").get("warnings", []), *stood_in(rows, runs)],

@@ -145,18 +145,20 @@ def show_memory(console: Console, report: dict[str, Any]) -> None:
     ram, flash = report["ram"], report["flash"]
     holds = " with inputs and outputs" if report["workspace_io"] else ""
     arena = f"arena {ram['arena']:,}{holds} (lower bound {ram['arena_lower_bound']:,})"
-    apart = ("static", "stack") if report["workspace_io"] else ("io", "static", "stack")
+    apart = ("constants", "static", "stack") if report["workspace_io"] else ("constants", "io", "static", "stack")
+    divided = ", ".join(f"{name} {size:,}" for name, size in flash.get("pools", {}).items())
     show_lines(
         console,
         [
             ("RAM", _parts(ram, apart, [arena])),
             ("Flash", _parts(flash, ("weights", "code"), [])),
+            *([("Pools", divided)] if divided else []),
         ],
     )
 
 
 def _parts(sizes: dict[str, int | None], names: tuple[str, ...], parts: list[str]) -> str:
-    parts += [f"{name} {sizes[name]:,}" for name in names if sizes[name] is not None]
+    parts += [f"{name} {sizes[name]:,}" for name in names if sizes.get(name) is not None]
     total = f" = {sizes['total']:,} bytes" if sizes["total"] is not None else " bytes"
     return " + ".join(parts) + total
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
-from uaccel.ops.base import IntegerOperator, Site
+from uaccel.ops.base import Computable, Site
 from uaccel.ops.kernel import Constant, Kernel
 
 
@@ -72,7 +72,7 @@ def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
     return options
 
 
-def site_words(operator: IntegerOperator[Any], site: Site[Any]) -> str:
+def site_words(operator: Computable, site: Site[Any]) -> str:
     """What an operator's call costs depends on: attributes and types, and which operands are constants.
 
     What an attribute is by default goes without saying: records stay good when operators get more attributes.

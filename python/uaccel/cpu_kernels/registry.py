@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.target import Target
-from uaccel.ops.base import IntegerOperator, Site
+from uaccel.ops.base import Computable, IntegerOperator, Site
 from uaccel.ops.kernel import Kernel
 from uaccel.ops.rounding import TFLITE, rounding_of
 
@@ -53,7 +53,7 @@ def offers(
 
 
 def candidates(
-    operator: IntegerOperator[Any], site: Site[Any], target: Target, favour: Favour = Favour.balanced
+    operator: Computable, site: Site[Any], target: Target, favour: Favour = Favour.balanced
 ) -> Sequence[Kernel]:
     """Every way the CPU can compute it: those of its features first, portable ones last."""
     asked = [offer for offer in _OFFERS.get(operator.name, []) if offer.favour in (None, favour)]

@@ -26,6 +26,7 @@ def facts(generated: Generated) -> dict[str, Any]:
         "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
         **_pools(placement),
+        **_constant_pools(generated),
         "requires": sorted({need for layer in program.layers for v in layer.functions for need in v.kernel.requires}),
         "accelerators": [{"name": engine.name, "tolerance": engine.tolerance} for engine in program.engines],
         "layers": [_layer(layer, placement) for layer in program.layers],
@@ -37,6 +38,13 @@ def _pools(placement: Placement) -> dict[str, Any]:
     """Of an arena that is divided; nothing of one that is not."""
     sizes = [{"name": name, "bytes": size} for name, size in placement.pools.items() if size]
     return {"pools": sizes} if len(placement.pools) > 1 else {}
+
+
+def _constant_pools(generated: Generated) -> dict[str, Any]:
+    """Of constants that are divided; ``copied`` where start-up fills RAM with them."""
+    sizes = generated.constant_pools
+    rows = [{"name": s.name, "bytes": sizes[s.name], "copied": s.copied} for s in generated.stores if s.name in sizes]
+    return {"constant_pools": rows} if rows else {}
 
 
 def io_bytes(program: Program, options: EmitOptions) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uaccel.emit.describe import build_id, describe
@@ -10,9 +11,11 @@ from uaccel.emit.headers import firmware_headers
 from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
 from uaccel.emit.source import source
+from uaccel.emit.stores import bytes_of, heat_of_constants, in_stores
 from uaccel.emit.weights import Array, ConstantPool, weights_header, weights_source
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
+from uaccel.memory import Store
 
 
 @dataclass(frozen=True)
@@ -35,27 +38,51 @@ class Generated:
     description: dict[str, str]
     arrays: tuple[Array, ...]
     build: bytes
+    stores: tuple[Store, ...] = ()
 
     @property
     def weight_bytes(self) -> int:
         """Constants in flash."""
         return sum(array.data.nbytes for array in self.arrays)
 
+    @property
+    def constant_pools(self) -> dict[str, int]:
+        """The bytes of constants in each memory that they are divided among; empty where they are not."""
+        return bytes_of(self.arrays, self.stores)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Of constants that start-up copies into RAM."""
+        return sum(self.constant_pools.get(store.name, 0) for store in self.stores if store.copied)
+
+
+def _in_one_memory(_pool: ConstantPool) -> Sequence[Store]:
+    return ()
+
 
 def generate(
-    program: Program, placement: Placement, options: EmitOptions, board: str = "host", command: str = ""
+    program: Program,
+    placement: Placement,
+    options: EmitOptions,
+    board: str = "host",
+    command: str = "",
+    stores_for: Callable[[ConstantPool], Sequence[Store]] = _in_one_memory,
 ) -> Generated:
-    """``command`` makes the same again."""
+    """``command`` makes the same again. ``stores_for``: what the constants are divided among; none for one memory."""
     names = names_of(program, options)
     pool = ConstantPool(program, names)
+    stores, arrays = tuple(stores_for(pool)), tuple(pool.arrays)
+    if stores:
+        arrays = in_stores(program.name, arrays, stores, heat_of_constants(program, pool))
 
     def about(what: str) -> str:
         return provenance(program, what, command)
 
     code = source(program, placement, names, options, pool, about(f"The executor of {program.name}."))
-    weights = weights_source(names, pool.arrays, about(f"The constants of {program.name}."))
-    declarations = weights_header(names, pool.arrays, about(f"The constants of {program.name}; private."))
-    public = header(program, placement, names, options, about(f"The interface of {program.name}."))
+    weights = weights_source(names, arrays, about(f"The constants of {program.name}."))
+    declarations = weights_header(names, arrays, about(f"The constants of {program.name}; private."))
+    sizes = bytes_of(arrays, stores)
+    public = header(program, placement, names, options, sizes, about(f"The interface of {program.name}."))
     firmware = firmware_headers(program)
     build = build_id((code, weights, declarations, public, *firmware.values()))
     description = describe(program, placement, names, options, build, about(f"{program.name} as data."))
@@ -70,6 +97,7 @@ def generate(
         public_headers={names.header: public},
         firmware_headers=firmware,
         description={f"{names.prefix}_describe.c": description},
-        arrays=tuple(pool.arrays),
+        arrays=arrays,
         build=build,
+        stores=stores,
     )

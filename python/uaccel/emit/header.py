@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from uaccel.ctext.layout import quoted
 from uaccel.emit.engines import HOOKS, hook
 from uaccel.emit.feed import fed_layer, feed_interface, held_from
@@ -22,7 +24,15 @@ IN_WORKSPACE = (
 )
 
 
-def header(program: Program, placement: Placement, names: Names, options: EmitOptions, provenance: str) -> str:
+def header(
+    program: Program,
+    placement: Placement,
+    names: Names,
+    options: EmitOptions,
+    constants: Mapping[str, int],
+    provenance: str,
+) -> str:
+    """``constants``: bytes of them in each pool."""
     guard = f"{names.macro}_H"
     signature = program.signature
     stddef = "" if fed_layer(program) is None else "#include <stddef.h>\n"
@@ -44,6 +54,7 @@ def header(program: Program, placement: Placement, names: Names, options: EmitOp
             signature.outputs,
         ),
         _pools(placement, names, options),
+        _constant_pools(names, options, constants),
         _devices(program, names),
         _maps(placement, names, options),
         state_interface(program, placement, names),
@@ -101,6 +112,19 @@ def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
         f"    void *{pool}; /* {placement.pools.get(pool, placement.arena)} bytes */\n" for pool in options.given_pools
     )
     return f"{comment}struct {names.prefix}_workspace_pools {{\n{members}}};\n"
+
+
+def _constant_pools(names: Names, options: EmitOptions, sizes: Mapping[str, int]) -> str:
+    if not options.constant_pools:
+        return ""
+    lines = [
+        "/* Bytes of the constants in each of their pools; UACCEL_CONSTANT_POOL(name) may place each in a memory. */"
+    ]
+    lines += [
+        f"#define {names.macro}_{pool.name.upper()}_CONSTANT_POOL_SIZE {sizes.get(pool.name, 0)}"
+        for pool in options.constant_pools
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _devices(program: Program, names: Names) -> str:

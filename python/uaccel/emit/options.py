@@ -19,7 +19,7 @@ class EmitOptions:
 
     ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where. ``ram``: the bytes that
     inputs, outputs, state and workspace may take together; None for any. ``feed``: the application hands over the first
-    input some rows at a time.
+    input some rows at a time. ``constant_pools``: what constants are divided among, as the user named them.
     """
 
     pools: tuple[Pool, ...] = ()
@@ -27,6 +27,7 @@ class EmitOptions:
     own_pools: bool = False
     ram: int | None = None
     feed: bool = False
+    constant_pools: tuple[Pool, ...] = ()
 
     @property
     def given_pools(self) -> tuple[str, ...]:
@@ -37,6 +38,7 @@ class EmitOptions:
     def words(self) -> list[str]:
         """What to type for them."""
         words = [word for pool in self.pools if not self.own_pools for word in ("--workspace-pool", _stated(pool))]
+        words += [word for pool in self.constant_pools for word in ("--constant-pool", _stated(pool))]
         words += ["--workspace-io"] if self.workspace_io else []
         words += ["--ram", str(self.ram)] if self.ram is not None else []
         return [*words, *(["--feed"] if self.feed else [])]
@@ -87,6 +89,7 @@ def names_of(program: Program, options: EmitOptions) -> Names:
     inputs = [c_name(spec.name) for spec in program.signature.inputs]
     outputs = [c_name(spec.name) for spec in program.signature.outputs]
     taken = ["WORKSPACE", *(f"{name}_WORKSPACE_POOL".upper() for name in options.given_pools)]
+    taken += [f"{pool.name}_CONSTANT_POOL".upper() for pool in options.constant_pools]
     taken += ["STATE"] if program.state else []
     taken += ["FEED_ROW"] if options.feed else []
     words = unique_names([*taken, *(name.upper() for name in (*inputs, *outputs))])[len(taken) :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,18 +22,27 @@ DEVICE_ALIGNMENT = 16
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """One constant array; ``users`` are the layers that read it, ``for_device`` says that an accelerator does."""
+    """One constant array; ``users`` are the layers that read it, ``for_device`` says that an accelerator does.
+    ``pool``: of constants that are divided."""
 
     symbol: str
     data: NDArray[Any]
     for_device: bool = False
     users: list[str] = field(default_factory=list)
+    pool: str = ""
 
     @property
     def alignment(self) -> int:
         """Said wherever the array is declared: of one that has none, compilers assume more than another compiler or
         option gave it (16 bytes on x86-64)."""
         return DEVICE_ALIGNMENT if self.for_device else max(ALIGNMENT, self.data.itemsize)
+
+    @property
+    def place(self) -> str:
+        """The macro that says where it lies."""
+        if self.for_device:
+            return "UACCEL_DEVICE_CONSTANT"
+        return f"UACCEL_CONSTANT_POOL({self.pool})" if self.pool else "UACCEL_CONSTANT"
 
     @property
     def declaration(self) -> str:
@@ -93,14 +103,14 @@ class ConstantPool:
         return list(self._by_content.values())
 
 
-def weights_header(names: Names, arrays: list[Array], provenance: str) -> str:
+def weights_header(names: Names, arrays: Sequence[Array], provenance: str) -> str:
     guard = f"{names.macro}_WEIGHTS_H"
     lines = [provenance, f"#ifndef {guard}", f"#define {guard}", "", '#include "uaccel_kernel.h"', ""]
     lines += [f"extern {array.declaration};" for array in arrays]
     return "\n".join([*lines, "", "#endif", ""])
 
 
-def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
+def weights_source(names: Names, arrays: Sequence[Array], provenance: str) -> str:
     parts = [provenance, f'#include "{names.prefix}_weights.h"', ""]
     compact = sum(array.data.nbytes for array in arrays) >= COMPACT_FROM
     if compact:
@@ -111,8 +121,7 @@ def weights_source(names: Names, arrays: list[Array], provenance: str) -> str:
         shape = "x".join(map(str, array.data.shape)) or "1"
         users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
         parts.append(f"/* {array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)} */")
-        place = "UACCEL_DEVICE_CONSTANT" if array.for_device else "UACCEL_CONSTANT"
-        parts.append(f"{array.declaration} {place} ={_value(array.data, compact)};\n")
+        parts.append(f"{array.declaration} {array.place} ={_value(array.data, compact)};\n")
     if not arrays:
         parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")
     return "\n".join(parts)

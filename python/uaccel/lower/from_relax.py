@@ -22,6 +22,7 @@ from uaccel.lower.structures import check_parameters
 from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
+from uaccel.ops.layout_rows import by_rows
 from uaccel.ops.layout_rules import layout_kernels
 from uaccel.ops.traits import macs_of
 from uaccel.partition import Partitioned
@@ -284,7 +285,9 @@ def choose(
     op = call.op.name.removeprefix("relax.")
     kernels = layout_kernels(call, operands, outputs)
     if kernels:
-        return _Step(op, check_parameters(kernels[0]), describe(kernels[0]))
+        rows = by_rows(call, operands, outputs[0])
+        applied = None if rows is None or kernels[0].view else Applied(*rows)
+        return _Step(op, check_parameters(kernels[0]), describe(kernels[0]), applied=applied)
     return _fallback_step(op, call, operands, symbol, macs_of(call, Site(None, operands, outputs)))
 
 

@@ -12,7 +12,7 @@ from uaccel.basics.roots import roots_of
 from uaccel.basics.words import CPU
 from uaccel.cpu_kernels import Choice
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
-from uaccel.ops.base import IntegerOperator, Site
+from uaccel.ops.base import Computable, Site
 from uaccel.ops.kernel import Definition, Kernel
 
 
@@ -70,9 +70,9 @@ class Engine:
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """An integer operator and where it stands: what kernels for a part of its rows are chosen by."""
+    """An operator and where it stands: what kernels for a part of its rows are chosen by."""
 
-    operator: IntegerOperator[Any]
+    operator: Computable
     site: Site[Any]
 
 

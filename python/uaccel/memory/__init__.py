@@ -6,7 +6,7 @@ from uaccel.memory.block import Block, Overlap, Plan, live_at, live_bytes, lower
 from uaccel.memory.check import check
 from uaccel.memory.firstfit import lowest_free
 from uaccel.memory.planner import plan
-from uaccel.memory.pools import Pool, divide
+from uaccel.memory.pools import Pool, Rooms, Store, divide
 from uaccel.memory.sharing import Share, choose_inplace, merge_shared, overlaps_of
 
 __all__ = [
@@ -14,7 +14,9 @@ __all__ = [
     "Overlap",
     "Plan",
     "Pool",
+    "Rooms",
     "Share",
+    "Store",
     "check",
     "choose_inplace",
     "divide",

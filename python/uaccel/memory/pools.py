@@ -24,6 +24,24 @@ class Pool:
     spare: bool = False
 
 
+@dataclass(frozen=True)
+class Store:
+    """A memory for constants. ``size``: as a pool's. ``copied``: it is RAM, which start-up fills from flash.
+    ``spare``: off the chip. ``least``: it is for what is read so many times in an inference, or more often."""
+
+    name: str
+    size: int | None = None
+    copied: bool = False
+    spare: bool = False
+    wait_states: int = 0
+    least: float = 0.0
+
+
+Rooms = Callable[[int, int, Mapping[str, int], Sequence[str]], Sequence[Store]]
+"""What is free for constants in each memory of a board, in its order. It is told the bytes of the arena, of inputs and
+outputs, of each part of an arena that is divided, and the accelerators. A process has no such memories."""
+
+
 def divide(
     blocks: Sequence[Block], pools: Sequence[Pool], heat: Mapping[str, float], planned: Planned
 ) -> tuple[list[list[Block]], list[Block]]:

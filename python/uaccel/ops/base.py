@@ -10,7 +10,7 @@ import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -100,6 +100,19 @@ class Channels(Enum):
 
     MIXED = "every channel of the result reads every channel"
     APART = "a channel of the result reads the channel of its number"
+
+
+class Computable(Protocol):
+    """What kernels are chosen for, and can be chosen for some rows of: integer operators, and some of Relax's own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def full_name(self) -> str: ...
+    @property
+    def elementwise(self) -> Elementwise | None: ...
+    def kernels(self, site: Site[Any]) -> Sequence[Kernel]: ...
+    def macs(self, site: Site[Any]) -> int: ...
 
 
 class IntegerOperator(abc.ABC, Generic[A]):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
 from uaccel.board import Board, Memory
 from uaccel.errors import BoardError, UaccelError
-from uaccel.memory import Pool
+from uaccel.memory import Pool, Rooms, Store
 from uaccel.project.devices import runs_models
 
 INTERRUPT_STACK: Final = 1536
@@ -24,6 +24,8 @@ CODE_RESERVE: Final = 12 << 10
 WINDOW: Final = 256
 """For the mailbox through which firmware under QEMU reaches its devices, and for alignment."""
 WORKSPACE_ALIGNMENT: Final = 16
+GAP: Final = 64
+"""Bytes that alignment may take between parts of a memory."""
 _REMEDIES: Final = {
     "constants": "of kind flash",
     "arena with inputs and outputs": "with 'accelerator = true'",
@@ -46,6 +48,17 @@ class Needs:
     device_constants: int = 0
     pools: tuple[tuple[str, int], ...] = ()
     """Name and bytes of each part of an arena that is divided."""
+    constants: tuple[tuple[str, int], ...] = ()
+    """The same of constants; what lies there is not among ``weights``."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A part of constants: where it is read, and where it lies until start-up copies it (None: that does not)."""
+
+    pool: str
+    memory: Memory
+    load: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,7 @@ class Layout:
     """Where these are until the start-up code copies them; None where they lie at once where they are read."""
     pools: tuple[tuple[str, Memory], ...] = ()
     """Where each part of an arena lies that is divided."""
+    constants: tuple[Stored, ...] = ()
 
 
 def needs_of(files: Mapping[str, bytes]) -> Needs:
@@ -77,14 +91,16 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
         device = main.get("device_constants_size_bytes", 0)
         accelerators = tuple(str(entry["name"]) for entry in document.get("uaccel", {}).get("accelerators", []))
-        pools = tuple((str(pool["name"]), int(pool["bytes"])) for pool in document.get("uaccel", {}).get("pools", []))
-        needs = Needs(str(name), int(arena), int(io), int(weights) - int(device), accelerators, int(device), pools)
+        pools, constants = (_parts(document, key) for key in ("pools", "constant_pools"))
+        rest = int(weights) - int(device) - sum(size for _, size in constants)
+        needs = Needs(str(name), int(arena), int(io), rest, accelerators, int(device), pools, constants)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise UaccelError(
             f"metadata.json of the archive does not say what memory the model takes ({error!r}); "
             "make the archive anew with 'uaccel compile'"
         ) from error
-    called = [("an accelerator", name) for name in accelerators] + [("a pool", name) for name, _ in pools]
+    called = [("an accelerator", name) for name in accelerators]
+    called += [("a pool", name) for name, _ in (*pools, *constants)]
     for what, word in (("the model", needs.model), *called):
         if not _IN_C.fullmatch(word):
             raise UaccelError(
@@ -92,6 +108,10 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
                 "make the archive anew with 'uaccel compile'"
             )
     return needs
+
+
+def _parts(document: dict[str, Any], key: str) -> tuple[tuple[str, int], ...]:
+    return tuple((str(pool["name"]), int(pool["bytes"])) for pool in document.get("uaccel", {}).get(key) or [])
 
 
 class _Room:
@@ -104,6 +124,9 @@ class _Room:
 
     def reserve(self, memory: Memory, size: int) -> None:
         self._free[memory.name] -= size
+
+    def free(self, memory: Memory) -> int:
+        return max(0, self._free[memory.name])
 
     def has(self, size: int, memory: Memory) -> bool:
         return size <= self._free[memory.name]
@@ -130,6 +153,12 @@ class _Room:
 
 def lay_out(board: Board, needs: Needs) -> Layout:
     """The first memory of the file that has room, of the kinds that suit; :class:`BoardError` where none has."""
+    layout, room = _laid_out(board, needs)
+    return replace(layout, constants=tuple(_stored(board, needs, room, *part) for part in needs.constants))
+
+
+def _laid_out(board: Board, needs: Needs) -> tuple[Layout, _Room]:
+    """All but parts of constants, with what is left for these."""
     flashes = [memory for memory in board.memories if memory.kind == "flash"]
     working = [memory for kinds in (("ram", "tcm"), ("external",)) for memory in board.memories if memory.kind in kinds]
     data = working[0]
@@ -138,12 +167,12 @@ def lay_out(board: Board, needs: Needs) -> Layout:
     room.reserve(data, _fixed(board, data))
     weights = room.take("constants", needs.weights, flashes)
     if needs.accelerators:
-        return _with_accelerators(board, needs, room, Layout(flashes[0], weights, data, data, data, None))
+        return _with_accelerators(board, needs, room, Layout(flashes[0], weights, data, data, data, None)), room
     pools = tuple(
         (name, room.take(f"arena pool {name}", size, [m for m in working if m.name == name] or working))
         for name, size in needs.pools
     )
-    return Layout(
+    layout = Layout(
         code=flashes[0],
         weights=weights,
         data=data,
@@ -152,6 +181,53 @@ def lay_out(board: Board, needs: Needs) -> Layout:
         io=room.take("inputs and outputs", needs.io, working),
         shared=next((memory for memory in board.memories if memory.accelerator), None),
     )
+    return layout, room
+
+
+def _stored(board: Board, needs: Needs, room: _Room, pool: str, size: int) -> Stored:
+    memory = next((memory for memory in board.memories if memory.name == pool), None)
+    if memory is None:
+        names = ", ".join(memory.name for memory in board.memories)
+        raise BoardError(
+            f"model {needs.model} has constants for a memory {pool}, and board {board.name} has none of that name "
+            f"({names}); compile it for this board"
+        )
+    if not room.has(size, memory):
+        raise BoardError(
+            f"model {needs.model} does not fit on board {board.name}: its constants in pool {pool} are {size:,} bytes, "
+            f"{size - room.free(memory):,} more than that memory has left for that ({pool} {room.free(memory):,}); "
+            "give the pool less"
+        )
+    room.reserve(memory, size)
+    if memory.kind == "flash":
+        return Stored(pool, memory)
+    return Stored(pool, memory, room.take("constants", size, [one for one in board.memories if one.kind == "flash"]))
+
+
+def constant_rooms(board: Board) -> Rooms:
+    """What is left for constants in each memory, the flashes first, beside what else a model takes."""
+
+    def rooms(arena: int, io: int, pools: Mapping[str, int], accelerators: Sequence[str]) -> tuple[Store, ...]:
+        if board.cpu.arch == "native":
+            return ()
+        needs = Needs("", arena, io, 0, tuple(accelerators), 0, tuple(pools.items()))
+        try:
+            _, room = _laid_out(board, needs)
+        except BoardError:  # who makes a project says so
+            return ()
+        return tuple(
+            Store(
+                memory.name,
+                max(0, room.free(memory) - GAP) & -WORKSPACE_ALIGNMENT,
+                memory.kind != "flash",
+                memory.kind == "external",
+                memory.wait_states,
+            )
+            for memory in sorted(board.memories, key=lambda memory: memory.kind != "flash")
+            if _IN_C.fullmatch(memory.name)
+        )
+
+    return rooms
 
 
 def workspace_memories(board: Board) -> tuple[Pool, ...]:
@@ -227,6 +303,9 @@ def regions(layout: Layout) -> Iterator[tuple[str, Memory]]:
     yield "stacks and variables", layout.data
     yield from [(f"arena pool {name}", memory) for name, memory in layout.pools] or [("arena", layout.arena)]
     yield "inputs and outputs", layout.io
+    for part in layout.constants:
+        copied = "" if part.load is None else f", copied from {part.load.name} at start"
+        yield f"constant pool {part.pool}{copied}", part.memory
     if layout.shared is not None:
         yield "what an accelerator reaches", layout.shared
     if layout.device_constants is not None:

@@ -16,7 +16,7 @@ MODEL_LIBRARY: Final = "libmodel.a"
 PORT: Final = "/firmware/ports/"
 STARTUP: Final = frozenset({"startup", "core", "fault", "report", "clock"})
 """Files of a port that a product needs as well: from reset to main, clocks, and what reports a fault."""
-WEIGHTS: Final = (".rodata.uaccel_weights", ".rodata.uaccel_device")
+WEIGHTS: Final = (".rodata.uaccel_weights", ".rodata.uaccel_device", ".rodata.uaccel_pool.")
 ARENA, IO = (".bss.uaccel_arena", ".bss.uaccel_pool."), ".bss.uaccel_io"
 FLASH_SECTIONS: Final = (*CODE_SECTIONS, *DATA_SECTIONS, ".uaccel_vectors")
 RAM_SECTIONS: Final = (*DATA_SECTIONS, *ZERO_SECTIONS)

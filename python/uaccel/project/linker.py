@@ -21,6 +21,8 @@ def linker_script(board: Board, needs: Needs, layout: Layout) -> str:
         data=layout.data.name,
         working=_working(layout),
         device_constants=_device_constants(layout),
+        constants=_constants(layout),
+        copies=_copies(layout),
         guard=GUARD,
         stack=board.stack,
         interrupt_stack=INTERRUPT_STACK,
@@ -41,12 +43,37 @@ def _working(layout: Layout) -> str:
     return _PLAIN.format(arena=layout.arena.name, io=layout.io.name, pools=pools) + shared
 
 
+def _constants(layout: Layout) -> str:
+    """Of constants that are divided."""
+    loads = {part.pool: "" if part.load is None else f" AT> {part.load.name}" for part in layout.constants}
+    return "".join(
+        _CONSTANTS.format(name=part.pool, memory=part.memory.name, load=loads[part.pool]) for part in layout.constants
+    )
+
+
+def _copies(layout: Layout) -> str:
+    """From where to where, of the parts that start-up copies."""
+    return "".join(_COPY.format(name=part.pool) for part in layout.constants if part.load is not None)
+
+
 def _device_constants(layout: Layout) -> str:
     if layout.device_constants is None:
         return _NO_DEVICE_CONSTANTS
     load = "" if layout.device_load is None else f" AT> {layout.device_load.name}"
     return _DEVICE_CONSTANTS.format(memory=layout.device_constants.name, load=load)
 
+
+_CONSTANTS = """  .uaccel_constants_{name} :
+  {{
+    . = ALIGN(16);
+    *(.rodata.uaccel_pool.{name})
+    . = ALIGN(8);
+  }} > {memory}{load}
+"""
+_COPY = """    LONG(ADDR(.uaccel_constants_{name}))
+    LONG(ADDR(.uaccel_constants_{name}) + SIZEOF(.uaccel_constants_{name}))
+    LONG(LOADADDR(.uaccel_constants_{name}))
+"""
 
 # What the start-up code looks for, whether there are accelerators or not.
 _NO_DEVICE_CONSTANTS = """  uaccel_device_constants_start = 0;
@@ -117,10 +144,14 @@ SECTIONS
   .uaccel_vectors : {{ KEEP(*(.uaccel_vectors)) }} > {code}
 
   .uaccel_weights : {{ . = ALIGN(16); *(.rodata.uaccel_weights) . = ALIGN(8); }} > {weights}
-
+{constants}
 {device_constants}
   .text :
   {{
+    /* What start-up copies: from where it is read to its end, and where it lies in flash. */
+    . = ALIGN(4);
+    uaccel_copies_start = .;
+{copies}    uaccel_copies_end = .;
     uaccel_uncounted_start = .;
     *(.text.uaccel_uncounted)
     uaccel_uncounted_end = .;

@@ -70,6 +70,7 @@ _OWN: Final = Fields(
         "outputs": _TENSORS,
         "arena": Fields({"lower_bound": WHOLE}),
         "pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE}))),
+        "constant_pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
         "requires": Rows(TEXT),
         "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
         "layers": Rows(_LAYER),

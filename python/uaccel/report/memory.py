@@ -47,6 +47,7 @@ def section(run: Run) -> Section:
         "bound": _bound(plan),
         "memories": _memories(run),
         "placed": any(memory["used"] for memory in _memories(run)),
+        "stored": any(memory["constants"] for memory in _memories(run)),
         "whole": len(plan.get("pools") or ()) < 2,
         "name_of": lambda number: _name(run, number),
     }
@@ -130,12 +131,14 @@ def _memories(run: Run) -> list[dict[str, Any]]:
     uses: dict[str, int] = {}
     for pool in run.section("plan").get("pools", ()):
         uses[pool.get("memory") or pool.get("name", "")] = pool.get("bytes") or pool.get("size") or 0
+    constants = run.section("flash").get("pools") or {}
     return [
         {
             "name": m["name"],
             "kind": m["kind"],
             "bytes": size(m["bytes"]),
             "used": size(uses[m["name"]]) if m["name"] in uses else "",
+            "constants": size(constants[m["name"]]) if m["name"] in constants else "",
         }
         for m in run.section("target").get("memories", ())
     ]

@@ -12,6 +12,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops.base import NAMESPACE, Elementwise, Operand, Site
 from uaccel.ops.conv2d import Conv2d
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.layout_rows import Beside, Frame
 from uaccel.ops.pool import AveragePool2d, MaxPool2d
 from uaccel.ops.window import WindowMax
 
@@ -35,8 +36,10 @@ class Window:
         """For the rows from ``first`` up to ``last`` of the output."""
         low = first * self.stride - self.before
         high = (last - 1) * self.stride - self.before + self.extent
-        begin, end = max(0, low), min(self.height, high)
-        return Span(begin, end, begin - low, high - end)
+        begin = min(max(0, low), self.height)
+        end = max(begin, min(self.height, high))
+        top = min(begin, high) - min(low, begin)
+        return Span(begin, end, top, high - low - top - (end - begin))
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,10 @@ def windows_of(layer: Layer) -> tuple[Window | None, ...] | None:
     operator, site = layer.applied.operator, layer.applied.site
     if operator.full_name in WEIGHT_ROWS or operator.full_name in POOLS:
         return _of_window(operator.full_name, site)
+    if isinstance(operator, Frame):
+        return (Window(infos[0].shape[1], before=site.attrs.padding[0]),)
+    if isinstance(operator, Beside):
+        return tuple(Window(info.shape[1]) for info in infos[:-1])
     if operator.elementwise is Elementwise.FIRST:
         return (Window(infos[0].shape[1]),)
     if operator.elementwise is Elementwise.EACH:

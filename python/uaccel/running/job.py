@@ -16,7 +16,7 @@ from uaccel.emit.options import EmitOptions
 from uaccel.model import Shape
 from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, Progress, compile_model
-from uaccel.project.layout import workspace_memories
+from uaccel.project.layout import constant_rooms, workspace_memories
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class Job:
             engine_words=(*self.engine_words, *self._record_words),
             input_shapes=self.input_shapes,
             memories=workspace_memories(self.board),
+            rooms=constant_rooms(self.board),
             progress=progress,
         )
 

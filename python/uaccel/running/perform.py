@@ -126,7 +126,7 @@ def _report(request: RunRequest, prepared: Prepared, measured: Measured, jobs: l
         "accelerator_cycles": measured.run.cycles,
         "layers": with_code(rows, taken),
         "ram": ram_with(told["ram"], taken, stack=measured.run.stack),
-        "flash": flash_report(told["flash"]["weights"], taken),
+        "flash": flash_report(told["flash"]["weights"], taken, told["flash"].get("pools")),
         "seconds": measured.run.seconds if timed else None,
         "artefacts": {"archive": prepared.firmware.archive, "firmware": measured.firmware},
     }

@@ -131,6 +131,7 @@ def key_of(request: RunRequest) -> Key | None:
             .add(
                 "memory", [request.io_in_workspace, [asdict(pool) for pool in request.pools], request.ram, request.feed]
             )
+            .add("constants", [asdict(pool) for pool in request.constant_pools])
         )
     except (OSError, ValueError):
         return None

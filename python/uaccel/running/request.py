@@ -108,6 +108,7 @@ class RunRequest:
     pools: tuple[Pool, ...] = ()
     ram: int | None = None
     feed: bool = False
+    constant_pools: tuple[Pool, ...] = ()
 
     @property
     def io_in_workspace(self) -> bool:
@@ -120,7 +121,9 @@ class RunRequest:
         from uaccel.emit.options import EmitOptions
         from uaccel.running.job import Job
 
-        options = EmitOptions(self.pools, self.io_in_workspace, ram=self.ram, feed=self.feed)
+        options = EmitOptions(
+            self.pools, self.io_in_workspace, ram=self.ram, feed=self.feed, constant_pools=self.constant_pools
+        )
         words = self.board_file
         given = (*self.engines.arguments(), self.records, self.input_shapes, self.favour)
         return Job(self.model, self.board, words, self.name, options, *given)

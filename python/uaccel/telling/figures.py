@@ -159,14 +159,17 @@ def memory_report(
     *,
     stack: int | None,
     state: int | None = None,
+    copied: int = 0,
 ) -> dict[str, Any]:
     """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells.
 
     ``bounds``: which execution the lower bound is about, in words.
     ``state``: the part of the static data that lasts between inferences, of a model that has such.
+    ``copied``: constants that start-up copies into RAM.
     """
     static = taken.static if taken else None
     lasting = {} if state is None else {"state": state}
+    lasting |= {"constants": copied} if copied else {}
     return lasting | {
         "arena": arena,
         "arena_lower_bound": lower_bound,
@@ -176,7 +179,7 @@ def memory_report(
         "stack": stack,
         "stack_static": taken.stack if taken else None,
         "session": taken.session.ram if taken else None,
-        "total": _sum(arena, io, static, stack),
+        "total": _sum(arena, io, static, stack, copied),
     }
 
 
@@ -184,12 +187,16 @@ def ram_with(compiled: Mapping[str, Any], taken: Footprint | None, *, stack: int
     """What a compilation told of the RAM, with what a run adds to it."""
     pools = {"pools": compiled["pools"]} if "pools" in compiled else {}
     arena, bound, bounds = (compiled[name] for name in ("arena", "arena_lower_bound", "arena_bounds"))
-    return pools | memory_report(arena, bound, bounds, compiled["io"], taken, stack=stack, state=compiled.get("state"))
+    state, copied = compiled.get("state"), compiled.get("constants", 0)
+    io = compiled["io"]
+    return pools | memory_report(arena, bound, bounds, io, taken, stack=stack, state=state, copied=copied)
 
 
-def flash_report(weights: int, taken: Footprint | None) -> dict[str, int | None]:
+def flash_report(weights: int, taken: Footprint | None, pools: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """``pools``: bytes of constants in each memory that they are divided among."""
     code = taken.code if taken else None
-    return {
+    divided: dict[str, Any] = {"pools": dict(pools)} if pools else {}
+    return divided | {
         "weights": weights,
         "code": code,
         "startup": taken.startup if taken else None,

@@ -36,7 +36,7 @@ def compile_report(compiled: Compiled) -> dict[str, Any]:
         "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
         "layers": with_code(layer_reports(layers, None, {}, {}), None),
         "ram": ram_report(compiled, None, stack=None),
-        "flash": flash_report(compiled.generated.weight_bytes, None),
+        "flash": flash_report(compiled.generated.weight_bytes, None, compiled.generated.constant_pools),
         "offloaded": offloaded_report(layers),
         "fallback": fallback_report(layers),
         "warnings": compiled.warnings,
@@ -53,4 +53,5 @@ def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None
     state = placement.state if compiled.program.state else None
     pools = {"pools": dict(placement.pools)} if len(placement.pools) > 1 else {}
     bound = placement.plan.lower_bound
-    return pools | memory_report(placement.arena, bound, BOUNDED, io, taken, stack=stack, state=state)
+    copied = compiled.generated.copied_bytes
+    return pools | memory_report(placement.arena, bound, BOUNDED, io, taken, stack=stack, state=state, copied=copied)

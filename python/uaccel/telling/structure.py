@@ -40,6 +40,7 @@ def structure(compiled: Compiled, board: Board, file: Path, command: str) -> dic
         "plan": plan_report(compiled),
         "constants": [
             {"symbol": array.symbol, "bytes": array.data.nbytes, "layers": list(array.users)}
+            | ({"pool": array.pool} if array.pool else {})
             for array in compiled.generated.arrays
         ],
         "decisions": [decision.to_json() for decision in compiled.partitioned.decisions],
