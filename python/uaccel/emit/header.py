@@ -10,6 +10,7 @@ from uaccel.emit.feed import fed_layer, feed_interface, held_from
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import state_interface
+from uaccel.emit.typed import conversions, typed_macros
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
 from uaccel.model import TensorSpec
@@ -41,6 +42,7 @@ def header(
         f"#ifndef {guard}\n#define {guard}\n\n{stddef}#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         _sizes(program, placement, names, options),
+        typed_macros(program, names),
         _struct(
             f"{names.prefix}_inputs",
             IN_WORKSPACE[0] if options.workspace_io else CALLERS[0],
@@ -60,6 +62,7 @@ def header(
         state_interface(program, placement, names),
         feed_interface(program, names, options),
         _run(program, names, options),
+        conversions(program, names),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
     ]
     return "\n".join(part for part in parts if part)
