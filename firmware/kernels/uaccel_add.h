@@ -17,7 +17,7 @@ struct uaccel_add {
 /* One input on the common scale. That of the coarser input is twice its own, so its multiplier is one half. */
 UACCEL_KERNEL int32_t uaccel_add_rescale(int32_t value, int32_t left_shift, int32_t multiplier, int32_t shift)
 {
-    if (multiplier == 1 << 30 && shift == 0) {
+    if (multiplier == INT32_C(1) << 30 && shift == 0) {
         return uaccel_shift_left(value, left_shift - 1);
     }
     return uaccel_requantise(uaccel_shift_left(value, left_shift), multiplier, shift);

@@ -4,7 +4,7 @@ UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_batch_matmul_element)(const struct
                                                                     const UACCEL_ELEMENT *row,
                                                                     const UACCEL_ELEMENT *column)
 {
-    const int32_t highest = (1 << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
+    const int32_t highest = (INT32_C(1) << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
     UACCEL_ACCUMULATOR acc = 0;
     for (uaccel_index k = 0; k < p->depth; ++k) {
         const int32_t left = row[k * p->lhs_depth_step] - p->lhs_zero_point;

@@ -37,7 +37,7 @@ UACCEL_KERNEL void uaccel_conv2d_blocked_window(const struct uaccel_conv2d_block
             if (inside && x >= 0 && x < p->in_width) {
                 memcpy(window, input + (y * p->in_width + x) * p->in_channels, (size_t)p->in_channels);
             } else {
-                memset(window, p->input_zero_point, (size_t)p->in_channels);
+                memset(window, (int)p->input_zero_point, (size_t)p->in_channels);
             }
             window += p->in_channels;
         }

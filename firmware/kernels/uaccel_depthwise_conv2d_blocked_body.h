@@ -28,7 +28,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_depthwise_conv2d_blocked_s8)(
     const uaccel_index count = p->kernel_height * p->kernel_width;
     const int8_t **taps = scratch;
     int8_t *outside = (int8_t *)(taps + count);
-    memset(outside, p->input_zero_point, (size_t)p->channels);
+    memset(outside, (int)p->input_zero_point, (size_t)p->channels);
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index y = 0; y < p->out_height; ++y) {
             for (uaccel_index x = 0; x < p->out_width; ++x) {

@@ -31,8 +31,10 @@ UACCEL_KERNEL int32_t uaccel_shift_left(int32_t x, int32_t exponent)
 /* How many zero bits precede the first one; 32 for zero. */
 UACCEL_KERNEL int32_t uaccel_leading_zeros(uint32_t x)
 {
-#if defined(__GNUC__)
+#if defined(__GNUC__) && __SIZEOF_INT__ == 4
     return x == 0 ? 32 : __builtin_clz(x);
+#elif defined(__GNUC__) && __SIZEOF_LONG__ == 4
+    return x == 0 ? 32 : __builtin_clzl(x); /* int has 16 bits */
 #else
     int32_t zeros = 0;
     for (uint32_t bit = UINT32_C(1) << 31; bit != 0 && (x & bit) == 0; bit >>= 1) {
@@ -73,7 +75,7 @@ UACCEL_KERNEL int32_t uaccel_requantise(int32_t acc, int32_t multiplier, int32_t
 /* The form for 64-bit accumulators of 16-bit activations: a 16-bit multiplier, rounded once. */
 UACCEL_KERNEL int32_t uaccel_requantise_wide(int64_t acc, int32_t multiplier, int32_t shift)
 {
-    const int64_t reduced = multiplier < 0x7FFF0000 ? ((int64_t)multiplier + (1 << 15)) >> 16 : 0x7FFF;
+    const int64_t reduced = multiplier < 0x7FFF0000 ? ((int64_t)multiplier + (INT32_C(1) << 15)) >> 16 : 0x7FFF;
     const int32_t total = 15 - shift;
     return (int32_t)((acc * reduced + (INT64_C(1) << (total - 1))) >> total);
 }

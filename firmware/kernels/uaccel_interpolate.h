@@ -8,7 +8,7 @@
 UACCEL_KERNEL int32_t uaccel_interpolate(const int16_t *table, int32_t value)
 {
     const int16_t *segment = table + 256 + (value >> 7);
-    const int32_t slope = segment[1] - segment[0];
+    const int32_t slope = (int32_t)segment[1] - segment[0];
     return segment[0] + ((slope * (value & 127) + 64) >> 7);
 }
 

@@ -84,7 +84,7 @@
 
 /* What kernels and generated code rely on, where C99 leaves a compiler the choice; docs/generated-code.md tells why. */
 UACCEL_STATIC_ASSERT((unsigned char)-1 == 255, bytes_have_8_bits);
-UACCEL_STATIC_ASSERT(sizeof(int) == 4, int_has_32_bits);
+UACCEL_STATIC_ASSERT(sizeof(int) == 4 || sizeof(int) == 2, int_has_32_or_16_bits);
 UACCEL_STATIC_ASSERT((-1 & 3) == 3, negative_numbers_are_two_s_complements);
 UACCEL_STATIC_ASSERT(-7 >> 1 == -4 && INT64_C(-7) >> 1 == -4, right_shifts_keep_the_sign);
 UACCEL_STATIC_ASSERT((int8_t)0x180 == -128 && (int32_t)0x80000000u == INT32_MIN, casts_keep_the_low_bits);

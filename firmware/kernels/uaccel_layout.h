@@ -23,7 +23,7 @@ struct uaccel_set {
 
 UACCEL_KERNEL void uaccel_set(const struct uaccel_set *p, void *output)
 {
-    memset(output, p->value, (size_t)p->bytes);
+    memset(output, (int)p->value, (size_t)p->bytes);
 }
 
 struct uaccel_fill {

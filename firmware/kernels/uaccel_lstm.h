@@ -26,14 +26,15 @@ UACCEL_KERNEL int32_t uaccel_clamp16(int32_t value)
 
 UACCEL_KERNEL struct uaccel_sigmoid16 uaccel_lstm_logistic_curve(uaccel_index units)
 {
-    const struct uaccel_sigmoid16 curve = {units, 3, 0, 9, 0x7FFF << 10, 0, 1 << 25, 10};
+    const struct uaccel_sigmoid16 curve = {units, 3, 0, 9, INT32_C(0x7FFF) << 10, 0, INT32_C(1) << 25, 10};
     return curve;
 }
 
 UACCEL_KERNEL struct uaccel_sigmoid16 uaccel_lstm_tanh_curve(uaccel_index units, int32_t multiplier,
                                                              int32_t right_shift)
 {
-    const struct uaccel_sigmoid16 curve = {units, multiplier, right_shift, 8, 0xFFFF << 8, 1 << 23, 1 << 23, 8};
+    const struct uaccel_sigmoid16 curve = {units, multiplier, right_shift, 8, INT32_C(0xFFFF) << 8,
+                                            INT32_C(1) << 23, INT32_C(1) << 23, 8};
     return curve;
 }
 
@@ -54,8 +55,8 @@ UACCEL_KERNEL void uaccel_lstm_update_cell(const struct uaccel_lstm *p, const in
 {
     const int16_t *const into = gates, *const forget = gates + p->units, *const update = gates + 2 * p->units;
     for (uaccel_index u = 0; u < p->units; ++u) {
-        const int32_t kept = uaccel_requantise(forget[u] * cell[u], p->keep_multiplier, p->keep_shift);
-        const int32_t taken = uaccel_requantise(into[u] * update[u], p->take_multiplier, p->take_shift);
+        const int32_t kept = uaccel_requantise((int32_t)forget[u] * cell[u], p->keep_multiplier, p->keep_shift);
+        const int32_t taken = uaccel_requantise((int32_t)into[u] * update[u], p->take_multiplier, p->take_shift);
         const int32_t total = uaccel_clamp16(uaccel_clamp16(kept) + uaccel_clamp16(taken));
         cell[u] = (int16_t)(p->cell_clip > 0 ? uaccel_clamp(total, -p->cell_clip, p->cell_clip) : total);
     }

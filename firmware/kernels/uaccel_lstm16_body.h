@@ -21,7 +21,7 @@ UACCEL_KERNEL void UACCEL_LSTM16(uaccel_lstm_s16)(const struct UACCEL_LSTM16(uac
             UACCEL_LSTM16_ROW(&p->given, input + at * layer->depth, given_stream, gates, kept + 4 * units);
             UACCEL_LSTM16_ROW(&p->kept, hidden_after + b * units, kept_stream, kept, kept + 4 * units);
             for (uaccel_index i = 0; i < 4 * units; ++i) {
-                gates[i] = (int16_t)uaccel_clamp16(gates[i] + kept[i]);
+                gates[i] = (int16_t)uaccel_clamp16((int32_t)gates[i] + kept[i]);
             }
             UACCEL_LSTM16_SHOW(layer, points, output + at * units, hidden_after + b * units, cell_after + b * units,
                                gates, units);

@@ -23,7 +23,7 @@ UACCEL_KERNEL int32_t UACCEL_FN(uaccel_reduce_one)(const struct uaccel_reduce *p
 UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_reduce_requantise)(const struct uaccel_reduce *p, int32_t sum,
                                                                   enum uaccel_reduction reduction)
 {
-    const int32_t highest = (1 << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
+    const int32_t highest = (INT32_C(1) << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
     const int32_t acc = uaccel_add_wrapping(sum, p->offset);
     const int32_t scaled = reduction == UACCEL_REDUCE_SUM_FLOAT32
                                ? uaccel_requantise_float32(acc, p->multiplier, p->shift)

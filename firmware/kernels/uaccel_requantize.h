@@ -16,7 +16,7 @@ UACCEL_KERNEL int32_t uaccel_requantize_value(const struct uaccel_requantize *p,
 {
     const int32_t value = uaccel_add_wrapping(stored, -p->input_zero_point);
     /* a factor of one leaves 31 bits as they are */
-    const bool same_scale = p->multiplier == 1 << 30 && p->shift == 1;
+    const bool same_scale = p->multiplier == INT32_C(1) << 30 && p->shift == 1;
     const int32_t scaled = same_scale ? uaccel_shift_left(value, 1) >> 1
                                       : uaccel_requantise(value, p->multiplier, p->shift);
     return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
@@ -27,7 +27,7 @@ UACCEL_KERNEL int32_t uaccel_requantize_value_float32(const struct uaccel_requan
 {
     const int32_t value = uaccel_add_wrapping(stored, -p->input_zero_point);
     /* a factor of one leaves the values of 16 bits as they are */
-    const bool same_scale = p->multiplier == 1 << 30 && p->shift == 1;
+    const bool same_scale = p->multiplier == INT32_C(1) << 30 && p->shift == 1;
     const int32_t scaled = same_scale ? uaccel_clamp(value, UACCEL_FLOAT32_LOWEST, UACCEL_FLOAT32_HIGHEST)
                                       : uaccel_requantise_float32(value, p->multiplier, p->shift);
     return uaccel_clamp(scaled + p->output_zero_point, p->clamp_min, p->clamp_max);

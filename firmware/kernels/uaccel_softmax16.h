@@ -33,7 +33,7 @@ UACCEL_KERNEL uint32_t uaccel_softmax16_exp(const struct uaccel_softmax16 *p, co
 UACCEL_KERNEL int32_t uaccel_softmax16_reciprocal(uint32_t sum, int32_t headroom, const int16_t *reciprocal)
 {
     const uint32_t one_to_two = ((sum << (headroom - 1)) + (UINT32_C(1) << 13)) >> 14;
-    const int32_t centred = uaccel_clamp((int32_t)one_to_two - (1 << 15) - (1 << 16), -32768, 32767);
+    const int32_t centred = uaccel_clamp((int32_t)one_to_two - (INT32_C(1) << 15) - (INT32_C(1) << 16), -32768, 32767);
     return uaccel_interpolate(reciprocal, centred);
 }
 

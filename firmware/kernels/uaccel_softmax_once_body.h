@@ -4,7 +4,7 @@
 UACCEL_KERNEL void UACCEL_FN(uaccel_softmax_once_s8)(const struct uaccel_softmax_once *p, const int8_t *input,
                                                      const int32_t *table, UACCEL_ELEMENT *output)
 {
-    const int32_t highest = (1 << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
+    const int32_t highest = (INT32_C(1) << (8 * (int32_t)sizeof(UACCEL_ELEMENT) - 1)) - 1;
     for (uaccel_index r = 0; r < p->rows; ++r) {
         const struct uaccel_softmax_once_row row = uaccel_softmax_once_row(p, input, table);
         for (uaccel_index i = 0; i < p->depth; ++i) {

@@ -103,8 +103,8 @@ static void refuse(const struct request *request, uint8_t code, uint32_t detail)
 static void add_failure(struct answer *what)
 {
     const char *const text = uaccel_account_failure_text();
-    const uint32_t bytes = cut(text, UACCEL_BODY_BYTES - what->bytes);
-    memcpy(what->body + what->bytes, text, bytes);
+    const uint32_t bytes = cut(text, (uint32_t)UACCEL_BODY_BYTES - what->bytes);
+    memcpy(what->body + what->bytes, text, (size_t)bytes);
     what->bytes = (uint8_t)(what->bytes + bytes);
 }
 

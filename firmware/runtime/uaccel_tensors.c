@@ -29,7 +29,7 @@ void uaccel_tensors_write(const struct uaccel_tensor *tensors, uint32_t count, u
         if (offset < base + tensors[i].bytes) {
             const uint32_t room = base + tensors[i].bytes - offset;
             const uint32_t part = bytes < room ? bytes : room;
-            memcpy((uint8_t *)tensors[i].data + (offset - base), from, part);
+            memcpy((uint8_t *)tensors[i].data + (offset - base), from, (size_t)part);
             offset += part;
             from += part;
             bytes -= part;

@@ -7,7 +7,7 @@
 
 static inline uint32_t uaccel_mmio_read(uintptr_t base, uint32_t offset)
 {
-    const uint32_t value = *(const volatile uint32_t *)(base + offset);
+    const uint32_t value = *(const volatile uint32_t *)(base + (uintptr_t)offset);
     __sync_synchronize();
     return value;
 }
@@ -15,7 +15,7 @@ static inline uint32_t uaccel_mmio_read(uintptr_t base, uint32_t offset)
 static inline void uaccel_mmio_write(uintptr_t base, uint32_t offset, uint32_t value)
 {
     __sync_synchronize();
-    *(volatile uint32_t *)(base + offset) = value;
+    *(volatile uint32_t *)(base + (uintptr_t)offset) = value;
 }
 
 #endif
