@@ -10,7 +10,7 @@ import pytest
 
 from support.adder_project import ACCELERATORS
 from support.boards import WARNINGS
-from uaccel.project.devices import rack_source
+from uaccel.board.device_tables import rack_source
 from uaccel.resources import data_dir
 
 ORIGIN, BYTES, MAILBOX = 0x80000000, 0x4000, 0x3000

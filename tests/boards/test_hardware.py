@@ -17,7 +17,8 @@ from boards.test_ports import CLANG_TARGETS, GCC_ONLY
 from support.adder_project import ACCELERATORS
 from support.boards import WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board, Device, load_board
-from uaccel.project.devices import board_devices_source, hal_folders
+from uaccel.board.device_tables import board_devices_source
+from uaccel.project.devices import hal_folders
 from uaccel.project.layout import Needs
 from uaccel.project.overlay import board_overlay
 from uaccel.resources import data_dir

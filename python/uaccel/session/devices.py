@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from uaccel.board.device_tables import rack_source
 from uaccel.errors import ToolError
-from uaccel.project.devices import DeviceModel, rack_source
+from uaccel.project.devices import DeviceModel
 from uaccel.project.elf import symbols
 from uaccel.resources import data_dir
 from uaccel.session.plugins import PluginSource, build_plugin, code_address, plugin_words, ports_folder

@@ -21,9 +21,10 @@ import numpy as np
 
 from uaccel.accelerator import Accelerator
 from uaccel.board import load_board
+from uaccel.board.device_tables import rack_source
 from uaccel.errors import AcceleratorError
 from uaccel.model import Array
-from uaccel.project.devices import hal_folders, rack_source
+from uaccel.project.devices import hal_folders
 from uaccel.resources import data_dir
 from uaccel.toolchain import find_command
 
