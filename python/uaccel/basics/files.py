@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -51,3 +52,46 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+def require_new_folder(path: Path, option: str) -> None:
+    """Complain about a folder that holds something, or cannot be made, before the work that leads to it."""
+    if path.is_dir() and any(path.iterdir()):
+        problem = "the folder holds files already"
+    elif path.exists() and not path.is_dir():
+        problem = "it is a file"
+    elif not path.exists() and not path.parent.is_dir():
+        problem = f"there is no folder {path.parent}"
+    elif not os.access(path if path.is_dir() else path.parent, os.W_OK):
+        problem = f"folder {path if path.is_dir() else path.parent} may not be written"
+    else:
+        return
+    raise UaccelError(f"cannot write folder {path}: {problem}; choose a new one with {option}")
+
+
+def write_folder(path: Path, files: Mapping[str, bytes], option: str) -> None:
+    """All of the files or none: they are written beside the folder, which then takes its place."""
+    require_new_folder(path, option)
+    try:
+        target = path.resolve()
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:32]}.") as temporary:
+            made = Path(temporary) / "made"
+            made.mkdir()
+            for name, content in files.items():
+                place = made / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+            made.replace(target)
+    except OSError as error:
+        raise UaccelError(
+            f"cannot write folder {path}: {error.strerror or error}; choose another place with {option}"
+        ) from error
+
+
+def write_zip(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
+    """The same bytes for the same files: in order of their names, without a date."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, files[name])

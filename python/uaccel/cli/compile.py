@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.basics.favour import Favour
-from uaccel.basics.files import require_writable
+from uaccel.basics.files import require_new_folder, require_writable
 from uaccel.board import Board, load_board
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -44,7 +44,16 @@ from uaccel.errors import BoardError
 if TYPE_CHECKING:
     from rich.console import Console
 
-OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The archive to write (MODEL.tar).")]
+OutputOption = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="The archive to write (MODEL.tar): a folder where PATH ends with '/', a zip where it ends with '.zip'.",
+        show_default=False,
+    ),
+]
 FrontierFlag = Annotated[
     bool,
     typer.Option("--frontier", help="Compile nothing: tell what less RAM costs in time and flash, from most to least."),
@@ -64,7 +73,7 @@ def compile_command(
     model: ModelArgument,
     board: BoardOption = "host",
     accelerator: AcceleratorOption = None,
-    output: OutputOption = None,
+    output: OutputOption = "",
     name: NameOption = "",
     workspace_pool: PoolOption = None,
     constant_pool: ConstantPoolOption = None,
@@ -95,8 +104,8 @@ def compile_command(
             (model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour), as_json
         )
         return
-    archive = output or Path(f"{model.stem}.tar")
-    require_writable(archive, "-o")
+    archive, folder = Path(output or f"{model.stem}.tar"), output.endswith("/")
+    (require_new_folder if folder else require_writable)(archive, "-o")
     with progress() as step:
         from uaccel.packagers.archive import write_archive
         from uaccel.running.job import Job
@@ -116,7 +125,7 @@ def compile_command(
         step(f"write {archive}")
         files = archive_of(compiled)
         unfit = _add_board(files, target)
-        write_archive(archive, files)
+        write_archive(archive, files, folder=folder)
     report = compile_report(compiled) | {"archive": str(archive)}
     report["warnings"] += unfit
     emit(report, as_json, lambda console: _show(console, report))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.basics.files import write_atomically
+from uaccel.basics.files import write_atomically, write_folder, write_zip
 from uaccel.basics.mlf import ACCELERATORS, CODE, write_tar
 from uaccel.basics.npz import write_npz
 from uaccel.emit.facts import facts, io_bytes
@@ -48,9 +48,14 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
     return files | given | drivers
 
 
-def write_archive(path: Path, files: dict[str, bytes], option: str = "-o") -> None:
-    """The archive as a file; ``option`` is where a user chooses its place."""
-    write_atomically(path, lambda stream: write_tar(stream, files), option)
+def write_archive(path: Path, files: dict[str, bytes], option: str = "-o", *, folder: bool = False) -> None:
+    """The archive as its name says: a folder, a zip or a tar; ``option`` is where a user chooses its place."""
+    if folder:
+        write_folder(path, files, option)
+    elif path.suffix.lower() == ".zip":
+        write_atomically(path, lambda stream: write_zip(stream, files), option)
+    else:
+        write_atomically(path, lambda stream: write_tar(stream, files), option)
 
 
 def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:
