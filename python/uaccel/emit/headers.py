@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from uaccel.errors import InternalError
@@ -24,9 +25,14 @@ def kernel_headers(program: Program) -> list[str]:
 
 def firmware_headers(program: Program) -> dict[str, str]:
     """File name -> text, closed under inclusion."""
-    found: dict[str, str] = {}
     accelerator = [ACCELERATOR] if program.engines else []
-    wanted = [*ALWAYS, *sorted([*kernel_headers(program), *accelerator])]
+    return closed([*ALWAYS, *sorted([*kernel_headers(program), *accelerator])])
+
+
+def closed(names: Iterable[str]) -> dict[str, str]:
+    """These headers of ``firmware/`` and what they include in turn, by name."""
+    found: dict[str, str] = {}
+    wanted = list(names)
     while wanted:
         name = wanted.pop()
         if name not in found:

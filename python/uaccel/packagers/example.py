@@ -1,0 +1,194 @@
+"""The example of an export: an application that feeds a sample, and says how far the outputs are what is meant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uaccel.ctext.arrays import array_body
+from uaccel.ctext.literals import float_literal
+from uaccel.ctext.types import FLOATS, storage_type
+from uaccel.emit.typed import is_converted
+from uaccel.model import Array, TensorSpec
+from uaccel.packagers.devices import device_table
+from uaccel.packagers.export import Export
+
+MAIN = "int main(void)", "    return 0;", "        return 1;"
+"""The head of the example's function, how it ends well, and how it gives up."""
+APP_MAIN = "void app_main(void)", "    return;", "        return;"
+
+
+def sample_header(export: Export) -> dict[str, str]:
+    """The sample and its outputs as arrays, and a function that compares."""
+    names, signature, sample = export.names, export.program.signature, export.sample
+    guard = f"{names.macro}_SAMPLE_H"
+    parts = [
+        f"/* A sample for {export.program.name}, and the outputs that the model means. */",
+        f"#ifndef {guard}\n#define {guard}\n",
+        f'#include "{names.header}"\n',
+        _places(export),
+    ]
+    for member, macro, spec, value in zip(
+        names.inputs, names.input_sizes, signature.inputs, sample.inputs, strict=True
+    ):
+        parts.append(_array(export, f"{names.prefix}_sample_{member}", macro, spec, value, const=False))
+    for member, macro, spec, value in zip(
+        names.outputs, names.output_sizes, signature.outputs, sample.outputs, strict=True
+    ):
+        parts.append(_array(export, f"{names.prefix}_expected_{member}", macro, spec, value, const=True))
+    return {f"{names.prefix}_sample.h": "\n".join([*parts, _comparison(export), "#endif\n"])}
+
+
+def _places(export: Export) -> str:
+    """Accelerators reach inputs and outputs where the application puts them."""
+    if not export.engines:
+        return ""
+    return '#include "uaccel_kernel.h"\n\n#ifndef UACCEL_IO\n#define UACCEL_IO\n#endif\n'
+
+
+def _place(export: Export) -> str:
+    return "UACCEL_IO UACCEL_ALIGNED(16) " if export.engines else ""
+
+
+def _array(export: Export, symbol: str, macro: str, spec: TensorSpec, value: Array, *, const: bool) -> str:
+    base = macro.removesuffix("_SIZE")
+    data = np.ascontiguousarray(value)
+    data = data.astype(np.uint8) if data.dtype.kind == "b" else data
+    place = "const " if const else _place(export)
+    return f"static {place}{base}_TYPE\n    {symbol}[{base}_COUNT] = {{\n{array_body(data)}\n}};\n"
+
+
+def _comparison(export: Export) -> str:
+    names, signature = export.names, export.program.signature
+    loops = []
+    for member, macro, spec, wanted in zip(
+        names.outputs, names.output_sizes, signature.outputs, export.sample.outputs, strict=True
+    ):
+        base, c = macro.removesuffix("_SIZE"), storage_type(spec.info.dtype)
+        condition = _differs(spec, export.sample.tolerance, wanted, f"{names.prefix}_expected_{member}")
+        loops.append(
+            "    {\n"
+            f"        const {c} *got = (const {c} *)outputs->{member};\n"
+            f"        for (int32_t i = 0; i < {base}_COUNT; ++i) {{\n"
+            f"            differing += {condition} ? 1 : 0;\n"
+            "        }\n    }\n"
+        )
+    return (
+        "/* How many elements of the outputs are not what the model means. */\n"
+        f"static int32_t {names.prefix}_sample_differing(const struct {names.prefix}_outputs *outputs)\n"
+        f"{{\n    int32_t differing = 0;\n{''.join(loops)}    return differing;\n}}\n"
+    )
+
+
+def _differs(spec: TensorSpec, tolerance: float, wanted: Array, expected: str) -> str:
+    """Floats as the verification of runs compares them: relative to themselves, and to the tensor's largest."""
+    if spec.info.dtype in FLOATS:
+        largest = float(np.abs(wanted, where=np.isfinite(wanted), out=np.zeros(wanted.shape)).max(initial=0.0))
+        near, base = max(tolerance, 1e-5), f"{expected}[i]"
+        bound = float_literal(near * largest * 2 + 1e-37, spec.info.dtype)
+        return f"!(got[i] - {base} <= {bound} && {base} - got[i] <= {bound})"
+    if tolerance and spec.info.dtype in ("int8", "uint8", "int16"):
+        steps = int(tolerance)
+        difference = f"(int32_t)got[i] - {expected}[i]"
+        return f"({difference} > {steps} || {difference} < -{steps})"
+    return f"got[i] != {expected}[i]"
+
+
+def main_source(export: Export, form: tuple[str, str, str] = MAIN) -> str:
+    """An application for a console."""
+    names, (head, good, bad) = export.names, form
+    lines = [
+        f"/* Runs {export.program.name} on a sample; docs of the interface: {names.header}. */",
+        "#include <stdio.h>",
+        "",
+        f'#include "{names.prefix}_sample.h"',
+        *(['#include "uaccel_hal.h"'] if export.engines else []),
+        "",
+        *output_arrays(export),
+        head,
+        "{",
+        *call_lines(export),
+        f"    if (status != {names.macro}_OK) {{",
+        f'        printf("{names.prefix}_run returned %ld\\n", (long)status);',
+        bad,
+        "    }",
+        *[line for member, macro, spec in output_rows(export) for line in _shown(export, member, macro, spec)],
+        f"    const int32_t differing = {names.prefix}_sample_differing(&outputs);",
+        '    printf("%ld elements differ from what the model means\\n", (long)differing);',
+        *(["    if (differing != 0) {", bad, "    }", good] if good != "    return;" else []),
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def output_rows(export: Export) -> list[tuple[str, str, TensorSpec]]:
+    """Member, macro without its end, and tensor of every output."""
+    names = export.names
+    bases = [macro.removesuffix("_SIZE") for macro in names.output_sizes]
+    return list(zip(names.outputs, bases, export.program.signature.outputs, strict=True))
+
+
+def output_arrays(export: Export) -> list[str]:
+    """Memory of the application's, where the outputs go."""
+    place = _place(export)
+    return [
+        *(
+            f"static {place}{base}_TYPE\n    {export.name}_output_{member}[{base}_COUNT];"
+            for member, base, _ in output_rows(export)
+        ),
+        "",
+    ]
+
+
+def call_lines(export: Export) -> list[str]:
+    """One inference: ``status`` and ``outputs``."""
+    names, prefix = export.names, export.name
+    given = ", ".join(f"{prefix}_sample_{member}" for member in names.inputs) or "0"
+    wanted = ", ".join(f"{prefix}_output_{member}" for member in names.outputs) or "0"
+    lines = [
+        f"    struct {prefix}_inputs inputs = {{{given}}};",
+        f"    struct {prefix}_outputs outputs = {{{wanted}}};",
+    ]
+    arguments = ["&inputs", "&outputs"]
+    if export.engines:
+        handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in export.engines)
+        lines.append(f"    struct {prefix}_devices devices = {{{handles}}};")
+        arguments.append("&devices")
+    lines += [f"    {prefix}_reset();"] if export.program.state else []
+    return [*lines, f"    const int32_t status = {prefix}_run({', '.join(arguments)});"]
+
+
+def largest_lines(export: Export, member: str, base: str) -> list[str]:
+    """Which element is the largest, as ``largest_<member>``."""
+    return [
+        f"    const {base}_TYPE *const values_{member} = {export.name}_output_{member};",
+        f"    int32_t largest_{member} = 0;",
+        f"    for (int32_t i = 1; i < {base}_COUNT; ++i) {{",
+        f"        largest_{member} = values_{member}[i] > values_{member}[largest_{member}] ? i : largest_{member};",
+        "    }",
+    ]
+
+
+def real_value(export: Export, member: str, spec: TensorSpec) -> str:
+    """The largest element as a real number, where it stands for one."""
+    element = f"values_{member}[largest_{member}]"
+    return f"{export.name}_dequantize_{member}({element})" if is_converted(spec) else element
+
+
+def _shown(export: Export, member: str, base: str, spec: TensorSpec) -> list[str]:
+    return [
+        *largest_lines(export, member, base),
+        f'    printf("{member}: element %ld of %ld is the largest, %g\\n",',
+        f"           (long)largest_{member}, (long){base}_COUNT,",
+        f"           (double){real_value(export, member, spec)});",
+    ]
+
+
+def example(export: Export, form: tuple[str, str, str] = MAIN) -> dict[str, str]:
+    """The application's files for a console; where its accelerators lie is apart (``device_table``)."""
+    return {"main.c": main_source(export, form)} | sample_header(export)
+
+
+def embedded_example(export: Export, form: tuple[str, str, str] = MAIN) -> dict[str, str]:
+    """The same for hardware: with the table of its devices."""
+    return example(export, form) | device_table(export)

@@ -1,0 +1,33 @@
+"""The formats that models are exported to: a row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from uaccel.packagers.cmake import cmake
+from uaccel.packagers.export import Export, Packager
+from uaccel.packagers.flat import flat
+from uaccel.packagers.make import make
+from uaccel.packagers.single import single
+
+
+@dataclass(frozen=True)
+class Format:
+    """``about``: what it gives, in a few words."""
+
+    about: str
+    package: Packager
+
+
+FORMATS: Final[dict[str, Format]] = {
+    "c": Format("every file in one folder", flat),
+    "single": Format("one C file and one header", single),
+    "cmake": Format("a library target with an install", cmake),
+    "make": Format("a static library by a Makefile", make),
+}
+
+
+def export_files(export: Export, name: str) -> dict[str, bytes]:
+    """Path in the folder -> content."""
+    return {path: text.encode() for path, text in FORMATS[name].package(export).items()}
