@@ -53,6 +53,7 @@ class Format(str, Enum):
     single = "single"
     cmake = "cmake"
     make = "make"
+    arduino = "arduino"
 
 
 ToOption = Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from uaccel.packagers.arduino import arduino
 from uaccel.packagers.cmake import cmake
 from uaccel.packagers.export import Export, Packager
 from uaccel.packagers.flat import flat
@@ -25,6 +26,7 @@ FORMATS: Final[dict[str, Format]] = {
     "single": Format("one C file and one header", single),
     "cmake": Format("a library target with an install", cmake),
     "make": Format("a static library by a Makefile", make),
+    "arduino": Format("a library for the Arduino IDE", arduino),
 }
 
 

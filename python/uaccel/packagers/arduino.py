@@ -1,0 +1,172 @@
+"""Format ``arduino``: a library that the Arduino IDE takes, with a sketch for inference and one for sessions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uaccel.basics.sinks import one_line
+from uaccel.emit.headers import closed
+from uaccel.emit.typed import is_converted
+from uaccel.model import TensorSpec
+from uaccel.packagers.devices import device_table, hardware
+from uaccel.packagers.example import call_lines, largest_lines, output_arrays, output_rows, real_value, sample_header
+from uaccel.packagers.export import VERSION, Export, below
+from uaccel.packagers.readme import readme, sized
+from uaccel.resources import data_dir
+
+INFERENCE: Final = "examples/Inference"
+SESSION: Final = "examples/Session"
+HOME: Final = "https://github.com/uaccel/uaccel"
+SMALLER: Final = {
+    "uaccel_frame.h": ("#define UACCEL_BODY_BYTES 512", "#define UACCEL_BODY_BYTES 96"),
+    "uaccel_port.h": ("#define UACCEL_PORT_RECEIVE_BYTES 4096", "#define UACCEL_PORT_RECEIVE_BYTES 63"),
+}
+"""Of the server's headers, for the 64 bytes that a core's Serial keeps, of which one is never used."""
+
+
+def arduino(export: Export) -> dict[str, str]:
+    """A library's ``src`` is one folder on the path of includes."""
+    files = {
+        "library.properties": _properties(export),
+        "keywords.txt": _keywords(export),
+        f"{INFERENCE}/Inference.ino": _inference(export),
+        f"{SESSION}/Session.ino": SESSION_SKETCH.format(export=export),
+    }
+    files |= below("src", {**hardware(export), **export.headers, **export.sources})
+    files |= below(INFERENCE, sample_header(export) | device_table(export))
+    files |= below(f"{SESSION}/src", _server() | export.generated.description | device_table(export))
+    return files | {"README.md": _readme(export)}
+
+
+def _server() -> dict[str, str]:
+    """The session server and the port, for a CPU with little memory."""
+    firmware = data_dir("firmware")
+    sources = [path for path in sorted((firmware / "runtime").glob("*.[ch]")) if path.name != "uaccel_main.c"]
+    sources += sorted((firmware / "ports" / "arduino").glob("*.cpp"))
+    files = {path.name: path.read_text() for path in sources}
+    files |= closed(["uaccel_port.h", "uaccel_model.h", "uaccel_log.h", "uaccel_accelerator.h", "uaccel_observe.h"])
+    for name, (usual, smaller) in SMALLER.items():
+        assert usual in files[name]
+        files[name] = files[name].replace(usual, smaller)
+    return files
+
+
+def _properties(export: Export) -> str:
+    rows = {
+        "name": export.name,
+        "version": VERSION,
+        "author": "uaccel",
+        "maintainer": "uaccel",
+        "sentence": one_line(f"{export.program.name}, a quantised neural network in C."),
+        "paragraph": one_line(f"{sized(export)}, no heap. Sketches run it on a sample and over Serial."),
+        "category": "Data Processing",
+        "url": HOME,
+        "architectures": "*",
+        "includes": export.names.header,
+    }
+    return "".join(f"{key}={value}\n" for key, value in rows.items())
+
+
+def _keywords(export: Export) -> str:
+    """Words that the IDE colours: a tab divides a word from what it is."""
+    name, signature = export.name, export.program.signature
+    functions = [f"{name}_run", *([f"{name}_reset"] if export.program.state else [])]
+    named = (
+        zip(export.names.inputs, signature.inputs, strict=True),
+        zip(export.names.outputs, signature.outputs, strict=True),
+    )
+    functions += [f"{name}_quantize_{member}" for member, spec in named[0] if is_converted(spec)]
+    functions += [f"{name}_dequantize_{member}" for member, spec in named[1] if is_converted(spec)]
+    types = [f"{name}_inputs", f"{name}_outputs"]
+    return "".join(f"{word}\tKEYWORD1\n" for word in types) + "".join(f"{word}\tKEYWORD2\n" for word in functions)
+
+
+def _inference(export: Export) -> str:
+    name, macro = export.name, export.names.macro
+    shown = [line for row in output_rows(export) for line in _printed(export, *row)]
+    devices = ['#include "uaccel_hal.h"'] if export.engines else []
+    lines = [
+        f"/* Runs {export.program.name} on a sample, and says whether the outputs are what the model means. */",
+        f"#include <{export.names.header}>",
+        *(['extern "C" {', *devices, "}"] if devices else []),
+        f'#include "{name}_sample.h"',
+        "",
+        *output_arrays(export),
+        "void setup()",
+        "{",
+        "    Serial.begin(115200);",
+        "    while (!Serial) {",
+        "    }",
+        *call_lines(export),
+        f"    if (status != {macro}_OK) {{",
+        f'        Serial.print(F("{name}_run returned "));',
+        "        Serial.println(status);",
+        "        return;",
+        "    }",
+        *shown,
+        f"    Serial.print({name}_sample_differing(&outputs));",
+        '    Serial.println(F(" elements differ from what the model means"));',
+        "}",
+        "",
+        "void loop()",
+        "{",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _printed(export: Export, member: str, base: str, spec: TensorSpec) -> list[str]:
+    return [
+        *largest_lines(export, member, base),
+        f'    Serial.print(F("{member}: element "));',
+        f"    Serial.print(largest_{member});",
+        '    Serial.print(F(" is the largest, "));',
+        f"    Serial.println((double){real_value(export, member, spec)}, 6);",
+    ]
+
+
+SESSION_SKETCH: Final = """\
+/* Speaks uaccel's session protocol over Serial, at 115200 baud: in Python, uaccel.Session.open(port) runs the model of
+ * {export.program.name} here. Leave the sketch's folder src out of an application of yours. */
+#include <{export.names.header}>
+
+extern "C" {{
+#include "src/uaccel_port.h"
+#include "src/uaccel_server.h"
+}}
+
+void setup()
+{{
+    uaccel_port_init();
+    uaccel_server_start();
+}}
+
+void loop()
+{{
+    uaccel_server_poll();
+}}
+"""
+
+
+def _readme(export: Export) -> str:
+    commands = [
+        "mkdir -p build",
+        "arduino-builder -compile -hardware /usr/share/arduino/hardware -hardware /usr/share/arduino-builder \\",
+        "  -tools /usr/bin -fqbn arduino:avr:mega:cpu=atmega2560 -prefs compiler.cpp.extra_flags=-DDECIMAL_DIG=10 \\",
+        '  -libraries "$PWD/.." -build-path "$PWD/build" examples/Inference/Inference.ino',
+    ]
+    contents = [
+        ("library.properties", "what the Arduino IDE reads; it takes the folder as a zip: Add .ZIP Library"),
+        ("src/", "the model" + (", its accelerators' drivers" if export.engines else "") + " and kernels"),
+        (f"{INFERENCE}/", "a sketch that feeds a sample and prints the result"),
+        (f"{SESSION}/", "a sketch that `uaccel.Session` talks to over Serial"),
+    ]
+    notes = [
+        "The command is for Debian's `arduino-builder` and `arduino-core-avr`. With arduino-cli:\n"
+        "`arduino-cli compile --fqbn arduino:avr:mega --library . examples/Inference`.",
+        f"It takes {sized(export)}. An AVR keeps constants in RAM.",
+    ]
+    if export.engines:
+        notes.append("Define where accelerators lie in `uaccel_devices.c` beside each sketch.")
+    return readme(export, commands, contents, notes)
