@@ -54,6 +54,10 @@ class Format(str, Enum):
     cmake = "cmake"
     make = "make"
     arduino = "arduino"
+    platformio = "platformio"
+    zephyr = "zephyr"
+    esp_idf = "esp-idf"
+    cmsis_pack = "cmsis-pack"
 
 
 ToOption = Annotated[

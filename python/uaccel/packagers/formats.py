@@ -7,10 +7,14 @@ from typing import Final
 
 from uaccel.packagers.arduino import arduino
 from uaccel.packagers.cmake import cmake
+from uaccel.packagers.cmsis_pack import cmsis_pack
+from uaccel.packagers.esp_idf import esp_idf
 from uaccel.packagers.export import Export, Packager
 from uaccel.packagers.flat import flat
 from uaccel.packagers.make import make
+from uaccel.packagers.platformio import platformio
 from uaccel.packagers.single import single
+from uaccel.packagers.zephyr import zephyr
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,10 @@ FORMATS: Final[dict[str, Format]] = {
     "cmake": Format("a library target with an install", cmake),
     "make": Format("a static library by a Makefile", make),
     "arduino": Format("a library for the Arduino IDE", arduino),
+    "platformio": Format("a project with a library", platformio),
+    "zephyr": Format("a module and an application", zephyr),
+    "esp-idf": Format("a component and a project", esp_idf),
+    "cmsis-pack": Format("a pack with one component", cmsis_pack),
 }
 
 
