@@ -57,8 +57,8 @@ def test_macros_and_conversions_are_what_the_model_says(model: str, tmp_path: Pa
         if is_converted(spec):
             assert spec.quantisation is not None
             lines.append(f'printf("%.9g\\n", (double){names.prefix}_dequantize_{member}(-7));')
-            real = np.float32(-7 - spec.quantisation.zero_point) * np.float32(spec.quantisation.scale)
-            wanted.append(f"{float(real):.9g}")
+            back = np.float32(-7 - spec.quantisation.zero_point) * np.float32(spec.quantisation.scale)
+            wanted.append(f"{float(back):.9g}")
     tree = Unpacked(tmp_path, archive(OWN / f"{model}.tflite"))
     user = tmp_path / "user.c"
     body = "\n    ".join(lines)

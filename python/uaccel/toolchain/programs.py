@@ -135,6 +135,33 @@ PROGRAMS: Final = (
         brought_by="test-full",
     ),
     Program(
+        name="avr-g++",
+        commands=("avr-g++",),
+        minimum=(5,),
+        needed_for="tests of exports on an 8-bit CPU",
+        required=False,
+        apt=("gcc-avr", "avr-libc", "libsimavr-dev"),  # with the emulator
+        brought_by="test-full",
+    ),
+    Program(
+        name="arduino-builder",
+        commands=("arduino-builder",),
+        minimum=(1, 3),
+        needed_for="tests of exported Arduino libraries",
+        required=False,
+        apt=("arduino-builder", "arduino-core-avr", "arduino-ctags"),
+        brought_by="test-full",
+    ),
+    Program(
+        name="xtensa-lx106-elf-gcc",
+        commands=("xtensa-lx106-elf-gcc",),
+        minimum=(8,),
+        needed_for="tests of exports for Xtensa",
+        required=False,
+        apt=("gcc-xtensa-lx106", "picolibc-xtensa-lx106-elf"),
+        brought_by="test-full",
+    ),
+    Program(
         name="chromium",
         commands=("chromium", "chromium-browser", "google-chrome"),
         minimum=(110,),

@@ -1,0 +1,110 @@
+"""Every format: its README's commands work in the folder as it is, and what they run is what the model means."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.exports import ALL, NONE_DIFFER, STAND_INS, commands, export_of, need_program, typed, written
+from uaccel.cli.export import Format
+from uaccel.packagers.formats import FORMATS, export_files
+
+RUN = ["c", "single", "make", "cmake"]
+"""Formats whose README runs the example with nothing but a compiler, CMake or make."""
+STOOD_IN = {"platformio": {}, "zephyr": {"ZEPHYR_BASE": str(STAND_INS)}, "esp-idf": {"IDF_PATH": str(STAND_INS)}}
+"""Formats whose build system is played by a stand-in, with the variables that it wants."""
+SCREEN = 40
+COLUMNS = 120
+
+
+def test_the_command_line_offers_what_there_is() -> None:
+    assert [entry.value for entry in Format] == list(FORMATS)
+
+
+@pytest.mark.parametrize("model", ["gesture", pytest.param("mixed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("to", RUN)
+def test_a_readme_runs(to: str, model: str, tmp_path: Path) -> None:
+    assert NONE_DIFFER in typed(written(tmp_path, to, model))
+
+
+@pytest.mark.parametrize("to", STOOD_IN)
+def test_a_readme_runs_with_a_stand_in(to: str, tmp_path: Path) -> None:
+    assert NONE_DIFFER in typed(written(tmp_path, to), path=STAND_INS, variables=STOOD_IN[to])
+
+
+def test_a_pack_is_made(tmp_path: Path) -> None:
+    folder = written(tmp_path, "cmsis-pack")
+    typed(folder)
+    assert len(list(folder.glob("uaccel.tvmgen_gesture.*.pack"))) == 1
+
+
+def test_arduino_s_builder_takes_the_library(tmp_path: Path) -> None:
+    need_program("arduino-builder", "avr-g++")
+    folder = written(tmp_path, "arduino")
+    assert "Sketch uses" in typed(folder)
+    assert (folder / "build" / "Inference.ino.elf").is_file()
+
+
+@pytest.mark.parametrize("accelerator", ["npu", "conveyor"])
+@pytest.mark.parametrize("to", ["single", pytest.param("make", marks=pytest.mark.slow), "cmake"])
+def test_models_of_accelerators_stand_in_on_a_desk(to: str, accelerator: str, tmp_path: Path) -> None:
+    assert export_of("residual", accelerator).engines
+    assert NONE_DIFFER in typed(written(tmp_path, to, "residual", accelerator))
+
+
+@pytest.mark.parametrize("to", ["c", "make"])
+def test_a_wrong_result_is_seen(to: str, tmp_path: Path) -> None:
+    folder = written(tmp_path, to)
+    (weights,) = folder.rglob("tvmgen_gesture_weights.c")
+    text = weights.read_text()
+    changed, count = re.subn(r"(_bias\w*\[\d+\] [^{]*\{\s*)", r"\g<1>99999 + ", text)
+    assert count
+    weights.write_text(changed)
+    with pytest.raises(AssertionError, match="elements differ"):
+        typed(folder)
+
+
+@pytest.mark.parametrize("accelerator", ["", "npu"])
+@pytest.mark.parametrize("to", ALL)
+def test_a_readme_is_a_screen_and_names_what_is_there(to: str, accelerator: str, tmp_path: Path) -> None:
+    folder = written(tmp_path, to, "residual", accelerator)
+    lines = (folder / "README.md").read_text().splitlines()
+    assert len(lines) <= SCREEN
+    assert [line for line in lines if len(line) > COLUMNS] == []
+    named = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert named
+    assert [name for name in named if not list(folder.glob(name.rstrip("/")))] == []
+    assert commands(folder)
+
+
+@pytest.mark.parametrize("to", ALL)
+def test_the_same_model_gives_the_same_bytes(to: str) -> None:
+    export = export_of()
+    assert export_files(export, to) == export_files(export, to)
+
+
+def test_an_installed_library_is_found(tmp_path: Path) -> None:
+    folder = written(tmp_path, "cmake")
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(user LANGUAGES C)\nfind_package(tvmgen_gesture REQUIRED)\n"
+        "add_executable(user main.c)\ntarget_link_libraries(user PRIVATE uaccel::tvmgen_gesture)\n"
+    )
+    for name in ("main.c", "tvmgen_gesture_sample.h"):
+        (user / name).write_text((folder / "example" / name).read_text())
+    place = tmp_path / "installed"
+    steps: list[list[str | Path]] = [
+        ["cmake", "-S", folder, "-B", tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={place}"],
+        ["cmake", "--build", tmp_path / "build", "--target", "install"],
+        ["cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={place}"],
+        ["cmake", "--build", user / "build"],
+        [user / "build" / "user"],
+    ]
+    for step in steps:
+        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert NONE_DIFFER in done.stdout
