@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from support.exports import ALL, NONE_DIFFER, STAND_INS, commands, export_of, need_program, typed, written
+from support.hostile import hostile_tflite
+from uaccel.basics.files import write_folder
+from uaccel.board import load_board
 from uaccel.cli.export import Format
 from uaccel.packagers.formats import FORMATS, export_files
+from uaccel.pipeline import compile_model
+from uaccel.running.execute import tensor_types
+from uaccel.running.exported import exported
+from uaccel.running.samples import default_samples
 
 RUN = ["c", "single", "make", "cmake"]
 """Formats whose README runs the example with nothing but a compiler, CMake or make."""
@@ -108,3 +115,16 @@ def test_an_installed_library_is_found(tmp_path: Path) -> None:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert NONE_DIFFER in done.stdout
+
+
+@pytest.mark.parametrize("to", ["c", "single"])
+def test_names_from_a_model_stay_names(to: str, tmp_path: Path) -> None:
+    """Of its tensors and of its file."""
+    model = tmp_path / "a`b\\n${x}.tflite"
+    model.write_bytes(hostile_tflite())
+    compiled = compile_model(model, board="host")
+    (inputs,) = default_samples(tensor_types(compiled.model.signature.inputs), 1)
+    export = exported(compiled, load_board("host"), inputs, f"uaccel export {model.name}")
+    write_folder(tmp_path / "out", export_files(export, to), "-o")
+    assert NONE_DIFFER in typed(tmp_path / "out")
+    assert not list(tmp_path.rglob("pwned"))

@@ -18,6 +18,7 @@ from uaccel.basics.sinks import (
     c_string,
     cmake_list,
     cmake_string,
+    code_span,
     comment_safe,
     is_reserved,
     one_line,
@@ -96,6 +97,17 @@ class _Cells(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+
+
+def test_code_in_markdown_is_code() -> None:
+    markdown = pytest.importorskip("markdown", reason="Markdown is not installed")
+    names = [name for name in [*NAMES, "`", "a``b`c", "`x"] if name.strip()]
+    for name in names:
+        cells = _Cells()
+        cells.feed(markdown.markdown(f"before {code_span(name)} after"))
+        cells.close()
+        assert cells.tags == {"p", "code"}
+        assert "".join(cells.texts) == f"before {one_line(name).strip()} after"
 
 
 def test_a_page_has_the_tags_of_its_table_alone() -> None:

@@ -29,6 +29,14 @@ def one_line(text: str) -> str:
     return shown(" ".join(text.splitlines()))
 
 
+def code_span(text: str) -> str:
+    """In Markdown, as code: between more backticks than it has in a row."""
+    line = one_line(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    space = " " if line[:1] in ("`", " ") or line[-1:] in ("`", " ") else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
 def comment_safe(text: str) -> str:
     """In a comment of C or of a linker script: it must not end it, start one or continue a line."""
     printable = "".join(c if c.isprintable() else "?" for c in text).replace("\\", "|")

@@ -153,4 +153,4 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     show_memory(console, report)
     folder = report["folder"]
     console.print(f"  Export    {folder}, format {report['format']}, {len(report['files'])} files", soft_wrap=True)
-    console.print(f"  Next      cat {shlex.quote(f'{folder}/README.md')}", soft_wrap=True)
+    console.print(f"  Next      cat {shlex.quote(str(Path(folder) / 'README.md'))}", soft_wrap=True)

@@ -16,6 +16,7 @@ from uaccel.resources import data_dir
 
 INFERENCE: Final = "examples/Inference"
 SESSION: Final = "examples/Session"
+LONGEST_NAME: Final = 63
 HOME: Final = "https://github.com/uaccel/uaccel"
 SMALLER: Final = {
     "uaccel_frame.h": ("#define UACCEL_BODY_BYTES 512", "#define UACCEL_BODY_BYTES 96"),
@@ -53,7 +54,7 @@ def _server() -> dict[str, str]:
 
 def _properties(export: Export) -> str:
     rows = {
-        "name": export.name,
+        "name": export.name[:LONGEST_NAME],
         "version": VERSION,
         "author": "uaccel",
         "maintainer": "uaccel",

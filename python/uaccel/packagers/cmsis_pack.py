@@ -59,7 +59,7 @@ def _description(export: Export, files: dict[str, str]) -> str:
     <release version="{VERSION}" date="{DATE}">Exported by uaccel.</release>
   </releases>
   <components>
-    <component Cclass="Machine Learning" Cgroup="Model" Csub="{export.program.name}" Cversion="{VERSION}">
+    <component Cclass="Machine Learning" Cgroup="Model" Csub="{_short(export)}" Cversion="{VERSION}">
       <description>{escape(export.title)}</description>
       <files>
         <file category="include" name="include/"/>
@@ -70,6 +70,11 @@ def _description(export: Export, files: dict[str, str]) -> str:
   </components>
 </package>
 """
+
+
+def _short(export: Export) -> str:
+    """The model's name as the schema takes it: 32 characters, the first one a letter or a digit."""
+    return export.program.name.lstrip("_")[:32] or "model"
 
 
 def _file(export: Export, name: str) -> str:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from uaccel.basics.sinks import comment_safe
+from uaccel.basics.sinks import code_span
 from uaccel.emit.typed import is_converted
 from uaccel.packagers.export import Export
 
@@ -19,7 +19,7 @@ def readme(export: Export, commands: Sequence[str], contents: Sequence[tuple[str
     lines = [
         f"# {export.name}",
         "",
-        f"The network `{comment_safe(export.program.model.name)}` as C99 without a heap. Try it:",
+        f"The network {code_span(export.program.model.name)} as C99 without a heap. Try it:",
         "",
         "```sh",
         *commands,
@@ -34,7 +34,7 @@ def readme(export: Export, commands: Sequence[str], contents: Sequence[tuple[str
         *[line for note in notes for line in (note, "")],
         _use(export),
         "",
-        f"Made by `{export.command}`.",
+        f"Made by {code_span(export.command)}.",
         "",
     ]
     return "\n".join(lines)
