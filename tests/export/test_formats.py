@@ -15,8 +15,8 @@ from uaccel.board import load_board
 from uaccel.cli.export import Format
 from uaccel.packagers.formats import FORMATS, export_files
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import tensor_types
 from uaccel.running.exported import exported
+from uaccel.running.firmware import tensor_types
 from uaccel.running.samples import default_samples
 
 RUN = ["c", "single", "make", "cmake"]

@@ -18,8 +18,8 @@ from uaccel.board import load_board
 from uaccel.packagers.export import Export
 from uaccel.packagers.formats import FORMATS, export_files
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import tensor_types
 from uaccel.running.exported import exported
+from uaccel.running.firmware import tensor_types
 from uaccel.running.samples import default_samples
 
 STAND_INS = Path(__file__).parent / "build_systems"

@@ -132,8 +132,8 @@ def _command(job: Job, to: Format, output: Path) -> str:
 
 def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> Export:
     from uaccel.errors import InputError
-    from uaccel.running.execute import tensor_types
     from uaccel.running.exported import exported
+    from uaccel.running.firmware import tensor_types
     from uaccel.running.samples import default_samples
     from uaccel.session.inputs import load_inputs
 
