@@ -15,6 +15,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 LONG = {"boards.md", "debugging.md", "npu.md"}
 SLOW = {
     "api.md",
+    "export.md",
     *("bring-your-accelerator.md", "cli.md", "generated-code.md", "kernels.md", "memory.md", "models.md"),
     *("project-api.md", "report.md", "session.md", "testing.md"),
 }
