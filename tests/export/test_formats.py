@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from support.exports import ALL, NONE_DIFFER, STAND_INS, commands, export_of, need_program, typed, written
 from support.hostile import hostile_tflite
 from uaccel.basics.files import write_folder
-from uaccel.board import load_board
+from uaccel.board import Device, load_board
 from uaccel.cli.export import Format
+from uaccel.packagers.devices import device_table
 from uaccel.packagers.formats import FORMATS, export_files
 from uaccel.pipeline import compile_model
 from uaccel.running.exported import exported
@@ -60,6 +62,17 @@ def test_arduino_s_builder_takes_the_library(tmp_path: Path) -> None:
 def test_models_of_accelerators_stand_in_on_a_desk(to: str, accelerator: str, tmp_path: Path) -> None:
     assert export_of("residual", accelerator).engines
     assert NONE_DIFFER in typed(written(tmp_path, to, "residual", accelerator))
+
+
+def test_a_board_s_own_devices_need_no_macro() -> None:
+    export = export_of("residual", "npu")
+    board = replace(load_board("host"), devices=(Device("npu", 0x40008000, 17),))
+    (text,) = device_table(replace(export, board=board)).values()
+    assert '{"npu", 0x40008000u, 17},' in text
+    assert "#error" not in text
+    (text,) = device_table(export).values()
+    assert '{"npu", UACCEL_NPU_BASE, UACCEL_NO_INTERRUPT},' in text
+    assert "#error" in text
 
 
 @pytest.mark.parametrize("to", ["c", "make"])
