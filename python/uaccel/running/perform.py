@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.cache import Cache
-from uaccel.errors import AcceleratorError, InputError
+from uaccel.errors import InputError
 from uaccel.model import Array
 from uaccel.running.execute import Looks, Measured, run_on_board
 from uaccel.running.judged import judged
-from uaccel.running.prepare import Prepared, prepare
+from uaccel.running.prepare import Prepared, prepare, require_offload
 from uaccel.running.request import RunRequest
 from uaccel.running.steps import Quiet, Steps
 from uaccel.session import timeline
@@ -74,8 +74,7 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         prepared = prepare(request, step, cache)
         if wishes.sequence and not prepared.told["state"]:
             raise InputError(NO_STATE.format(request.model.name))
-        if prepared.told["missing_offload"] and not request.engines.allow_none:
-            raise AcceleratorError(prepared.told["missing_offload"])
+        require_offload(request, prepared)
         folder = request.project or Path(temporary) / "project"
         with timeline.recorded(wishes.trace is not None or wishes.details) as jobs:
             measured = _run(prepared, request, folder, step, None if request.project is not None else cache)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.basics.mlf import read_tar, write_tar
 from uaccel.cache import Cache, Entry, Key, file_digest, folder_digest, own_sources, programs_digest
+from uaccel.errors import AcceleratorError
 from uaccel.running.firmware import Firmware
 from uaccel.running.request import RunRequest
 
@@ -53,6 +54,12 @@ def prepare(request: RunRequest, step: Callable[[str], None], cache: Cache | Non
             entry.close()
             cache.drop(key)
     return _made(request, step, cache, key)
+
+
+def require_offload(request: RunRequest, prepared: Prepared) -> None:
+    """Accelerators that compute nothing at all are an error, unless they may."""
+    if prepared.told["missing_offload"] and not request.engines.allow_none:
+        raise AcceleratorError(prepared.told["missing_offload"])
 
 
 def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None, key: Key | None) -> Prepared:
