@@ -85,10 +85,12 @@ def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Calla
     entry.close()
 
     def files() -> Mapping[str, bytes]:
+        held = cache.find(_archive_key(data["firmware"]["archive"]))
+        if held is not None:
+            return read_tar(BytesIO(held.read(ARCHIVE)))
         from uaccel.running.packed import archive_of
 
-        held = cache.find(_archive_key(data["firmware"]["archive"]))
-        return archive_of(prepared.compiled) if held is None else read_tar(BytesIO(held.read(ARCHIVE)))
+        return archive_of(prepared.compiled)
 
     prepared = Prepared(
         Firmware.from_json(data["firmware"], files), data["told"], key, lambda: request.what().compiled(step)
