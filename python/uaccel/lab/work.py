@@ -48,6 +48,8 @@ class Result:
     took: float = 0.0
     """Seconds, compiling and building included."""
     worker: str = ""
+    label: str = ""
+    """Of the sweep, for a history."""
 
     @property
     def figures(self) -> dict[str, float]:
@@ -68,6 +70,7 @@ class Result:
             "attempts": self.attempts,
             "took": round(self.took, 3),
             "worker": self.worker,
+            "label": self.label,
             "report": dict(self.report),
         }
 
@@ -84,6 +87,7 @@ class Result:
             data["attempts"],
             data["took"],
             data["worker"],
+            data.get("label", ""),
         )
 
 
