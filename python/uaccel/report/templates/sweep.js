@@ -99,14 +99,14 @@
   }
 
   /* Axes of plots: round numbers, or powers where values are far apart. */
-  const WIDTH = 760, HEIGHT = 380, LEFT = 84, RIGHT = 24, TOP = 18, BOTTOM = 48;
+  const WIDTH = 760, HEIGHT = 380, LEFT = 84, RIGHT = 32, TOP = 18, BOTTOM = 48;
   const rounded = rough => {
     const scale = 10 ** Math.floor(Math.log10(rough));
     return [1, 2, 5, 10].find(factor => factor * scale >= rough * 0.999) * scale;
   };
   const axis = (values, from, to) => {
     let least = Math.min(...values), most = Math.max(...values);
-    if (least > 0 && most / least > 20) {
+    if (least > 0 && most / least > 8) {
       const power = Math.floor(Math.log10(least)), every = [];
       for (let scale = 10 ** power; scale <= 10 * most; scale *= 10) every.push(scale, 2 * scale, 5 * scale);
       const low = Math.max(...every.filter(mark => mark <= least * 1.001)), high = Math.min(...every.filter(mark => mark >= most * 0.999));
@@ -167,6 +167,16 @@
       return row;
     }));
   };
+  /* Beside a dot, where nothing is in the way. */
+  const freePlace = (cx, cy, length, others) => {
+    const boxes = [];
+    for (const top of [cy - 8, cy - 18, cy + 2]) {
+      for (const left of [cx + 9, cx - 9 - length]) boxes.push({ left, right: left + length, top, bottom: top + 15 });
+    }
+    const inside = box => box.left > LEFT && box.right < WIDTH && box.top > 0 && box.bottom < HEIGHT - BOTTOM;
+    const apart = (box, other) => box.right < other.left || other.right < box.left || box.bottom < other.top || other.bottom < box.top;
+    return boxes.find(box => inside(box) && others.every(other => apart(box, other)));
+  };
   const drawSpace = (group, across, up) => {
     const points = pointsOf(group, across, up);
     for (const point of onFront(points, across, up)) point.front = true;
@@ -182,16 +192,14 @@
     svg.append(make("text", { x: -TOP, y: 13, transform: "rotate(-90)", "text-anchor": "end", class: "unit" }, `${figures.get(up).label} (${figures.get(up).more ? "more" : "less"} is better)`));
     const front = points.filter(point => point.front);
     svg.append(make("polyline", { points: front.map(point => `${x.at(point.x)},${y.at(point.y)}`).join(" "), class: "steps" }));
-    const placed = [];
-    for (const point of points) {
+    const dots = points.map(point => ({ of: point, left: x.at(point.x) - 7, right: x.at(point.x) + 7, top: y.at(point.y) - 7, bottom: y.at(point.y) + 7 })), placed = [];
+    for (const point of [...front, ...points.filter(point => !point.front)]) {
       const cx = x.at(point.x), cy = y.at(point.y), dot = make("circle", { cx, cy, r: point.front ? 6.5 : 5 });
       const group = make("g", { class: point.front ? "point front" : "point", role: "img", tabindex: "-1", "aria-label": tell(point, across, up) }, dot);
-      const words = numbersOf(point), length = 7 * words.length, left = cx + length + 10 > WIDTH - RIGHT;
-      const box = { left: left ? cx - 10 - length : cx + 10, right: left ? cx - 10 : cx + 10 + length, top: cy - 14, bottom: cy + 2 };
-      const free = placed.every(other => box.right < other.left || other.right < box.left || box.bottom < other.top || other.bottom < box.top);
-      if (free && (point.front || points.length <= 24)) {
+      const words = numbersOf(point), box = freePlace(cx, cy, 6.6 * words.length, [...placed, ...dots.filter(dot => dot.of !== point)]);
+      if (box && (point.front || points.length <= 24)) {
         placed.push(box);
-        group.append(make("text", { x: left ? cx - 10 : cx + 10, y: cy - 4, "text-anchor": left ? "end" : "start" }, words));
+        group.append(make("text", { x: box.left, y: box.bottom - 3 }, words));
       }
       point.group = group;
     }
