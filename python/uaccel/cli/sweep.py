@@ -12,12 +12,13 @@ import typer
 from uaccel.basics.files import require_writable
 from uaccel.cli.cache import read_size
 from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
+from uaccel.cli.sweep_files import Files, JunitOption, LabelOption, ParquetOption
 from uaccel.errors import InputError, UaccelError, VerificationError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.lab.expected import Behind
+    from uaccel.lab.expected import Behind, Stored
     from uaccel.lab.matrix import Matrix
     from uaccel.lab.row import Row
     from uaccel.lab.sweep import Swept
@@ -57,32 +58,52 @@ def sweep_command(
     accept: AcceptFlag = False,
     limit_seconds: SecondsOption = None,
     limit_memory: MemoryOption = None,
+    junit: JunitOption = None,
+    parquet: ParquetOption = None,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Run every row of a matrix file, on all cores, and hold its figures to those that are stored.
 
     A sweep that was interrupted goes on where it was.
     """
-    from uaccel.lab.expected import behind, read_expected, write_expected
+    from uaccel.lab.expected import read_expected
+    from uaccel.lab.label import commit_of
     from uaccel.lab.matrix import read_matrix
     from uaccel.lab.pool import Limits
 
     wanted = read_matrix(matrix)
     target = output or matrix.with_suffix(".jsonl")
     require_writable(target, "-o")
+    files = Files(junit, parquet)
+    files.require()
     stored = read_expected(wanted.expected)
     if accept and not wanted.figures:
         raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
     limits = Limits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
     rows = _rows(wanted)
+    named = commit_of(matrix.parent) if label is None else label
     with progress() as step:
-        swept = _swept(rows, target, jobs, limits, again, step)
-    if accept:
-        write_expected(wanted.expected, swept.results, wanted.figures)
-    worse = [] if accept else behind(swept.results, wanted.figures, stored)
+        swept = _swept(rows, target, jobs, limits, again, step, named)
+    worse = _accepted(wanted, swept) if accept else _behind(wanted, swept, stored)
+    files.write(matrix.stem, swept.results, worse)
     report = _report(wanted, target, swept, worse)
     emit(report, as_json, lambda console: _show(console, report))
     _complain(swept.results, worse, target)
+
+
+def _accepted(wanted: Matrix, swept: Swept) -> list[Behind]:
+    """Nothing is behind what is stored just now."""
+    from uaccel.lab.expected import write_expected
+
+    write_expected(wanted.expected, swept.results, wanted.figures)
+    return []
+
+
+def _behind(wanted: Matrix, swept: Swept, stored: Stored) -> list[Behind]:
+    from uaccel.lab.expected import behind
+
+    return behind(swept.results, wanted.figures, stored)
 
 
 def _rows(wanted: Matrix) -> list[Row]:
@@ -95,7 +116,7 @@ def _rows(wanted: Matrix) -> list[Row]:
     return rows
 
 
-def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: bool, step: Steps) -> Swept:
+def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: bool, step: Steps, label: str) -> Swept:
     from uaccel.lab.results import Results
     from uaccel.lab.sweep import local_pool, processes, sweep
     from uaccel.lab.work import GOOD
@@ -108,7 +129,7 @@ def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: 
     count = min(jobs or processes(), len(rows))
     step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {count} at once")
     with local_pool(count, limits) as pool:
-        return sweep(rows, Results(target), pool, again=again, told=told)
+        return sweep(rows, Results(target), pool, again=again, label=label, told=told)
 
 
 def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind]) -> dict[str, Any]:
