@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels import (
     Estimated,
     Measured,
@@ -52,6 +53,7 @@ def test_the_cheapest_by_estimate(options: list[Option], work: Work, picked: int
         ({"fast": 900, "slow": 800}, 1, "the cheapest measured"),
         ({"fast": 800, "slow": 800}, 0, "the cheapest measured"),
         ({"slow": 1}, 0, "about 1,150 instructions"),
+        ({"fast": 900}, 0, "the cheapest measured"),
         ({}, 0, "about 1,150 instructions"),
     ],
 )
@@ -59,6 +61,15 @@ def test_the_cheapest_by_measurement(known: dict[str, int], picked: int, why: st
     selector = Measured(Records("cortex-m4", {"site": known}), Estimated(COSTS))
     choice = pick(selector, "site", [FAST, SLOW], WORK)
     assert (choice.picked, choice.why) == (picked, why)
+
+
+def test_what_promised_little_need_not_be_measured() -> None:
+    third = Option("third", ("slow", "slow"))
+    selector = Measured(Records("cortex-m4", {"site": {"fast": 900, "slow": 800}}), Estimated(COSTS))
+    assert pick(selector, "site", [FAST, SLOW, third], WORK).picked == 1
+    by_size = Measured(selector.records, Estimated(COSTS, favour=Favour.size), Favour.size)
+    why = pick(by_size, "site", [FAST, SLOW, third], WORK).why
+    assert why == "0 bytes of constants", "bytes are weighed against what all of them take, or by estimate"
 
 
 def test_the_unit_of_what_was_measured_is_told() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,29 @@ def test_a_thousand_items_take_little_each() -> None:
         begun = time.monotonic()
         assert len(list(pool.run([("give", number) for number in range(1000)]))) == 1000
     assert (time.monotonic() - begun) / 1000 < 0.02
+
+
+def test_an_item_is_asked_for_when_a_process_is_free() -> None:
+    asked: list[int] = []
+
+    def coming() -> Iterator[tuple[str, int]]:
+        for number in range(6):
+            asked.append(number)
+            yield "give", number
+
+    with Pool(act, 2) as pool:
+        for done, outcome in enumerate(pool.run(coming()), 1):
+            assert outcome.result in range(6)
+            assert len(asked) <= done + 2
+    assert asked == list(range(6))
+
+
+def test_it_ends_when_the_time_is_up_and_goes_on_with_other_items() -> None:
+    begun = time.monotonic()
+    with Pool(act, 2) as pool:
+        pool_items = [("give", 1), ("sleep", 60), ("sleep", 60), ("give", 2)]
+        first = [outcome.result for outcome in pool.run(pool_items, begun + 4)]
+        assert first == [1]
+        assert 4 <= time.monotonic() - begun < 20
+        assert list(pool.run([("give", 3)], begun)) == []
+        assert [outcome.result for outcome in pool.run([("give", 4)])] == [4]

@@ -11,6 +11,7 @@ import typer
 from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
+from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -23,12 +24,13 @@ from uaccel.cli.engine_options import (
 )
 from uaccel.cli.model_options import BoardOption, FavourOption, InputShapeOption, ModelArgument, read_shapes
 from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uaccel.lab.tuning import Search, Tuned
     from uaccel.lower.program import Layer
-    from uaccel.running.tune import Tuned
 
 RecordsFile = Annotated[
     Path | None,
@@ -39,6 +41,21 @@ RecordsFile = Annotated[
 AgainFlag = Annotated[bool, typer.Option("--again", help="Measure also what the file knows already.")]
 PortOption = Annotated[
     str, typer.Option("--port", "-p", metavar="PORT", help="The serial port of a real board, which is flashed anew.")
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, metavar="N", help="So many emulated boards at once (one for each core)."),
+]
+CandidatesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--candidates", min=1, metavar="N", help="Measure so many of each layer's kernels, the best by estimate (2)."
+    ),
+]
+AllFlag = Annotated[bool, typer.Option("--all", help="Measure every kernel, also those that are estimated to be slow.")]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option("--minutes", min=0, metavar="N", help="Begin no further measurement after so many minutes."),
 ]
 
 
@@ -61,9 +78,16 @@ def tune_command(
     allow_none: AllowNoneFlag = False,
     input_shape: InputShapeOption = None,
     favour: FavourOption = Favour.balanced,
+    candidates: CandidatesOption = None,
+    every: AllFlag = False,
+    minutes: MinutesOption = None,
+    jobs: JobsOption = None,
+    no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Measure every way to compute each layer on the board, and write what 'compile --records' chooses by."""
+    """Measure the promising ways to compute each layer on the board, and write what 'compile --records' chooses by."""
+    if every and candidates is not None:
+        raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, objective=objective, allow_none=allow_none)
     path = output or Path(f"{model.stem}.{target.name}.json")
@@ -71,18 +95,29 @@ def tune_command(
     with progress() as step:
         from uaccel.cpu_kernels import Records, read_records, write_records
         from uaccel.emit.options import EmitOptions
+        from uaccel.lab.tuning import tune
         from uaccel.running.job import Job
-        from uaccel.running.tune import tune
 
         shapes = read_shapes(input_shape)
         job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), None, shapes, favour)
         known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
         begun = Records(known.cpu, unit=known.unit) if again else known
-        tuned = tune(partial(job.compiled, step), target, begun, step, port, favour)
+        search = _search(candidates, minutes, jobs, port, favour, every=every)
+        tuned = tune(partial(job.compiled, step), target, begun, step, search, kept(no_cache))
         merged = known.merged(tuned.records)
         write_records(path, merged)
     report = _report(model, target.name, path, tuned)
     emit(report, as_json, lambda console: _show(console, report))
+
+
+def _search(
+    candidates: int | None, minutes: float | None, jobs: int | None, port: str, favour: Favour, *, every: bool
+) -> Search:
+    from uaccel.lab.sweep import processes
+    from uaccel.lab.tuning import CANDIDATES, Search
+
+    most = None if every else candidates or CANDIDATES
+    return Search(most, minutes, jobs or processes(), port, favour)
 
 
 def _report(model: Path, board: str, path: Path, tuned: Tuned) -> dict[str, Any]:
@@ -93,6 +128,9 @@ def _report(model: Path, board: str, path: Path, tuned: Tuned) -> dict[str, Any]
         "unit": tuned.after.unit,
         "before": tuned.before.total,
         "after": tuned.after.total,
+        "measured": tuned.measured,
+        "kept": tuned.kept,
+        "left_out": [{"site": site, "kernel": kernel} for site, kernel in tuned.left_out],
         "layers": [_layer(layer, tuned) for layer in tuned.layers],
     }
 
@@ -110,7 +148,8 @@ def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
         "before": tuned.before.costs[layer.index],
         "after": tuned.after.costs[layer.index],
         "candidates": [
-            {"kernel": option, "cost": costs[option], "instructions": counted.get(option)} for option in choice.options
+            {"kernel": option, "cost": costs.get(option), "instructions": counted.get(option)}
+            for option in choice.options
         ],
     }
 
@@ -130,10 +169,14 @@ def _show(console: Console, report: dict[str, Any]) -> None:
         for number, candidate in enumerate(layer["candidates"]):
             picked = "picked" if candidate["kernel"] == layer["picked"] else ""
             name = layer["name"] if number == 0 else ""
-            table.add_row(name, candidate["kernel"].replace("uaccel_", ""), f"{candidate['cost']:,}", picked)
+            cost = "not measured" if candidate["cost"] is None else f"{candidate['cost']:,}"
+            table.add_row(name, candidate["kernel"].replace("uaccel_", ""), cost, picked)
     if report["layers"]:
         console.print(table)
     gained = 100 * (1 - report["after"] / max(1, report["before"]))
     unit, before, after = report["unit"], report["before"], report["after"]
     lines = [("Before", f"{before:,} {unit}, as estimated"), ("After", f"{after:,} {unit}: {gained:.1f} % less")]
+    if report["left_out"]:
+        count = len(report["left_out"])
+        lines.append(("Left out", f"{count} kernel{'s' if count > 1 else ''}, as the minutes were over"))
     show_lines(console, [*lines, ("Records", f"{report['records']}; use them with --records")])

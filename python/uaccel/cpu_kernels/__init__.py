@@ -12,6 +12,7 @@ from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked  # isort: skip
 from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
 from uaccel.cpu_kernels.costs import Estimated
+from uaccel.cpu_kernels.ranked import Ranked
 from uaccel.cpu_kernels.records import Measured, Records, read_records, write_records
 from uaccel.cpu_kernels.registry import candidates, offers
 from uaccel.cpu_kernels.target import PORTABLE, Target
@@ -22,6 +23,7 @@ __all__ = [
     "Estimated",
     "Measured",
     "Option",
+    "Ranked",
     "Records",
     "Selector",
     "Target",

@@ -54,7 +54,8 @@ class Records:
 
 @dataclass(frozen=True)
 class Measured:
-    """The cheapest by the records; ``otherwise`` decides where they do not know every option."""
+    """The cheapest by the records. They need not know every option, since what promises little is not measured; but
+    where they do not know the one that ``otherwise`` would take, that decides."""
 
     records: Records
     otherwise: Selector = field(default_factory=Estimated)
@@ -63,13 +64,15 @@ class Measured:
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         costs = self.records.sites.get(site, {})
         known = [costs.get(option.label) for option in options]
-        if any(cost is None for cost in known):
-            return self.otherwise(site, options, work)
+        if None in known:
+            number, why = self.otherwise(site, options, work)
+            if known[number] is None or self.favour is Favour.size:
+                return number, why
         if self.favour is Favour.size:
             return smallest(options, known)
-        best = min(range(len(options)), key=lambda number: known[number] or 0)
+        cost, best = min((cost, number) for number, cost in enumerate(known) if cost is not None)
         unit = self.records.unit
-        return best, "the cheapest measured" + (f", {known[best]:,} {unit}" if unit else "")
+        return best, "the cheapest measured" + (f", {cost:,} {unit}" if unit else "")
 
 
 def write_records(path: Path, records: Records) -> None:

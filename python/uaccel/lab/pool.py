@@ -16,7 +16,7 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -90,42 +90,49 @@ class Pool:
             self._end(worker)
         self._folder.cleanup()
 
-    def run(self, items: Sequence[Any]) -> Iterator[Outcome]:
-        """Outcomes as they come; every item has one."""
-        waiting = deque(_Piece(item) for item in items)
-        while waiting or any(worker.piece for worker in self._workers):
-            self._hand_out(waiting)
-            for worker in self._ready():
-                outcome = self._received(worker)
-                if outcome is not None and outcome.failure and worker not in self._workers:
-                    piece = worker.piece
-                    assert piece is not None
-                    if piece.attempts < ATTEMPTS and not outcome.failure.startswith("took longer"):
-                        waiting.appendleft(piece)
-                        continue
-                if outcome is not None:
-                    yield outcome
+    def run(self, items: Iterable[Any], until: float | None = None) -> Iterator[Outcome]:
+        """Outcomes as they come. Every item has one; the next item is asked for when a process is free for it.
 
-    def _hand_out(self, waiting: deque[_Piece]) -> None:
+        At ``until`` of the monotonic clock it ends: what is worked on then is given up, and has no outcome.
+        """
+        coming, again = iter(items), deque[_Piece]()
+        while until is None or time.monotonic() < until:
+            self._hand_out(coming, again)
+            if not any(worker.piece for worker in self._workers):
+                return
+            for worker in self._ready(until):
+                outcome = self._received(worker)
+                if outcome.failure and worker not in self._workers and _may_try(outcome):
+                    assert worker.piece is not None  # it was lost with its process
+                    again.append(worker.piece)
+                else:
+                    yield outcome
+        for worker in [worker for worker in self._workers if worker.piece is not None]:
+            self._end(worker)
+
+    def _hand_out(self, coming: Iterator[Any], again: deque[_Piece]) -> None:
         idle = [worker for worker in self._workers if worker.piece is None]
-        while waiting and (idle or len(self._workers) < self._count):
+        while idle or len(self._workers) < self._count:
+            piece = again.popleft() if again else _next_of(coming)
+            if piece is None:
+                return
             worker = idle.pop() if idle else self._start()
-            piece = waiting.popleft()
             piece.attempts += 1
             worker.piece, worker.since = piece, time.monotonic()
             with contextlib.suppress(OSError):  # it died: that is seen when it is waited for
                 worker.pipe.send(piece.item)
 
-    def _ready(self) -> list[_Worker]:
+    def _ready(self, until: float | None) -> list[_Worker]:
         """Those with an answer, those that died, and those whose time is up."""
         busy = [worker for worker in self._workers if worker.piece is not None]
         limit = self._limits.seconds or _FOREVER
-        left = min((worker.since + limit - time.monotonic() for worker in busy), default=0.0)
+        ends = [worker.since + limit for worker in busy] + ([] if until is None else [until])
+        left = min(ends, default=0.0) - time.monotonic()
         signalled = set(wait([worker.pipe for worker in busy], max(0.0, min(left, 3600.0))))
         late = time.monotonic() - limit
         return [worker for worker in busy if worker.pipe in signalled or worker.since <= late]
 
-    def _received(self, worker: _Worker) -> Outcome | None:
+    def _received(self, worker: _Worker) -> Outcome:
         piece = worker.piece
         assert piece is not None
         try:
@@ -173,6 +180,17 @@ class Pool:
         if worker.process.is_alive():
             worker.process.kill()
         worker.process.join()
+
+
+def _next_of(coming: Iterator[Any]) -> _Piece | None:
+    for item in coming:
+        return _Piece(item)
+    return None
+
+
+def _may_try(outcome: Outcome) -> bool:
+    """Again: what took too long would do so again."""
+    return outcome.attempts < ATTEMPTS and not outcome.failure.startswith("took longer")
 
 
 def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, memory: int | None) -> None:

@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any, Final
 
 from uaccel.basics.words import CPU
-from uaccel.cpu_kernels import Turn
+from uaccel.cpu_kernels import Ranked, Turn
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.errors import AcceleratorError
 from uaccel.lower.engine import Known
@@ -125,7 +125,7 @@ class _Tried:
 class _Search:
     def __init__(self, question: Question, selection: Selection) -> None:
         self.question = question
-        measuring = isinstance(selection.selector, Turn)  # which must not change who computes what
+        measuring = isinstance(selection.selector, (Ranked, Turn))  # which must not change who computes what
         self.selection = Selection.on(selection.target, selection.favour) if measuring else selection
         self.estimator = Estimator(self.selection)
         self.known: Known = {}

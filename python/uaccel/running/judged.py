@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from uaccel.cache import Cache, Key
 from uaccel.model import Array
+from uaccel.running.arrays import arrays_digest
 from uaccel.running.compare import Verdict
 from uaccel.running.execute import Measured
 from uaccel.running.prepare import Prepared
@@ -65,20 +65,11 @@ def _key(request: RunRequest, prepared: Prepared, measured: Measured) -> Key:
         .add("layers", request.wishes.every_layer)
         .add("sequence", measured.run.sequence)
         .add("unread", measured.unread)
-        .add("samples", _digest(measured.samples))
-        .add("outputs", _digest(measured.outputs))
-        .add("computed", [[sorted(row), _digest([_in_order(row)])] for row in measured.computed])
+        .add("samples", arrays_digest(measured.samples))
+        .add("outputs", arrays_digest(measured.outputs))
+        .add("computed", [[sorted(row), arrays_digest([_in_order(row)])] for row in measured.computed])
     )
 
 
 def _in_order(row: Mapping[tuple[int, int], Array]) -> list[Array]:
     return [row[key] for key in sorted(row)]
-
-
-def _digest(samples: Iterable[Sequence[Array]]) -> str:
-    digest = hashlib.sha256()
-    for arrays in samples:
-        for array in arrays:
-            digest.update(f"{array.dtype.str} {array.shape}\n".encode())
-            digest.update(array.tobytes())
-    return digest.hexdigest()

@@ -43,10 +43,9 @@ class Maker:
 
     def firmware(self, *, observe: bool = False) -> Path:
         """The program, or the ELF file. With ``observe`` its layers can be read."""
-        key = self._key(observe) if self._cache is not None else None
-        entry = self._cache.find(key) if self._cache is not None and key is not None else None
-        if entry is not None:
-            return self._from(entry)
+        kept = self.kept(observe=observe)
+        if kept is not None:
+            return kept
         if not self._created:
             self._created = True
             self._progress("create the project")
@@ -56,9 +55,16 @@ class Maker:
         taken = self._measured(build)
         if not observe:
             self.footprint = taken
+        key = self._key(observe) if self._cache is not None else None
         if self._cache is not None and key is not None:
             self._keep(self._cache, key, build, taken)
         return firmware_of(build)
+
+    def kept(self, *, observe: bool = False) -> Path | None:
+        """The same from the cache; None where it was not built before."""
+        key = self._key(observe) if self._cache is not None else None
+        entry = self._cache.find(key) if self._cache is not None and key is not None else None
+        return None if entry is None else self._from(entry)
 
     def close(self) -> None:
         """What was taken from the cache may be removed from now on."""
