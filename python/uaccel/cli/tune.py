@@ -86,12 +86,11 @@ def tune_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the promising ways to compute each layer on the board, and write what 'compile --records' chooses by."""
-    if every and candidates is not None:
-        raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
     target = load_board(board)
     engine = engine_options(accelerator, choose, pin, forbid, objective=objective, allow_none=allow_none)
     path = output or Path(f"{model.stem}.{target.name}.json")
     require_writable(path, "-o")
+    search = _search(candidates, minutes, jobs, port, favour, every=every)
     with progress() as step:
         from uaccel.cpu_kernels import Records, read_records, write_records
         from uaccel.emit.options import EmitOptions
@@ -102,10 +101,8 @@ def tune_command(
         job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), None, shapes, favour)
         known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
         begun = Records(known.cpu, unit=known.unit) if again else known
-        search = _search(candidates, minutes, jobs, port, favour, every=every)
         tuned = tune(partial(job.compiled, step), target, begun, step, search, kept(no_cache))
-        merged = known.merged(tuned.records)
-        write_records(path, merged)
+        write_records(path, known.merged(tuned.records))
     report = _report(model, target.name, path, tuned)
     emit(report, as_json, lambda console: _show(console, report))
 
@@ -116,6 +113,8 @@ def _search(
     from uaccel.lab.sweep import processes
     from uaccel.lab.tuning import CANDIDATES, Search
 
+    if every and candidates is not None:
+        raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
     most = None if every else candidates or CANDIDATES
     return Search(most, minutes, jobs or processes(), port, favour)
 
