@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +13,27 @@ import typer
 
 from uaccel.basics.files import require_writable
 from uaccel.cli.cache import read_size
+from uaccel.cli.farm_options import (
+    CaOption,
+    CertOption,
+    KeyOption,
+    MemoryOption,
+    SchedulerOption,
+    SecondsOption,
+    WaitOption,
+)
 from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
 from uaccel.errors import InputError, UaccelError, VerificationError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uaccel.lab.connect import Tls
     from uaccel.lab.expected import Behind
     from uaccel.lab.matrix import Matrix
+    from uaccel.lab.pool import Limits
     from uaccel.lab.row import Row
-    from uaccel.lab.sweep import Swept
+    from uaccel.lab.sweep import Engine, Swept
     from uaccel.lab.work import Result
 
 MatrixArgument = Annotated[
@@ -35,12 +48,6 @@ JobsOption = Annotated[
 ]
 AgainFlag = Annotated[bool, typer.Option("--again", help="Run also what the results have already.")]
 AcceptFlag = Annotated[bool, typer.Option("--accept", help="Store these figures as those that must hold from now on.")]
-SecondsOption = Annotated[
-    float | None, typer.Option("--limit-seconds", min=1, metavar="N", help="What one run may take, with its build.")
-]
-MemoryOption = Annotated[
-    str | None, typer.Option("--limit-memory", metavar="SIZE", help="What the process of one run may take, as 2G.")
-]
 MOST_TOLD = 20
 
 
@@ -57,15 +64,22 @@ def sweep_command(
     accept: AcceptFlag = False,
     limit_seconds: SecondsOption = None,
     limit_memory: MemoryOption = None,
+    scheduler: SchedulerOption = None,
+    wait: WaitOption = 60.0,
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run every row of a matrix file, on all cores, and hold its figures to those that are stored.
+    """Run every row of a matrix file, on all cores or in a lab, and hold its figures to those that are stored.
 
     A sweep that was interrupted goes on where it was.
     """
+    from uaccel.lab.connect import tls_of
     from uaccel.lab.expected import behind, read_expected, write_expected
     from uaccel.lab.matrix import read_matrix
     from uaccel.lab.pool import Limits
+    from uaccel.lab.sweep import processes
 
     wanted = read_matrix(matrix)
     target = output or matrix.with_suffix(".jsonl")
@@ -75,8 +89,14 @@ def sweep_command(
         raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
     limits = Limits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
     rows = _rows(wanted)
+    if scheduler is None:
+        engine = _on_this_computer(min(jobs or processes(), len(rows)), limits)
+    elif jobs is None:
+        engine = _in_the_lab(scheduler, limits, tls_of(scheduler, tls_ca, tls_cert, tls_key), wait)
+    else:
+        raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
     with progress() as step:
-        swept = _swept(rows, target, jobs, limits, again, step)
+        swept = _swept(rows, target, engine, again, step)
     if accept:
         write_expected(wanted.expected, swept.results, wanted.figures)
     worse = [] if accept else behind(swept.results, wanted.figures, stored)
@@ -95,9 +115,29 @@ def _rows(wanted: Matrix) -> list[Row]:
     return rows
 
 
-def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: bool, step: Steps) -> Swept:
+@dataclass(frozen=True)
+class _Engine:
+    """``place``: where rows are run, in words."""
+
+    open: Callable[[], AbstractContextManager[Engine]]
+    place: str
+
+
+def _on_this_computer(count: int, limits: Limits) -> _Engine:
+    from uaccel.lab.sweep import local_pool
+
+    return _Engine(lambda: local_pool(count, limits), f"{count} at once")
+
+
+def _in_the_lab(scheduler: str, limits: Limits, tls: Tls | None, wait: float) -> _Engine:
+    from uaccel.lab.farm import Farm
+
+    return _Engine(lambda: Farm(scheduler, limits, tls, wait), f"by the workers of {scheduler}")
+
+
+def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: Steps) -> Swept:
     from uaccel.lab.results import Results
-    from uaccel.lab.sweep import local_pool, processes, sweep
+    from uaccel.lab.sweep import sweep
     from uaccel.lab.work import GOOD
 
     def told(result: Result, done: int, total: int) -> None:
@@ -105,10 +145,9 @@ def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: 
             say(f"{result.status}: {result.row.title}: {result.error}")
         step.count(done, total)
 
-    count = min(jobs or processes(), len(rows))
-    step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {count} at once")
-    with local_pool(count, limits) as pool:
-        return sweep(rows, Results(target), pool, again=again, told=told)
+    step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {engine.place}")
+    with engine.open() as workers:
+        return sweep(rows, Results(target), workers, again=again, told=told)
 
 
 def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import deque
@@ -31,10 +32,17 @@ _FOREVER: Final = 365 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one piece of work: seconds, and bytes of memory of its process; None for any."""
+    """Of one piece of work: seconds, bytes of memory of its process, bytes of a file that it writes; None for any."""
 
     seconds: float | None = None
     memory: int | None = None
+    output: int | None = None
+
+    def within(self, other: Limits) -> Limits:
+        """The smaller of each."""
+        pairs = ((self.seconds, other.seconds), (self.memory, other.memory), (self.output, other.output))
+        seconds, memory, output = (min((v for v in pair if v is not None), default=None) for pair in pairs)
+        return Limits(seconds, None if memory is None else int(memory), None if output is None else int(output))
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ class Pool:
         ours, theirs = self._context.Pipe()
         number, name = tempfile.mkstemp(dir=self._folder.name, suffix=".log")
         os.close(number)
-        process = self._context.Process(target=_serve, args=(theirs, self._function, name, self._limits.memory))
+        process = self._context.Process(target=_serve, args=(theirs, self._function, name, self._limits))
         process.start()
         theirs.close()
         worker = _Worker(process, ours, Path(name))
@@ -175,15 +183,18 @@ class Pool:
         worker.process.join()
 
 
-def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, memory: int | None) -> None:
+def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, limits: Limits) -> None:
     """The life of a process: what it writes goes to its log, what it is sent is worked on."""
     os.setpgid(0, 0)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever sent the work tells when to stop
     stream = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(stream, 1)
     os.dup2(stream, 2)
-    if memory is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    if limits.memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+    if limits.output is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.output, limits.output))
     while True:
         try:
             item = pipe.recv()
@@ -200,6 +211,14 @@ def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, memory: i
         sys.stdout.flush()
         sys.stderr.flush()
         pipe.send(answer)
+
+
+def _end_with_parent() -> None:
+    """Nobody would hear what a process gives whose parent was killed; what it has started ends with it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.killpg(0, signal.SIGKILL)
 
 
 def _end_of(log: Path) -> str:
