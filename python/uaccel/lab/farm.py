@@ -53,7 +53,8 @@ class _Piece:
 
 
 class Farm:
-    """``wait``: seconds after which rows fail that no worker can run. ``function``: as in :class:`Task`."""
+    """``wait``: seconds after which rows fail that no worker can run. ``function``: as in :class:`Task`; one of the
+    caller's own gets rows for boards at lines as a whole, where both the board and compilers are."""
 
     def __init__(
         self,
@@ -67,11 +68,13 @@ class Farm:
         self._limits = limits or Limits()
         self._wait = wait
         self._function = function
+        self._parts = function is act
         self._client = connect(address, tls)
         self._contents: dict[str, Any] = {}
         self._packer = Packer()
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._running: dict[Any, _Piece] = {}
+        self._given: Mapping[str, Any] = {}
         self._failures: Counter[str] = Counter()
         self._quarantined: dict[str, str] = {}
         self._seen: dict[str, float] = {}
@@ -89,9 +92,10 @@ class Farm:
         self._contents.clear()
         self._client.close(timeout=5)
 
-    def run(self, items: Sequence[Item]) -> Iterator[Outcome]:
-        """Outcomes as they come; every item has one."""
+    def run(self, items: Sequence[Item], given: Mapping[str, Any] | None = None) -> Iterator[Outcome]:
+        """Outcomes as they come; every item has one. ``given``: what jobs get besides, by the items' digests."""
         waiting = deque(items)
+        self._given = given or {}
         while waiting or self._running:
             while waiting and len(self._running) < WINDOW:
                 yield from self._begin(waiting.popleft())
@@ -121,21 +125,23 @@ class Farm:
         """A board's later tries come after the first ones of other rows."""
         piece.attempts += 1
         parcels = [self._content(parcel) for parcel in piece.packed.parcels]
-        if not piece.board:
-            piece.futures = {WHOLE: self._part(piece, WHOLE, parcels, None, BUILDS)}
+        if not (piece.board and self._parts):
+            given = self._given.get(piece.item[0])
+            last = self._part(piece, WHOLE, parcels, given, *piece.needs)
+            piece.futures = {WHOLE: last}
         else:
             built = piece.futures.get(BUILD) or self._part(piece, BUILD, parcels, None, BUILDS)
             ran = self._part(piece, BOARD, parcels, built, board_resource(piece.board))
-            piece.futures = {BUILD: built, BOARD: ran, JUDGE: self._part(piece, JUDGE, parcels, ran, BUILDS)}
-        last = piece.futures[JUDGE if piece.board else WHOLE]
+            last = self._part(piece, JUDGE, parcels, ran, BUILDS)
+            piece.futures = {BUILD: built, BOARD: ran, JUDGE: last}
         self._running[last] = piece
         last.add_done_callback(self._done.put)
 
-    def _part(self, piece: _Piece, kind: str, parcels: list[Any], before: Any, resource: str) -> Any:
-        digest, board = piece.item[0], piece.board if kind == BOARD else ""
+    def _part(self, piece: _Piece, kind: str, parcels: list[Any], before: Any, *needs: str) -> Any:
+        digest, board = piece.item[0], piece.board if kind in (BOARD, WHOLE) else ""
         task = Task(kind, digest, piece.packed.row, board, self._limits, function=self._function)
         return self._client.submit(
-            do_task, task, parcels, before, resources={resource: 1}, priority=-piece.attempts, pure=False
+            do_task, task, parcels, before, resources=dict.fromkeys(needs, 1), priority=-piece.attempts, pure=False
         )
 
     def _content(self, parcel: Parcel) -> Any:
@@ -180,7 +186,8 @@ class Farm:
             failure, log = replaced([value.failure, value.log], piece.packed.paths)
             yield Outcome(piece.item, None, failure, log, max(value.attempts, piece.attempts))
         else:
-            yield Outcome(piece.item, replaced(value, piece.packed.paths), attempts=piece.attempts)
+            told = replaced(value, piece.packed.paths) if isinstance(value, dict) else value
+            yield Outcome(piece.item, told, attempts=piece.attempts)
 
     def _board_failed(self, piece: _Piece, error: str) -> Iterator[Outcome]:
         board = piece.board

@@ -13,13 +13,14 @@ from uaccel.lab.row import Row
 from uaccel.lab.work import FAILED, Result, result_of, work
 from uaccel.running.request import RunRequest
 
-WHOLE, BUILD, BOARD, JUDGE, CHECK = "whole", "build", "board", "judge", "check"
-"""Whole where nothing but this computer is needed; the three in the middle for a board at a line."""
+WHOLE, BUILD, BOARD, JUDGE = "whole", "build", "board", "judge"
+"""Whole where nothing but one computer is needed; the others for a board at a line."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """``row`` has this computer's paths; ``before`` is what the part before gave; ``port``: where the board is."""
+    """``row`` has this computer's paths; ``before`` is what the part before gave, or what was given besides the row;
+    ``port``: where the board is."""
 
     kind: str
     digest: str
@@ -48,10 +49,6 @@ def act(job: Job) -> Any:
     """A result as JSON, a :class:`Part` or :class:`BoardFailed`."""
     if job.kind == WHOLE:
         return work((job.digest, job.row))
-    if job.kind == CHECK:
-        from uaccel.testing.remote import check_here  # loads the compiler
-
-        return check_here(job.before)
     row, begun = Row.from_json(job.row), time.monotonic()
     before = job.before.took if job.before is not None else 0.0
     if job.kind == JUDGE:

@@ -14,7 +14,7 @@ from uaccel.bench import BoardAbsentError, find_port, hold
 from uaccel.board import load_board
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.lab.parcel import Parcel, replaced, unpacked
-from uaccel.lab.parts import BoardFailed, Job, Part, act
+from uaccel.lab.parts import BOARD, JUDGE, BoardFailed, Job, Part, act
 from uaccel.lab.pool import Limits, Outcome, Pool
 from uaccel.version import __version__
 
@@ -62,7 +62,7 @@ class Station:
         """A result as JSON, a :class:`Part` for the next, :class:`BoardFailed` or :class:`Lost`."""
         if task.version != __version__:
             return Lost(f"worker {self.name} has uaccel {__version__}, wanted {task.version}: install the same")
-        if before is not None and not isinstance(before, Part) and task.kind != "check":
+        if task.kind in (BOARD, JUDGE) and not isinstance(before, Part):
             return before  # the part before has failed: that is the result
         try:
             row, paths = unpacked(task.row, parcels)
