@@ -133,7 +133,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_ends_twice(farm: Lab, tmp_pat
 @pytest.mark.parametrize(
     ("tags", "limits", "failure"),
     [
-        ({"seconds": 60}, Limits(seconds=0.5), "took longer than 0.5 seconds"),
+        pytest.param({"seconds": 60}, Limits(seconds=5), "took longer than 5 seconds", marks=pytest.mark.slow),
         ({"eat": 1 << 33}, Limits(memory=1 << 32), "ran out of memory"),
         ({"die": True}, Limits(), "its process ended by signal 9"),
         ({"write": 1 << 20}, Limits(output=1 << 16), "OSError: [Errno 27] File too large"),
@@ -208,6 +208,34 @@ def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
 def test_a_worker_that_has_nothing_to_offer(farm: Lab) -> None:
     done = process("worker", farm.address, "--no-build")
     assert (done.status, done.complaint[:35]) == (1, "this worker has nothing to offer: n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_with_keys_only_those_who_have_them_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "SECONDS", 3.0)
+    ours, theirs = keys_in(tmp_path / "ours"), keys_in(tmp_path / "theirs")
+    scheduler = ["--protocol", "tls", "--tls-ca-file", str(ours.ca), "--tls-cert", str(ours.cert)]
+    with lab(tmp_path, *scheduler, "--tls-key", str(ours.key)) as made:
+        assert made.address.startswith("tls://")
+        made.options = ["--tls-ca", str(ours.ca), "--tls-cert", str(ours.cert), "--tls-key", str(ours.key)]
+        made.hire("one", "--jobs", "1")
+        (found,) = outcomes(made.address, rows(1), tls=ours)
+        assert found.result["number"] == 0
+        for address, tls in ((made.address, theirs), (made.address.replace("tls", "tcp"), None)):
+            with pytest.raises(
+                UaccelError, match=r"^no scheduler answers at t.*; start one with 'dask scheduler', or "
+            ):
+                Farm(address, tls=tls)
+
+
+def keys_in(folder: Path) -> connect.Tls:
+    """One certificate, signed by itself, for all ends."""
+    folder.mkdir()
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2"]
+    subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return connect.Tls(cert, cert, key)
 
 
 # ------------------------------------------------------------------------------------------------ boards at workers
@@ -307,3 +335,36 @@ def test_cut_off_by_ctrl_c_and_resumed(farm: Lab, folder: Path, tmp_path: Path) 
     assert (done.status, done.report["taken_over"], len(lines(there))) == (0, before, 10)
     assert process("sweep", folder / "many.toml", "-o", here).status == 0
     assert alike(lines(there)) == alike(lines(here))
+
+
+# ------------------------------------------------------------------------------------------------ pytest in the lab
+
+CHECKS = """
+import pytest
+from uaccel.errors import InputError, VerificationError
+
+MODEL = {model!r}
+
+def test_right(uaccel_board):
+    outcome = uaccel_board.check(MODEL)
+    assert outcome.stack > 0 or uaccel_board.name == "host"
+    (name,) = outcome.outputs
+    with pytest.raises(VerificationError, match="gesture.tflite on board .* is not what was expected: sample 0"):
+        uaccel_board.check(MODEL, expected={{name: outcome.outputs[name] ^ 1}}, accelerators=["matrix8"])
+
+def test_no_line(uaccel_board):
+    with pytest.raises(InputError, match="a session with board host goes over a line, and --uaccel-scheduler gives"):
+        uaccel_board.session(MODEL).__enter__()
+"""
+
+
+@pytest.mark.slow
+def test_checks_of_pytest_run_in_the_lab(farm: Lab, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(CHECKS.format(model=str(OWN / "gesture.tflite")))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py", "--uaccel-scheduler"]
+    done = subprocess.run([*command, farm.address], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout
+    absent = ["--uaccel-board", "nucleo_f746zg", "--uaccel-wait", "1", "-k", "right"]
+    done = subprocess.run([*command, farm.address, *absent], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    assert "DeviceError: no worker with board:nucleo_f746zg for 1 s; start one with " in done.stdout
