@@ -211,6 +211,23 @@ def test_a_worker_that_has_nothing_to_offer(farm: Lab) -> None:
 
 
 @pytest.mark.slow
+def test_a_scheduler_that_goes_ends_the_sweep_and_the_workers(tmp_path: Path) -> None:
+    with lab(tmp_path) as made:
+        worker = made.hire("one", "--jobs", "1")
+        with Farm(made.address, function=act) as workers:
+            stream = workers.run(rows(20, seconds=0.2))
+            next(stream)
+            made.processes[0].kill()
+            with pytest.raises(
+                UaccelError, match=f"^the scheduler at {made.address} has gone; start it, and the same "
+            ):
+                list(stream)
+        assert worker.wait(60) == 1
+        said = (tmp_path / "one.log").read_text().splitlines()
+        assert said[-1] == f"uaccel: error: the scheduler at {made.address} has gone; start it, and this worker again"
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_with_keys_only_those_who_have_them_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect, "SECONDS", 3.0)
@@ -328,7 +345,7 @@ def test_cut_off_by_ctrl_c_and_resumed(farm: Lab, folder: Path, tmp_path: Path) 
     soon(lambda: there.exists() and there.read_bytes().count(b"\n") >= 2)
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=20)
-    assert (child.returncode, said.splitlines()[-1]) == (130, b"uaccel: error: interrupted")
+    assert (child.returncode, said.splitlines()[-1]) == (130, b"uaccel: interrupted")
     before = len(lines(there))
     assert 2 <= before < 10
     done = process("sweep", folder / "many.toml", "-o", there, "--scheduler", farm.address, "--json")

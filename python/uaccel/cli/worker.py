@@ -80,7 +80,13 @@ def worker_command(
     )
 
     def ready(own: str) -> None:
-        report = {"scheduler": address, "worker": own, "name": offer.name, "resources": offer.resources}
+        report = {
+            "scheduler": address,
+            "worker": own,
+            "name": offer.name,
+            "resources": offer.resources,
+            "boards": dict(offer.boards),
+        }
         emit(report, as_json, lambda console: _show(console, report))
 
     work_at(address, offer, tls, ready)

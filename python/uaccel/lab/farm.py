@@ -10,6 +10,7 @@ import queue
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
@@ -29,6 +30,7 @@ WINDOW: Final = 400
 WAIT_SECONDS: Final = 60.0
 """How long rows wait for a worker that can run them."""
 _LOOK_SECONDS: Final = 1.0
+_GATHER_SECONDS: Final = 30.0
 Item = tuple[str, Mapping[str, Any]]
 
 
@@ -86,8 +88,9 @@ class Farm:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What waits is cancelled; what runs ends by itself."""
-        for piece in self._running.values():
-            self._client.cancel(list(piece.futures.values()), force=True)
+        self._client.cancel(
+            [future for piece in self._running.values() for future in piece.futures.values()], force=True
+        )
         self._running.clear()
         self._contents.clear()
         self._client.close(timeout=5)
@@ -165,7 +168,7 @@ class Farm:
 
     def _values(self, futures: Sequence[Any]) -> Iterator[tuple[_Piece, Any]]:
         whole = [future for future in futures if future.status == "finished"]
-        values = dict(zip(whole, self._client.gather(whole), strict=True)) if whole else {}
+        values = self._gathered(whole)
         for future in futures:
             piece = self._running.pop(future)
             if future in values:
@@ -175,6 +178,17 @@ class Farm:
             else:
                 self._require_scheduler()
                 self._submit(piece)
+
+    def _gathered(self, futures: list[Any]) -> dict[Any, Any]:
+        """Those that are still there: a worker may have died with what it was to give."""
+        try:
+            return dict(zip(futures, self._client.gather(futures), strict=True))
+        except Exception:  # whatever Dask calls it, it is one of them
+            found = {}
+            for future in futures:
+                with suppress(Exception):
+                    found[future] = future.result(timeout=_GATHER_SECONDS)
+            return found
 
     def _settled(self, piece: _Piece, value: Any) -> Iterator[Outcome]:
         if isinstance(value, BoardFailed):

@@ -14,6 +14,7 @@ from uaccel.board import SerialRun, available_boards
 from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.lab.connect import SECONDS, Tls, checked, distributed, no_scheduler, security
 from uaccel.lab.farm import BUILDS, board_resource
+from uaccel.lab.parcel import forget_old
 from uaccel.lab.pool import Limits
 from uaccel.lab.station import Station, take_over
 
@@ -73,6 +74,7 @@ def work_at(address: str, offer: Offer, tls: Tls | None, ready: Callable[[str], 
         )
     station = Station(offer.name, offer.boards, offer.limits, offer.board_wait)
     take_over(station)
+    forget_old()
     try:
         with tempfile.TemporaryDirectory(prefix="uaccel-worker-") as folder:
             asyncio.run(_live(checked(address), offer, security(tls), folder, ready))

@@ -9,7 +9,9 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from uaccel.project.flash_steps import flash_steps, reset_steps
 MARK: Final = "parcel:"
 MOST_BYTES: Final = 1 << 30
 """Of one parcel."""
+_KEPT_SECONDS: Final = 14 * 24 * 3600
 _LEFT_OUT: Final = (".pyc", ".pyo", ".orig", ".swp")
 
 
@@ -134,9 +137,12 @@ def unpacked(row: Mapping[str, Any], parcels: Sequence[Parcel]) -> tuple[dict[st
 
 def unpack(parcel: Parcel, folder: Path | None = None) -> Path:
     """Where its file or folder is now. An unpacked parcel appears as a whole, by a rename."""
-    base = folder or cache_folder() / "parcels"
+    base = folder or _kept()
     target = base / parcel.digest
-    if not target.is_dir():
+    if all((target / name).is_file() for name in parcel.files):
+        os.utime(target)
+    else:
+        shutil.rmtree(target, ignore_errors=True)
         base.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=base) as temporary:
             made = Path(temporary) / "parcel"
@@ -149,6 +155,18 @@ def unpack(parcel: Parcel, folder: Path | None = None) -> Path:
             with contextlib.suppress(OSError):  # another process was first
                 made.rename(target)
     return target / parcel.name
+
+
+def forget_old(folder: Path | None = None) -> None:
+    """Parcels that nobody has used for a while."""
+    for place in (folder or _kept()).glob("*"):
+        with contextlib.suppress(OSError):
+            if time.time() - place.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(place)
+
+
+def _kept() -> Path:
+    return cache_folder() / "parcels"
 
 
 def replaced(data: Any, words: Mapping[str, str]) -> Any:
