@@ -34,7 +34,7 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'u
 MATRIX = """
 models = ["gesture.tflite"]
 boards = ["host"]
-accelerators = [[], ["./own"]]
+accelerators = ["./own"]
 [run]
 samples = 2
 """
@@ -92,11 +92,11 @@ def test_results_are_those_of_the_local_pool(farm: Lab, folder: Path, tmp_path: 
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     assert process("sweep", folder / "m.toml", "-o", here).status == 0
     done = process("sweep", folder / "m.toml", "-o", there, "--scheduler", farm.address, "--json")
-    assert (done.status, done.report["counts"]) == (0, {"right": 2})
+    assert (done.status, done.report["counts"]) == (0, {"right": 1})
     assert alike(lines(there)) == alike(lines(here))
     assert {result["worker"] for result in lines(there)} <= {"one", "two"}
     again = process("sweep", folder / "m.toml", "-o", here, "--scheduler", farm.address, "--json")
-    assert (again.status, again.report["taken_over"]) == (0, 2)
+    assert (again.status, again.report["taken_over"]) == (0, 1)
 
 
 def test_a_thousand_jobs_take_under_20_ms_each(farm: Lab) -> None:
@@ -337,7 +337,7 @@ def test_a_board_that_fails_three_times_is_left_alone(desk: Desk, matrix: Path, 
 
 @pytest.mark.slow
 def test_cut_off_by_ctrl_c_and_resumed(farm: Lab, folder: Path, tmp_path: Path) -> None:
-    text = (folder / "m.toml").read_text() + "".join(f"[[options]]\nseed = {seed}\n" for seed in range(5))
+    text = (folder / "m.toml").read_text() + "".join(f"[[options]]\nseed = {seed}\n" for seed in range(8))
     (folder / "many.toml").write_text(text)
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     command = [sys.executable, "-m", "uaccel", "sweep", str(folder / "many.toml"), "-o", str(there)]
@@ -347,9 +347,9 @@ def test_cut_off_by_ctrl_c_and_resumed(farm: Lab, folder: Path, tmp_path: Path) 
     _, said = child.communicate(timeout=20)
     assert (child.returncode, said.splitlines()[-1]) == (130, b"uaccel: interrupted")
     before = len(lines(there))
-    assert 2 <= before < 10
+    assert 2 <= before < 8
     done = process("sweep", folder / "many.toml", "-o", there, "--scheduler", farm.address, "--json")
-    assert (done.status, done.report["taken_over"], len(lines(there))) == (0, before, 10)
+    assert (done.status, done.report["taken_over"], len(lines(there))) == (0, before, 8)
     assert process("sweep", folder / "many.toml", "-o", here).status == 0
     assert alike(lines(there)) == alike(lines(here))
 

@@ -55,7 +55,7 @@ class BoardInLab(BoardUnderTest):
             "run this test at the board with --uaccel-port, or use check()"
         )
 
-    def do(self, check: Check) -> Outcome:
+    def _do(self, check: Check) -> Outcome:
         options = {"port": self.port} if self.port else {}
         row = Row(str(check.model), self._board_word(), tuple(map(_word, check.accelerators)), options)
         here = replace(check, accelerators=(), inputs=_arrays(check.inputs), expected=_arrays(check.expected))
@@ -100,9 +100,19 @@ def check_here(job: Job) -> Any:
     board = load_board(row.board)
     under_test = BoardUnderTest(board, job.port, _workshop(), (Path(),), given.timeouts, reports.__setitem__)
     accelerators = tuple(Path(name) if "/" in name else name for name in row.accelerators)
-    check = replace(given.check, model=Path(row.model), accelerators=accelerators)
+    check = given.check
     try:
-        return _Checked(under_test.do(check), reports)
+        outcome = under_test.check(
+            Path(row.model),
+            check.inputs,
+            check.expected,
+            accelerators=accelerators,
+            objective=check.objective,
+            sequence=check.sequence,
+            samples=check.samples,
+            seed=check.seed,
+        )
+        return _Checked(outcome, reports)
     except UaccelError as error:
         return {"error": type(error).__name__, "words": str(error)}
 

@@ -69,7 +69,7 @@ class BoardUnderTest:
         __tracebackhide__ = True
         path, engines = self._path(model), tuple(accelerators)
         try:
-            return self.do(Check(path, inputs, expected, engines, objective, sequence, samples, seed))
+            return self._do(Check(path, inputs, expected, engines, objective, sequence, samples, seed))
         except UaccelError as error:
             if os.environ.get("UACCEL_DEBUG") == "1":
                 raise
@@ -89,7 +89,7 @@ class BoardUnderTest:
         with self._session(product, observe=observe) as session:
             yield session
 
-    def do(self, check: Check) -> Outcome:
+    def _do(self, check: Check) -> Outcome:
         """The same, of a model at its place."""
         from uaccel.testing.check import check_product  # what it imports takes seconds
 
