@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 from support.boards import board_with_tools
 from support.command import process
@@ -24,7 +26,7 @@ from uaccel.bench.desk import Desk
 from uaccel.errors import InputError, UaccelError
 from uaccel.lab import connect
 from uaccel.lab.farm import Farm, Item
-from uaccel.lab.hire import stated_boards
+from uaccel.lab.hire import Offer, found_boards, stated_boards
 from uaccel.lab.parcel import Packer, Parcel, replaced, unpack
 from uaccel.lab.pool import Limits, Outcome
 from uaccel.lab.row import Row
@@ -182,6 +184,17 @@ def test_boards_as_they_are_stated() -> None:
     assert stated_boards(["a=/dev/x", "b=socket://h:1"]) == {"a": "/dev/x", "b": "socket://h:1"}
     with pytest.raises(InputError, match=r"^--board a: wanted NAME=PORT, such as nucleo_f746zg=/dev/ttyACM0$"):
         stated_boards(["a"])
+
+
+def test_what_a_worker_finds_and_offers(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugged = ListPortInfo("/dev/ttyACM7")
+    monkeypatch.setattr(list_ports, "comports", lambda: [plugged])
+    assert found_boards() == {}
+    plugged.vid, plugged.pid = 0x0483, 0x374B
+    assert found_boards() == {"nucleo_f746zg": "auto"}
+    offer = Offer("w", 2, {"nucleo_f746zg": "auto", "other": "/dev/x"})
+    assert offer.resources == {"build": 2, "board:nucleo_f746zg": 1, "board:other": 1}
+    assert Offer("w", 0).resources == {}
 
 
 def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
