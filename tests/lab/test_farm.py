@@ -19,7 +19,7 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from support.boards import board_with_tools
 from support.command import process
-from support.farm import Lab, lab, soon
+from support.farm import Lab, children, command, lab, soon
 from support.farm_jobs import act
 from support.networks import OWN
 from uaccel.bench.desk import Desk
@@ -221,6 +221,23 @@ def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
 def test_a_worker_that_has_nothing_to_offer(farm: Lab) -> None:
     done = process("worker", farm.address, "--no-build")
     assert (done.status, done.complaint[:35]) == (1, "this worker has nothing to offer: n")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_told_to_end_does_so_and_others_do_its_rows(tmp_path: Path) -> None:
+    with lab(tmp_path) as made:
+        first = made.hire("first", "--jobs", "1")
+        with Farm(made.address, function=act) as workers:
+            stream = workers.run(rows(4, seconds=2))
+            found = [next(stream)]
+            (job,) = [pid for pid in children(first.pid) if b"spawn_main" in command(pid)]
+            first.terminate()
+            assert first.wait(20) == 143
+            soon(lambda: b"spawn_main" not in command(job))
+            made.hire("second", "--jobs", "1")
+            found += stream
+    assert sorted(outcome.result["number"] for outcome in found) == [0, 1, 2, 3]
+    assert (tmp_path / "first.log").read_text() == "uaccel: ended by SIGTERM\n"
 
 
 @pytest.mark.slow

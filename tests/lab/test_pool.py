@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.farm import soon
+from support.farm import children, command, soon
 from uaccel.lab.pool import Limits, Outcome, Pool
 
 
@@ -105,16 +105,6 @@ def test_what_is_done_for_one_who_was_killed_ends() -> None:
     parent.kill()
     parent.wait()
     soon(lambda: b"spawn_main" not in command(child))
-
-
-def children(parent: int) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
-
-
-def command(pid: int) -> bytes:
-    """Empty where the process has ended."""
-    path = Path(f"/proc/{pid}/cmdline")
-    return path.read_bytes() if path.exists() else b""
 
 
 @pytest.mark.parametrize(

@@ -80,3 +80,15 @@ def soon(look: Callable[[], Any]) -> Any:
             return found
         time.sleep(0.02)
     raise AssertionError("what was waited for did not come")
+
+
+def children(parent: int) -> list[int]:
+    """The processes that one has started, by its own main thread or another."""
+    tasks = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+def command(pid: int) -> bytes:
+    """Empty where the process has ended."""
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.read_bytes() if path.exists() else b""

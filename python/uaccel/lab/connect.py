@@ -49,8 +49,9 @@ def distributed() -> Any:
         raise ToolError(
             "a lab needs Dask, which is not installed; install it with: pip install 'uaccel[farm]'"
         ) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    logging.getLogger("tornado").setLevel(logging.CRITICAL)
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", message="Sending large graph")
     return package
 

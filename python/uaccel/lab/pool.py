@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from uaccel.errors import InternalError
+
 ATTEMPTS: Final = 3
 LOG_BYTES: Final = 8192
 """Of what a process wrote to its streams: the end of it, where a piece fails."""
@@ -85,6 +87,7 @@ class Pool:
         self._count = processes
         self._limits = limits or Limits()
         self._workers: list[_Worker] = []
+        self._closed = False
         self._context = multiprocessing.get_context("spawn")
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-pool-")
 
@@ -94,6 +97,11 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, busy ones too; who waits for an outcome in another thread gets an error."""
+        self._closed = True
         for worker in list(self._workers):
             self._end(worker)
         self._folder.cleanup()
@@ -159,6 +167,7 @@ class Pool:
         return f"its process ended {how}"
 
     def _start(self) -> _Worker:
+        self._require_open()
         ours, theirs = self._context.Pipe()
         number, name = tempfile.mkstemp(dir=self._folder.name, suffix=".log")
         os.close(number)
@@ -167,7 +176,14 @@ class Pool:
         theirs.close()
         worker = _Worker(process, ours, Path(name))
         self._workers.append(worker)
+        if self._closed:  # while it began
+            self._end(worker)
+        self._require_open()
         return worker
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InternalError("a pool that was closed was to start a process")
 
     def _end(self, worker: _Worker) -> None:
         """With everything that it started."""

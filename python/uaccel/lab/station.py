@@ -56,6 +56,7 @@ class Station:
         self.limits = limits or Limits()
         self.wait = wait
         self._idle: list[tuple[Any, Pool]] = []
+        self._pools: list[Pool] = []
         self._lock = threading.Lock()
 
     def do(self, task: Task, parcels: Sequence[Parcel], before: Any) -> Any:
@@ -79,11 +80,11 @@ class Station:
             return Lost(str(error))
 
     def close(self) -> None:
-        """End its processes."""
+        """End its processes, in the middle of a job too."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for _, pool in idle:
-            pool.__exit__(None, None, None)
+            pools, self._pools = self._pools, []
+        for pool in pools:
+            pool.close()
 
     def _worked(self, task: Task, job: Job, paths: Mapping[str, str]) -> Any:
         with self._pool(task.function, task.limits.within(self.limits)) as pool:
@@ -109,9 +110,12 @@ class Station:
             fitting = [entry for entry in self._idle if entry[0] == kind]
             others = [entry for entry in self._idle if entry[0] != kind]
             self._idle = fitting[:-1]
-        for _, pool in others:
-            pool.__exit__(None, None, None)
-        pool = fitting[-1][1] if fitting else Pool(function, 1, limits)
+            ended = [entry[1] for entry in others]
+            self._pools = [other for other in self._pools if other not in ended]
+            pool = fitting[-1][1] if fitting else Pool(function, 1, limits)
+            self._pools += [] if fitting else [pool]
+        for other in ended:
+            other.close()
         try:
             yield pool
         finally:
