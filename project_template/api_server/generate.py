@@ -67,7 +67,7 @@ def fill_project(project: Path, template: Path, firmware: Path, archive: Archive
     existed = project.exists()
     project.mkdir(parents=True, exist_ok=True)
     try:
-        copy_folder(template, project)
+        copy_folder(template, project, project)
         for part in FIRMWARE_PARTS:
             copy_folder(firmware / part, project / "firmware" / part)
         for name, data in contents(archive, overlay):
@@ -91,16 +91,16 @@ def contents(archive: Archive, overlay: dict[str, bytes]) -> Iterator[tuple[str,
             yield f"model/{name}", data
 
 
-def copy_folder(source: Path, target: Path) -> None:
-    """What is not a source stays behind."""
-    target.mkdir(parents=True, exist_ok=True)
+def copy_folder(source: Path, target: Path, project: Path | None = None) -> None:
+    """What is not a source stays behind, and so does a project that is made inside of its template."""
     left_out = LEFT_OUT(str(source), [entry.name for entry in source.iterdir()])
     for entry in sorted(source.iterdir()):
-        if entry.name in left_out:
+        if entry.name in left_out or (project is not None and entry.resolve() == project.resolve()):
             continue
         if entry.is_dir():
-            copy_folder(entry, target / entry.name)
+            copy_folder(entry, target / entry.name, project)
         else:
+            target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(entry, target / entry.name)
 
 

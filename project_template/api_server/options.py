@@ -56,10 +56,12 @@ OPTIONS = (
 
 
 def read_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Every option by name: as given, else its default. Clients send those of other methods too, and null for unset."""
+    """Every option by name: as given, else its default. Clients send those of other methods too, and null for unset.
+
+    Of options that other templates have, null and false ask for nothing, and are no mistake."""
     known = {entry.name: entry for entry in OPTIONS}
-    for name in given:
-        if name not in known:
+    for name, value in given.items():
+        if name not in known and value is not None and value is not False:
             raise InvalidParamsError(f"{method}: no option is called {name!r}; there are {', '.join(known)}")
     values = {}
     for name, entry in known.items():

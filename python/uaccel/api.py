@@ -85,7 +85,7 @@ def compile(  # noqa: A001 - as Python's own, it makes one form of another
     ``records``, ``input_shapes``, ``wishes`` and so on."""
     compiled = Job.of(model, board, accelerators, **options).compiled()
     if output is not None:
-        from uaccel.packagers.archive import write_archive
+        from uaccel.basics.mlf import write_archive
 
         write_archive(Path(output), archive_of(compiled))
     return compiled

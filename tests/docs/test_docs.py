@@ -17,7 +17,7 @@ SLOW = {
     "api.md",
     "export.md",
     *("bring-your-accelerator.md", "cli.md", "generated-code.md", "kernels.md", "lab.md", "memory.md", "models.md"),
-    *("project-api.md", "report.md", "session.md", "testing.md"),
+    *("project-api.md", "report.md", "session.md", "sweep.md", "testing.md"),
 }
 
 

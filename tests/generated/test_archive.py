@@ -17,9 +17,9 @@ import pytest
 
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
+from uaccel.basics.mlf import write_archive
 from uaccel.basics.words import BOUNDED
 from uaccel.board import load_board
-from uaccel.packagers.archive import write_archive
 from uaccel.project.overlay import archive_overlay
 
 GESTURE = OWN / "gesture.tflite"

@@ -12,8 +12,8 @@ from support.command import Call, call_in
 from support.generated import archive
 from support.networks import OWN
 from support.raw_server import RawServer
+from uaccel.basics.mlf import write_archive
 from uaccel.board import load_board
-from uaccel.packagers.archive import write_archive
 from uaccel.project.build import build_project
 from uaccel.project.create import create_from_archive
 from uaccel.project.overlay import archive_overlay

@@ -136,6 +136,18 @@ def test_a_template_alone_takes_the_firmware_that_it_is_given(tar: Path, fresh: 
     assert tree(tmp_path / "p") == tree(fresh)
 
 
+@pytest.mark.parametrize("place", ["p", "projects/p", "cmake/p"])
+def test_a_project_may_lie_inside_of_its_template(place: str, tar: Path, fresh: Path, tmp_path: Path) -> None:
+    """Copied as it grows it would hold itself, and that one itself, until a name is too long."""
+    template = tmp_path / "template"
+    shutil.copytree(TEMPLATE, template, ignore=shutil.ignore_patterns("__pycache__"))
+    params = {"model_library_format_path": str(tar), "project_dir": str(template / place), "options": {}}
+    with RawServer(template) as server:
+        server.result("generate_project", **params, standalone_crt_dir=str(data_dir("firmware")))
+    assert tree(template / place) == tree(fresh)
+    assert [path.name for path in (template / place).rglob("*") if path.is_dir() and not any(path.iterdir())] == []
+
+
 def test_relative_paths_are_the_servers(tar: Path, fresh: Path, tmp_path: Path) -> None:
     shutil.copytree(TEMPLATE, tmp_path / "project_template", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "firmware").symlink_to(data_dir("firmware"))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.raw_server import TEMPLATE, RawServer, children, wait_for_end
+from uaccel.resources import data_dir
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 INTERNAL_ERROR, SERVER_ERROR = -32603, -32000
@@ -272,6 +273,14 @@ def test_options_are_checked(method: str, options: dict[str, Any], words: str, t
     error = template.error(method, **{**METHODS[method], "options": options})
     assert error["code"] == INVALID_PARAMS
     assert error["message"].startswith(f"{method}: {words}")
+
+
+def test_what_other_templates_ask_for_may_be_left_unset(tar: Path, tmp_path: Path, template: RawServer) -> None:
+    """As a client sends that knows the options of another template."""
+    params = {"model_library_format_path": str(tar), "project_dir": str(tmp_path / "p")}
+    options = {"cmsis_path": None, "warning_as_error": False, "verbose": False}
+    template.result("generate_project", **params, standalone_crt_dir=str(data_dir("firmware")), options=options)
+    assert (tmp_path / "p" / "model.tar").is_file()
 
 
 @pytest.mark.parametrize("method", ["build", "flash", "open_transport"])

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 def opened(
     browser: Browser, folder: Path, runs: Sequence[dict[str, Any]], width: int = 1400, theme: Any = "light"
 ) -> Iterator[Page]:
+    """A page of these runs."""
+    with looked_at(browser, folder / "page.html", page(runs), width, theme) as shown:
+        yield shown
+
+
+@contextmanager
+def looked_at(browser: Browser, file: Path, text: str, width: int = 1400, theme: Any = "light") -> Iterator[Page]:
     """From disk, without a network; nothing may go wrong until the end of the block."""
-    file = folder / "page.html"
-    file.write_text(page(runs), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True)
     told: list[str] = []
     shown = context.new_page()

@@ -10,8 +10,8 @@ import pytest
 from support.hostlib import HostModel
 from support.networks import OWN
 from support.oracle import random_inputs
+from uaccel.basics.mlf import write_archive
 from uaccel.frontend import import_model
-from uaccel.packagers.archive import write_archive
 from uaccel.pipeline import compile_model
 from uaccel.project.archive_reader import read_metadata
 from uaccel.running.compare import Mismatch, compare

@@ -21,6 +21,7 @@ class Lowered:
     ``name``: among several ways to compute one region, of which ``uaccel tune`` measures each.
     ``cycles``: that the device will take, where the operations' ``cost`` tells less exactly (a stream's are no sum).
     ``instructions``: that the driver takes of the CPU for all the calls; a rule stands in where nobody says.
+    ``moved``: bytes that the device carries between memory and chip, where they are known.
     """
 
     calls: tuple[KernelCall, ...]
@@ -31,6 +32,7 @@ class Lowered:
     name: str = ""
     cycles: float | None = None
     instructions: float | None = None
+    moved: int | None = None
 
 
 def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsFloat) -> KernelCall:

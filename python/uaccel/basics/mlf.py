@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import IO, Final
+
+from uaccel.basics.files import write_atomically, write_folder, write_zip
 
 CODE: Final = "codegen/host"
 PROJECT: Final = "templates/project"
@@ -44,3 +46,13 @@ def read_tar(stream: IO[bytes]) -> dict[str, bytes]:
     with tarfile.open(fileobj=stream, mode="r:") as tar:
         members = {entry.name.removeprefix("./"): tar.extractfile(entry) for entry in tar if entry.isfile()}
         return {name: content.read() for name, content in members.items() if content is not None}
+
+
+def write_archive(path: Path, files: Mapping[str, bytes], option: str = "-o", *, folder: bool = False) -> None:
+    """The archive as its name says: a folder, a zip or a tar; ``option`` is where a user chooses its place."""
+    if folder:
+        write_folder(path, files, option)
+    elif path.suffix.lower() == ".zip":
+        write_atomically(path, lambda stream: write_zip(stream, files), option)
+    else:
+        write_atomically(path, lambda stream: write_tar(stream, files), option)

@@ -9,7 +9,9 @@ import typer
 
 from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_new_folder, require_writable
+from uaccel.basics.mlf import write_archive
 from uaccel.board import Board, load_board
+from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -24,6 +26,7 @@ from uaccel.cli.engine_options import (
     engine_options,
 )
 from uaccel.cli.model_options import (
+    CONSTANT_POOL,
     BoardOption,
     ConstantPoolOption,
     FavourOption,
@@ -36,10 +39,12 @@ from uaccel.cli.model_options import (
     RecordsOption,
     WorkspaceIoOption,
     emit_options,
+    read_pools,
     read_shapes,
 )
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import BoardError
+from uaccel.running.request import RunRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,6 +97,7 @@ def compile_command(
     ram: RamOption = None,
     feed: FeedFlag = False,
     frontier: FrontierFlag = False,
+    no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
@@ -106,28 +112,37 @@ def compile_command(
         return
     archive, folder = Path(output or f"{model.stem}.tar"), output.endswith("/")
     (require_new_folder if folder else require_writable)(archive, "-o")
+    request = RunRequest(
+        model,
+        target,
+        Path(board).name,
+        name,
+        engines=engine,
+        workspace_io=bool(workspace_io),
+        records=records,
+        input_shapes=read_shapes(input_shape),
+        favour=favour,
+        pools=read_pools(workspace_pool),
+        ram=ram,
+        feed=feed,
+        constant_pools=read_pools(constant_pool, CONSTANT_POOL),
+    )
     with progress() as step:
-        from uaccel.packagers.archive import write_archive
-        from uaccel.running.job import Job
-        from uaccel.running.packed import archive_of
-        from uaccel.telling.report import compile_report
+        from uaccel.running.prepare import prepare, require_offload
 
-        options = emit_options(workspace_pool, constant_pool, workspace_io=bool(workspace_io), ram=ram, feed=feed)
-        shapes = read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour)
-        compiled = job.compiled(step)
-        engine.require_offload(compiled)
+        prepared = prepare(request, step, None if dump is not None else kept(no_cache))
+        require_offload(request, prepared)
         if dump is not None:
             from uaccel.telling.dump import write_dump
 
             step(f"write {dump}")
-            write_dump(compiled, dump)
+            write_dump(prepared.compiled, dump)
         step(f"write {archive}")
-        files = archive_of(compiled)
+        files = dict(prepared.firmware.files())
         unfit = _add_board(files, target)
         write_archive(archive, files, folder=folder)
-    report = compile_report(compiled) | {"archive": str(archive)}
-    report["warnings"] += unfit
+    told = prepared.told["report"]
+    report = told | {"archive": str(archive), "warnings": told["warnings"] + unfit}
     emit(report, as_json, lambda console: _show(console, report))
 
 

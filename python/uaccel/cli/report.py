@@ -41,6 +41,7 @@ from uaccel.cli.model_options import (
 )
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.report_page import write_page
+from uaccel.cli.report_sweep import is_sweep, write_sweep_page
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
 from uaccel.running.request import RunRequest, Wishes
@@ -49,8 +50,8 @@ OUTPUT = "-o"
 Subjects = Annotated[
     list[Path],
     typer.Argument(
-        metavar="MODEL|RUN.json...",
-        help=f"A model file ({SUFFIXES}), or what 'run --json' wrote: several are compared.",
+        metavar="MODEL|RUN.json|RESULTS.jsonl...",
+        help=f"A model file ({SUFFIXES}), what 'run --json' wrote, or 'sweep': several are compared.",
         readable=False,
     ),
 ]
@@ -103,12 +104,13 @@ def report_command(
     no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compile, run and verify a model and write a page about it; or a page about runs that were stored."""
+    """Compile, run and verify a model and write a page about it; or a page about runs or sweeps that were stored."""
     target = output or Path(f"{subjects[0].stem}.html")
     require_writable(target, OUTPUT)
-    if any(subject.suffix == ".json" for subject in subjects):
+    sweep = is_sweep(subjects, quantized)
+    if sweep or any(subject.suffix == ".json" for subject in subjects):
         _refuse(context)
-        report = _of_stored(subjects, target, quantized)
+        report = write_sweep_page(subjects, target, OUTPUT) if sweep else _of_stored(subjects, target, quantized)
         emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
         return
     if len(subjects) > 1:

@@ -96,8 +96,8 @@ def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: Wishes, a
 
 
 def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
+    from uaccel.basics.mlf import write_archive
     from uaccel.emit.options import EmitOptions
-    from uaccel.packagers.archive import write_archive
     from uaccel.project.build import build_any
     from uaccel.project.create import create_from_archive
     from uaccel.project.flash import flash_any

@@ -23,13 +23,14 @@ from uaccel.cli.farm_options import (
     WaitOption,
 )
 from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
+from uaccel.cli.sweep_files import Files, JunitOption, LabelOption, ParquetOption
 from uaccel.errors import InputError, UaccelError, VerificationError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.lab.connect import Tls
-    from uaccel.lab.expected import Behind
+    from uaccel.lab.expected import Behind, Stored
     from uaccel.lab.matrix import Matrix
     from uaccel.lab.pool import Limits
     from uaccel.lab.row import Row
@@ -69,6 +70,9 @@ def sweep_command(
     tls_ca: CaOption = None,
     tls_cert: CertOption = None,
     tls_key: KeyOption = None,
+    junit: JunitOption = None,
+    parquet: ParquetOption = None,
+    label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Run every row of a matrix file, on all cores or in a lab, and hold its figures to those that are stored.
@@ -76,33 +80,46 @@ def sweep_command(
     A sweep that was interrupted goes on where it was.
     """
     from uaccel.lab.connect import tls_of
-    from uaccel.lab.expected import behind, read_expected, write_expected
+    from uaccel.lab.expected import read_expected
+    from uaccel.lab.label import commit_of
     from uaccel.lab.matrix import read_matrix
     from uaccel.lab.pool import Limits
-    from uaccel.lab.sweep import processes
 
     wanted = read_matrix(matrix)
     target = output or matrix.with_suffix(".jsonl")
     require_writable(target, "-o")
+    files = Files(junit, parquet)
+    files.require()
     stored = read_expected(wanted.expected)
     if accept and not wanted.figures:
         raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
     limits = Limits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
     rows = _rows(wanted)
-    if scheduler is None:
-        engine = _on_this_computer(min(jobs or processes(), len(rows)), limits)
-    elif jobs is None:
-        engine = _in_the_lab(scheduler, limits, tls_of(scheduler, tls_ca, tls_cert, tls_key), wait)
-    else:
-        raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
+    engine = _here(jobs, len(rows), limits)
+    if scheduler is not None:
+        engine = _in_the_lab(scheduler, jobs, limits, tls_of(scheduler, tls_ca, tls_cert, tls_key), wait)
+    named = commit_of(matrix.parent) if label is None else label
     with progress() as step:
-        swept = _swept(rows, target, engine, again, step)
-    if accept:
-        write_expected(wanted.expected, swept.results, wanted.figures)
-    worse = [] if accept else behind(swept.results, wanted.figures, stored)
+        swept = _swept(rows, target, engine, again, step, named)
+    worse = _accepted(wanted, swept) if accept else _behind(wanted, swept, stored)
+    files.write(matrix.stem, swept.results, worse)
     report = _report(wanted, target, swept, worse)
     emit(report, as_json, lambda console: _show(console, report))
     _complain(swept.results, worse, target)
+
+
+def _accepted(wanted: Matrix, swept: Swept) -> list[Behind]:
+    """Nothing is behind what is stored just now."""
+    from uaccel.lab.expected import write_expected
+
+    write_expected(wanted.expected, swept.results, wanted.figures)
+    return []
+
+
+def _behind(wanted: Matrix, swept: Swept, stored: Stored) -> list[Behind]:
+    from uaccel.lab.expected import behind
+
+    return behind(swept.results, wanted.figures, stored)
 
 
 def _rows(wanted: Matrix) -> list[Row]:
@@ -123,19 +140,22 @@ class _Engine:
     place: str
 
 
-def _on_this_computer(count: int, limits: Limits) -> _Engine:
-    from uaccel.lab.sweep import local_pool
+def _here(jobs: int | None, rows: int, limits: Limits) -> _Engine:
+    from uaccel.lab.sweep import local_pool, processes
 
+    count = min(jobs or processes(), rows)
     return _Engine(lambda: local_pool(count, limits), f"{count} at once")
 
 
-def _in_the_lab(scheduler: str, limits: Limits, tls: Tls | None, wait: float) -> _Engine:
+def _in_the_lab(scheduler: str, jobs: int | None, limits: Limits, tls: Tls | None, wait: float) -> _Engine:
     from uaccel.lab.farm import Farm
 
+    if jobs is not None:
+        raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
     return _Engine(lambda: Farm(scheduler, limits, tls, wait), f"by the workers of {scheduler}")
 
 
-def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: Steps) -> Swept:
+def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: Steps, label: str) -> Swept:
     from uaccel.lab.results import Results
     from uaccel.lab.sweep import sweep
     from uaccel.lab.work import GOOD
@@ -147,7 +167,7 @@ def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: St
 
     step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {engine.place}")
     with engine.open() as workers:
-        return sweep(rows, Results(target), workers, again=again, told=told)
+        return sweep(rows, Results(target), workers, again=again, label=label, told=told)
 
 
 def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from uaccel.lab.pool import Limits, Outcome, Pool
@@ -45,15 +45,18 @@ def sweep(
     engine: Engine,
     *,
     again: bool = False,
+    label: str = "",
     told: Callable[[Result, int, int], None] = lambda result, done, total: None,
 ) -> Swept:
-    """Every row's result. ``again`` runs also what the file has; ``told`` hears of each result as it comes."""
+    """Every row's result. ``again`` runs also what the file has; new results get the ``label``; ``told`` hears of each
+    result as it comes."""
     digests = [row.digest() for row in rows]
     before = {} if again else {d: r for d, r in results.read().items() if r.status in GOOD and d in digests}
     wanted: dict[str, Row] = {d: row for d, row in zip(digests, rows, strict=True) if d not in before}
     found = dict(before)
     with results:
-        for result in _outcomes(engine, wanted):
+        for outcome in _outcomes(engine, wanted):
+            result = replace(outcome, label=label)
             found[result.digest] = result
             results.add(result)
             told(result, len(found), len(set(digests)))

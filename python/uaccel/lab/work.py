@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from uaccel.basics.words import CPU
 from uaccel.cache import cache_of_user
 from uaccel.errors import UaccelError
 from uaccel.lab.row import Row
@@ -27,9 +28,11 @@ FIGURES: Final = (
     "flash.total",
     "offloaded",
     "utilisation",
+    "bytes_moved",
     "seconds",
 )
-"""What rows are compared by: fields of the report, how many layers accelerators compute, and how busy they are."""
+"""What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, and
+what they carry between memory and chip."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Result:
     took: float = 0.0
     """Seconds, compiling and building included."""
     worker: str = ""
+    label: str = ""
+    """Of the sweep, for a history."""
 
     @property
     def figures(self) -> dict[str, float]:
@@ -68,6 +73,7 @@ class Result:
             "attempts": self.attempts,
             "took": round(self.took, 3),
             "worker": self.worker,
+            "label": self.label,
             "report": dict(self.report),
         }
 
@@ -84,6 +90,7 @@ class Result:
             data["attempts"],
             data["took"],
             data["worker"],
+            data.get("label", ""),
         )
 
 
@@ -118,6 +125,8 @@ def figure(report: Mapping[str, Any], name: str) -> float | None:
         return float(len(report.get("offloaded", ())))
     if name == "utilisation":
         return _utilisation(report)
+    if name == "bytes_moved":
+        return _bytes_moved(report)
     value: Any = report
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -135,3 +144,10 @@ def _utilisation(report: Mapping[str, Any]) -> float | None:
         if peak:
             done += layer["macs"] or 0
     return done / room if room else None
+
+
+def _bytes_moved(report: Mapping[str, Any]) -> float | None:
+    """Between memory and accelerators; None unless each of their layers tells it."""
+    graph = report.get("graph") or {}
+    moved = [layer.get("moved") for layer in graph.get("layers", ()) if layer["engine"] != CPU]
+    return float(sum(moved)) if moved and None not in moved else None

@@ -185,6 +185,7 @@ class _Lowering:
                 labels=step.lowered.labels,
                 cycles=call.cost if step.lowered.cycles is None else step.lowered.cycles,
                 instructions=step.lowered.instructions,
+                moved=step.lowered.moved,
             )
         )
 

@@ -188,6 +188,8 @@ class Layer:
     """That its accelerator is expected to take."""
     instructions: float | None = None
     """That the accelerator's driver is expected to take of the CPU; None where nobody says."""
+    moved: int | None = None
+    """Bytes that the accelerator carries between memory and chip; None where nobody says."""
     applied: Applied | None = None
     """Where the CPU computes an integer operator."""
     streaming: Streaming | None = None
@@ -215,6 +217,7 @@ class Layer:
             definition=self.otherwise_definition,
             cycles=0,
             instructions=None,
+            moved=None,
             otherwise=None,
         )
 

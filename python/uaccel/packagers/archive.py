@@ -6,11 +6,9 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from uaccel.basics.files import write_atomically, write_folder, write_zip
-from uaccel.basics.mlf import ACCELERATORS, CODE, write_tar
+from uaccel.basics.mlf import ACCELERATORS, CODE
 from uaccel.basics.npz import write_npz
 from uaccel.emit.facts import facts, io_bytes
 from uaccel.model import TensorSpec
@@ -46,16 +44,6 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
         for name, path in engine.files
     }
     return files | given | drivers
-
-
-def write_archive(path: Path, files: dict[str, bytes], option: str = "-o", *, folder: bool = False) -> None:
-    """The archive as its name says: a folder, a zip or a tar; ``option`` is where a user chooses its place."""
-    if folder:
-        write_folder(path, files, option)
-    elif path.suffix.lower() == ".zip":
-        write_atomically(path, lambda stream: write_zip(stream, files), option)
-    else:
-        write_atomically(path, lambda stream: write_tar(stream, files), option)
 
 
 def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:

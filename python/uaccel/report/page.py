@@ -67,15 +67,22 @@ def page_of(runs: Sequence[Run]) -> str:
     sections = compare.sections(runs) if len(runs) > 1 else [module.section(runs[0]) for module in SECTIONS]
     first = runs[0].data
     title = " and ".join(run.label for run in runs[:3]) if len(runs) > 1 else f"{first['model']} on {first['board']}"
+    return rendered(title, sections, [_carried(run.data) for run in runs])
+
+
+def rendered(
+    title: str, sections: Sequence[Section], data: Any, script: str = "page.js", styles: Sequence[str] = ("style.css",)
+) -> str:
+    """``data`` is what the script finds; it and the styles lie in ``templates/``."""
     text: str = (
         _environment()
         .get_template("page.html")
         .render(
             title=title,
             sections=[(section, _body(section)) for section in sections],
-            style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
-            script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),
-            data=embedded([_carried(run.data) for run in runs]),
+            style=Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in styles)),
+            script=Markup((TEMPLATES / script).read_text(encoding="utf-8")),
+            data=embedded(data),
         )
     )
     return text

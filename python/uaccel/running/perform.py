@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.cache import Cache
-from uaccel.errors import AcceleratorError, InputError
+from uaccel.errors import InputError
 from uaccel.model import Array
 from uaccel.running.execute import Looks, Measured, run_made
 from uaccel.running.judged import judged
 from uaccel.running.making import Maker, Source
-from uaccel.running.prepare import Prepared, prepare
+from uaccel.running.prepare import Prepared, prepare, require_offload
 from uaccel.running.request import RunRequest
 from uaccel.running.steps import Quiet, Steps
 from uaccel.session import timeline
@@ -86,8 +86,7 @@ def prepared_to_run(request: RunRequest, step: Steps, cache: Cache | None) -> Pr
     prepared = prepare(request, step, cache)
     if request.wishes.sequence and not prepared.told["state"]:
         raise InputError(NO_STATE.format(request.model.name))
-    if prepared.told["missing_offload"] and not request.engines.allow_none:
-        raise AcceleratorError(prepared.told["missing_offload"])
+    require_offload(request, prepared)
     return prepared
 
 

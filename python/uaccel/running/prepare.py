@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.basics.mlf import read_tar, write_tar
 from uaccel.cache import Cache, Entry, Key, file_digest, folder_digest, own_sources, programs_digest
+from uaccel.errors import AcceleratorError
 from uaccel.running.firmware import Firmware
 from uaccel.running.request import RunRequest
 
@@ -55,6 +56,12 @@ def prepare(request: RunRequest, step: Callable[[str], None], cache: Cache | Non
     return _made(request, step, cache, key)
 
 
+def require_offload(request: RunRequest, prepared: Prepared) -> None:
+    """Accelerators that compute nothing at all are an error, unless they may."""
+    if prepared.told["missing_offload"] and not request.engines.allow_none:
+        raise AcceleratorError(prepared.told["missing_offload"])
+
+
 def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None, key: Key | None) -> Prepared:
     from uaccel.running.packed import packed
 
@@ -78,10 +85,12 @@ def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Calla
     entry.close()
 
     def files() -> Mapping[str, bytes]:
+        held = cache.find(_archive_key(data["firmware"]["archive"]))
+        if held is not None:
+            return read_tar(BytesIO(held.read(ARCHIVE)))
         from uaccel.running.packed import archive_of
 
-        held = cache.find(_archive_key(data["firmware"]["archive"]))
-        return archive_of(prepared.compiled) if held is None else read_tar(BytesIO(held.read(ARCHIVE)))
+        return archive_of(prepared.compiled)
 
     prepared = Prepared(
         Firmware.from_json(data["firmware"], files), data["told"], key, lambda: request.what().compiled(step)

@@ -176,6 +176,7 @@ def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
         "covers": [covered.name for covered in layer.covers],
         "functions": list(dict.fromkeys(call.function for call in layer.kernel.calls)),
         "estimate": {"instructions": round(estimate.instructions), "cycles": round(estimate.cycles)},
+        "moved": layer.moved,
         "choice": None
         if choice is None
         else {"options": list(choice.options), "picked": choice.options[choice.picked], "why": choice.why},
