@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from support.farm import children, command, soon
 from uaccel.lab.pool import Limits, Outcome, Pool
 
 
@@ -93,6 +95,29 @@ def test_what_a_process_started_ends_with_the_pool() -> None:
             return
         time.sleep(0.1)
     pytest.fail("it lives on")
+
+
+ALONE = "import time; from uaccel.lab.pool import Pool; list(Pool(time.sleep, 1).run([600]))"
+
+
+def test_what_is_done_for_one_who_was_killed_ends() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", ALONE])
+    (child,) = soon(lambda: [pid for pid in children(parent.pid) if b"spawn_main" in command(pid)])
+    parent.kill()
+    parent.wait()
+    soon(lambda: b"spawn_main" not in command(child))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (Limits(), Limits(), Limits()),
+        (Limits(1.5, 20, 300), Limits(), Limits(1.5, 20, 300)),
+        (Limits(1.5, 20, None), Limits(0.5, 30, 7), Limits(0.5, 20, 7)),
+    ],
+)
+def test_of_two_limits_the_smaller_holds(one: Limits, other: Limits, both: Limits) -> None:
+    assert one.within(other) == other.within(one) == both
 
 
 def test_a_log_without_end_is_cut() -> None:

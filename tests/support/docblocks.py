@@ -17,8 +17,10 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +78,8 @@ def blocks(page: Path) -> list[Block]:
 def run_page(page: Path, folder: Path) -> list[str]:
     """Run every block of a page in ``folder``, which looks like a checkout; why some could not be run.
 
-    The blocks of an example are typed in its folder: a copy of it is there, without what they made before."""
+    The blocks of an example are typed in its folder: a copy of it is there, without what they made before. What a page
+    leaves running when one of its blocks fails is ended, where it wrote a ``*.pid`` file."""
     for name in LINKED:
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
@@ -84,17 +87,25 @@ def run_page(page: Path, folder: Path) -> list[str]:
         made = shutil.ignore_patterns(*(EXAMPLES / ".gitignore").read_text().split(), "__pycache__", ".pytest_cache")
         folder = folder / page.parent.relative_to(ROOT)
         shutil.copytree(page.parent, folder, ignore=made)
-    for block in blocks(page):
-        if block.lacks:
-            continue
-        where = f"{page.relative_to(ROOT)}:{block.line}"
-        if block.file:
-            (folder / block.file).write_text(block.text, encoding="utf-8")
-        elif block.language == "python":
-            _run(f'{sys.executable} -c "$BLOCK"', folder, where, {"BLOCK": block.text})
-        elif block.language in ("sh", "console"):
-            run_commands(block, folder, where)
+    try:
+        for block in blocks(page):
+            if not block.lacks:
+                _do(block, folder, f"{page.relative_to(ROOT)}:{block.line}")
+    except BaseException:
+        for file in folder.glob("*.pid"):
+            with suppress(ProcessLookupError, ValueError):
+                os.kill(int(file.read_text()), signal.SIGTERM)
+        raise
     return [block.lacks for block in blocks(page) if block.lacks]
+
+
+def _do(block: Block, folder: Path, where: str) -> None:
+    if block.file:
+        (folder / block.file).write_text(block.text, encoding="utf-8")
+    elif block.language == "python":
+        _run(f'{sys.executable} -c "$BLOCK"', folder, where, {"BLOCK": block.text})
+    elif block.language in ("sh", "console"):
+        run_commands(block, folder, where)
 
 
 def run_commands(block: Block, folder: Path, where: str) -> int:

@@ -37,6 +37,7 @@ from uaccel.cli import (
     run,
     sweep,
     tune,
+    worker,
 )
 from uaccel.errors import InternalError, UaccelError
 from uaccel.toolchain.children import EndedError, ending_signals
@@ -56,6 +57,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     run.register,
     report.register,
     sweep.register,
+    worker.register,
     tune.register,
     quantize.register,
     cache.register,

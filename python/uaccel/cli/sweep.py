@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,15 @@ import typer
 
 from uaccel.basics.files import require_writable
 from uaccel.cli.cache import read_size
+from uaccel.cli.farm_options import (
+    CaOption,
+    CertOption,
+    KeyOption,
+    MemoryOption,
+    SchedulerOption,
+    SecondsOption,
+    WaitOption,
+)
 from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
 from uaccel.cli.sweep_files import Files, JunitOption, LabelOption, ParquetOption
 from uaccel.errors import InputError, UaccelError, VerificationError
@@ -18,10 +29,12 @@ from uaccel.errors import InputError, UaccelError, VerificationError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uaccel.lab.connect import Tls
     from uaccel.lab.expected import Behind, Stored
     from uaccel.lab.matrix import Matrix
+    from uaccel.lab.pool import Limits
     from uaccel.lab.row import Row
-    from uaccel.lab.sweep import Swept
+    from uaccel.lab.sweep import Engine, Swept
     from uaccel.lab.work import Result
 
 MatrixArgument = Annotated[
@@ -36,12 +49,6 @@ JobsOption = Annotated[
 ]
 AgainFlag = Annotated[bool, typer.Option("--again", help="Run also what the results have already.")]
 AcceptFlag = Annotated[bool, typer.Option("--accept", help="Store these figures as those that must hold from now on.")]
-SecondsOption = Annotated[
-    float | None, typer.Option("--limit-seconds", min=1, metavar="N", help="What one run may take, with its build.")
-]
-MemoryOption = Annotated[
-    str | None, typer.Option("--limit-memory", metavar="SIZE", help="What the process of one run may take, as 2G.")
-]
 MOST_TOLD = 20
 
 
@@ -58,15 +65,21 @@ def sweep_command(
     accept: AcceptFlag = False,
     limit_seconds: SecondsOption = None,
     limit_memory: MemoryOption = None,
+    scheduler: SchedulerOption = None,
+    wait: WaitOption = 60.0,
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
     junit: JunitOption = None,
     parquet: ParquetOption = None,
     label: LabelOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run every row of a matrix file, on all cores, and hold its figures to those that are stored.
+    """Run every row of a matrix file, on all cores or in a lab, and hold its figures to those that are stored.
 
     A sweep that was interrupted goes on where it was.
     """
+    from uaccel.lab.connect import tls_of
     from uaccel.lab.expected import read_expected
     from uaccel.lab.label import commit_of
     from uaccel.lab.matrix import read_matrix
@@ -82,9 +95,12 @@ def sweep_command(
         raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
     limits = Limits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
     rows = _rows(wanted)
+    engine = _here(jobs, len(rows), limits)
+    if scheduler is not None:
+        engine = _in_the_lab(scheduler, jobs, limits, tls_of(scheduler, tls_ca, tls_cert, tls_key), wait)
     named = commit_of(matrix.parent) if label is None else label
     with progress() as step:
-        swept = _swept(rows, target, jobs, limits, again, step, named)
+        swept = _swept(rows, target, engine, again, step, named)
     worse = _accepted(wanted, swept) if accept else _behind(wanted, swept, stored)
     files.write(matrix.stem, swept.results, worse)
     report = _report(wanted, target, swept, worse)
@@ -116,9 +132,32 @@ def _rows(wanted: Matrix) -> list[Row]:
     return rows
 
 
-def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: bool, step: Steps, label: str) -> Swept:
+@dataclass(frozen=True)
+class _Engine:
+    """``place``: where rows are run, in words."""
+
+    open: Callable[[], AbstractContextManager[Engine]]
+    place: str
+
+
+def _here(jobs: int | None, rows: int, limits: Limits) -> _Engine:
+    from uaccel.lab.sweep import local_pool, processes
+
+    count = min(jobs or processes(), rows)
+    return _Engine(lambda: local_pool(count, limits), f"{count} at once")
+
+
+def _in_the_lab(scheduler: str, jobs: int | None, limits: Limits, tls: Tls | None, wait: float) -> _Engine:
+    from uaccel.lab.farm import Farm
+
+    if jobs is not None:
+        raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
+    return _Engine(lambda: Farm(scheduler, limits, tls, wait), f"by the workers of {scheduler}")
+
+
+def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: Steps, label: str) -> Swept:
     from uaccel.lab.results import Results
-    from uaccel.lab.sweep import local_pool, processes, sweep
+    from uaccel.lab.sweep import sweep
     from uaccel.lab.work import GOOD
 
     def told(result: Result, done: int, total: int) -> None:
@@ -126,10 +165,9 @@ def _swept(rows: list[Row], target: Path, jobs: int | None, limits: Any, again: 
             say(f"{result.status}: {result.row.title}: {result.error}")
         step.count(done, total)
 
-    count = min(jobs or processes(), len(rows))
-    step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {count} at once")
-    with local_pool(count, limits) as pool:
-        return sweep(rows, Results(target), pool, again=again, label=label, told=told)
+    step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {engine.place}")
+    with engine.open() as workers:
+        return sweep(rows, Results(target), workers, again=again, label=label, told=told)
 
 
 def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind]) -> dict[str, Any]:

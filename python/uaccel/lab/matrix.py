@@ -165,8 +165,11 @@ class _Reader:
         return tuple(self._place(name) for name in names if name != CPU_ONLY)
 
     def _place(self, name: str) -> str:
-        """A path is from this file's folder."""
-        return str(self.folder / name) if "/" in name else name
+        """A path is from this file's folder, and stays one."""
+        if "/" not in name:
+            return name
+        path = str(self.folder / name)
+        return path if "/" in path else f"./{path}"
 
     def _options(self, entry: Any, where: str) -> dict[str, Any]:
         if not isinstance(entry, dict):

@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import deque
@@ -23,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from uaccel.errors import InternalError
+
 ATTEMPTS: Final = 3
 LOG_BYTES: Final = 8192
 """Of what a process wrote to its streams: the end of it, where a piece fails."""
@@ -31,10 +34,17 @@ _FOREVER: Final = 365 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one piece of work: seconds, and bytes of memory of its process; None for any."""
+    """Of one piece of work: seconds, bytes of memory of its process, bytes of a file that it writes; None for any."""
 
     seconds: float | None = None
     memory: int | None = None
+    output: int | None = None
+
+    def within(self, other: Limits) -> Limits:
+        """The smaller of each."""
+        pairs = ((self.seconds, other.seconds), (self.memory, other.memory), (self.output, other.output))
+        seconds, memory, output = (min((v for v in pair if v is not None), default=None) for pair in pairs)
+        return Limits(seconds, None if memory is None else int(memory), None if output is None else int(output))
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ class Pool:
         self._count = processes
         self._limits = limits or Limits()
         self._workers: list[_Worker] = []
+        self._closed = False
         self._context = multiprocessing.get_context("spawn")
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-pool-")
 
@@ -86,6 +97,11 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, busy ones too; who waits for an outcome in another thread gets an error."""
+        self._closed = True
         for worker in list(self._workers):
             self._end(worker)
         self._folder.cleanup()
@@ -158,15 +174,23 @@ class Pool:
         return f"its process ended {how}"
 
     def _start(self) -> _Worker:
+        self._require_open()
         ours, theirs = self._context.Pipe()
         number, name = tempfile.mkstemp(dir=self._folder.name, suffix=".log")
         os.close(number)
-        process = self._context.Process(target=_serve, args=(theirs, self._function, name, self._limits.memory))
+        process = self._context.Process(target=_serve, args=(theirs, self._function, name, self._limits))
         process.start()
         theirs.close()
         worker = _Worker(process, ours, Path(name))
         self._workers.append(worker)
+        if self._closed:  # while it began
+            self._end(worker)
+        self._require_open()
         return worker
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InternalError("a pool that was closed was to start a process")
 
     def _end(self, worker: _Worker) -> None:
         """With everything that it started."""
@@ -193,15 +217,18 @@ def _may_try(outcome: Outcome) -> bool:
     return outcome.attempts < ATTEMPTS and not outcome.failure.startswith("took longer")
 
 
-def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, memory: int | None) -> None:
+def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, limits: Limits) -> None:
     """The life of a process: what it writes goes to its log, what it is sent is worked on."""
     os.setpgid(0, 0)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever sent the work tells when to stop
     stream = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(stream, 1)
     os.dup2(stream, 2)
-    if memory is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    if limits.memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+    if limits.output is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.output, limits.output))
     while True:
         try:
             item = pipe.recv()
@@ -218,6 +245,14 @@ def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, memory: i
         sys.stdout.flush()
         sys.stderr.flush()
         pipe.send(answer)
+
+
+def _end_with_parent() -> None:
+    """Nobody would hear what a process gives whose parent was killed; what it has started ends with it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.killpg(0, signal.SIGKILL)
 
 
 def _end_of(log: Path) -> str:

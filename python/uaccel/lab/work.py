@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.basics.words import CPU
 from uaccel.cache import cache_of_user
 from uaccel.errors import UaccelError
 from uaccel.lab.row import Row
+
+if TYPE_CHECKING:
+    from uaccel.running.perform import Performed
 
 RIGHT, RAN, WRONG, FAILED = "right", "ran", "wrong", "failed"
 GOOD: Final = (RIGHT, RAN)
@@ -96,9 +99,15 @@ def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
     from uaccel.running.perform import perform
 
     digest, data = item
-    row, begun = Row.from_json(data), time.monotonic()
+    row = Row.from_json(data)
+    return result_of(digest, row, lambda: perform(row.request(), cache=cache_of_user()))
+
+
+def result_of(digest: str, row: Row, run: Callable[[], Performed]) -> dict[str, Any]:
+    """As JSON; an error of ``run`` is one, too."""
+    begun = time.monotonic()
     try:
-        done = perform(row.request(), cache=cache_of_user())
+        done = run()
     except UaccelError as error:
         result = Result(digest, row, FAILED, error=str(error), exit_status=error.exit_status)
     else:

@@ -27,7 +27,7 @@ from uaccel.running.estimated import (
     watched,
 )
 from uaccel.running.firmware import Firmware
-from uaccel.running.making import Maker
+from uaccel.running.making import Maker, Source
 from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.counting import Blocks
@@ -104,6 +104,25 @@ def run_on_board(
     board file says how, but not without ``flashes``: then it must run there already.
     """
     maker = Maker(firmware, board, folder, progress, cache)
+    return run_made(
+        firmware, board, samples, maker, progress, looks=looks, port=port, flashes=flashes, count=count, on_log=on_log
+    )
+
+
+def run_made(
+    firmware: Firmware,
+    board: Board,
+    samples: list[list[Array]],
+    maker: Source,
+    progress: Progress,
+    *,
+    looks: Looks | None = None,
+    port: str = "",
+    flashes: bool = True,
+    count: Callable[[int, int], None] = lambda done, total: None,
+    on_log: Callable[[LogLine], None] | None = None,
+) -> Measured:
+    """The same with firmware from wherever: built here, or brought from elsewhere."""
     bench = _Bench(firmware, board, maker, progress, port, flashes)
     looks = looks or Looks()
     with hold_if_known(bench.line), closing(maker):
@@ -115,7 +134,7 @@ class _Bench:
     """One board, and the firmware of one compiled model."""
 
     def __init__(
-        self, firmware: Firmware, board: Board, maker: Maker, progress: Progress, port: str, flashes: bool
+        self, firmware: Firmware, board: Board, maker: Source, progress: Progress, port: str, flashes: bool
     ) -> None:
         self.firmware = firmware
         self.board = board

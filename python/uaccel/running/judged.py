@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uaccel.cache import Cache, Key
 from uaccel.model import Array
@@ -16,12 +16,23 @@ from uaccel.running.prepare import Prepared
 from uaccel.running.request import RunRequest
 from uaccel.running.steps import Steps
 
+if TYPE_CHECKING:
+    from uaccel.running.layers import WrongLayer
+
 KIND: Final = "verdict"
 VERDICT: Final = "verdict.json"
 
 
-def judged(request: RunRequest, prepared: Prepared, measured: Measured, step: Steps, cache: Cache | None) -> Verdict:
-    """Of the same bytes the same; what is wrong is looked into each time."""
+def judged(
+    request: RunRequest,
+    prepared: Prepared,
+    measured: Measured,
+    step: Steps,
+    cache: Cache | None,
+    *,
+    cuts: bool = True,
+) -> Verdict:
+    """Of the same bytes the same; what is wrong is looked into each time, with ``cuts`` by running it in pieces."""
     key = _key(request, prepared, measured) if cache is not None and prepared.key is not None else None
     entry = cache.find(key) if cache is not None and key is not None else None
     wishes = request.wishes
@@ -31,27 +42,26 @@ def judged(request: RunRequest, prepared: Prepared, measured: Measured, step: St
         entry.close()
         return Verdict(report | seed)
     step("execute the exact meaning and compare")
-    verdict = _found(request, prepared, measured, step)
+    verdict = _found(request, prepared, measured, step, cuts)
     if cache is not None and key is not None and not verdict.complaint:
         about = f"{prepared.firmware.name} for {request.board.name}"
         cache.add(key, {VERDICT: json.dumps(verdict.report).encode()}, about)
     return replace(verdict, report=verdict.report | seed)
 
 
-def _found(request: RunRequest, prepared: Prepared, measured: Measured, step: Steps) -> Verdict:
+def _found(request: RunRequest, prepared: Prepared, measured: Measured, step: Steps, cuts: bool) -> Verdict:
     from uaccel.running.inside import first_wrong_when_cut
     from uaccel.running.second_opinion import second_opinion
     from uaccel.running.verdict import judge
 
     wishes, compiled = request.wishes, prepared.compiled
-    verdict = judge(
-        compiled,
-        measured,
-        every_layer=wishes.every_layer,
-        again=lambda cuts: first_wrong_when_cut(
-            request.what(), cuts, measured.samples, step, port=wishes.port, flashes=wishes.flashes
-        ),
-    )
+
+    def again(names: tuple[str, ...]) -> WrongLayer | None:
+        return first_wrong_when_cut(
+            request.what(), names, measured.samples, step, port=wishes.port, flashes=wishes.flashes
+        )
+
+    verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
     imported = replace(compiled.model, module=compiled.stages["import"])
     found = second_opinion(imported, request.model, measured.samples, measured.outputs)
     return verdict if found is None else replace(verdict, report=verdict.report | {"runtime": found.to_json()})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from uaccel.board import Board
 from uaccel.cache import Cache, Entry, Key, file_digest, folder_digest, programs_digest
@@ -24,6 +24,17 @@ KIND: Final = "firmware"
 FOOTPRINT: Final = "footprint.json"
 
 
+class Source(Protocol):
+    """Where firmware comes from."""
+
+    footprint: Footprint | None
+    """Of what was made without a hook after every layer."""
+
+    def firmware(self, *, observe: bool = False) -> Path: ...
+
+    def close(self) -> None: ...
+
+
 class Maker:
     """``folder`` becomes the project where something must be built. Without a cache all is built; a project that its
     user keeps wants none, so that everything is in it."""
@@ -39,7 +50,6 @@ class Maker:
         self._created = False
         self._entries: list[Entry] = []
         self.footprint: Footprint | None = None
-        """Of what was made without a hook after every layer."""
 
     def firmware(self, *, observe: bool = False) -> Path:
         """The program, or the ELF file. With ``observe`` its layers can be read."""

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from uaccel.cache import Cache
 from uaccel.errors import InputError
 from uaccel.model import Array
-from uaccel.running.execute import Looks, Measured, run_on_board
+from uaccel.running.execute import Looks, Measured, run_made
 from uaccel.running.judged import judged
+from uaccel.running.making import Maker, Source
 from uaccel.running.prepare import Prepared, prepare, require_offload
 from uaccel.running.request import RunRequest
 from uaccel.running.steps import Quiet, Steps
@@ -71,30 +72,53 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
     """Compile, build, flash where a board is flashed, run, and where it is wished verify."""
     wishes, step = request.wishes, step or Quiet()
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-        prepared = prepare(request, step, cache)
-        if wishes.sequence and not prepared.told["state"]:
-            raise InputError(NO_STATE.format(request.model.name))
-        require_offload(request, prepared)
+        prepared = prepared_to_run(request, step, cache)
         folder = request.project or Path(temporary) / "project"
+        kept = None if request.project is not None else cache
+        maker = Maker(prepared.firmware, request.board, folder, step, kept)
         with timeline.recorded(wishes.trace is not None or wishes.details) as jobs:
-            measured = _run(prepared, request, folder, step, None if request.project is not None else cache)
-        verdict = judged(request, prepared, measured, step, cache) if wishes.verify else None
+            measured = measure(prepared, request, maker, step)
+        return finish(request, prepared, measured, step, cache, jobs)
+
+
+def prepared_to_run(request: RunRequest, step: Steps, cache: Cache | None) -> Prepared:
+    """Compiled, and such as it was wished."""
+    prepared = prepare(request, step, cache)
+    if request.wishes.sequence and not prepared.told["state"]:
+        raise InputError(NO_STATE.format(request.model.name))
+    require_offload(request, prepared)
+    return prepared
+
+
+def finish(
+    request: RunRequest,
+    prepared: Prepared,
+    measured: Measured,
+    step: Steps,
+    cache: Cache | None,
+    jobs: list[timeline.Job] | None = None,
+    *,
+    cuts: bool = True,
+) -> Performed:
+    """What was measured, judged and told. Without ``cuts`` a wrong region is named, not looked into on the board."""
+    verdict = judged(request, prepared, measured, step, cache, cuts=cuts) if request.wishes.verify else None
     if cache is not None and cache.problem:
         step(cache.problem)
-    report = _report(request, prepared, measured, jobs)
+    report = _report(request, prepared, measured, jobs or [])
     if verdict is not None:
         report["verify"] = verdict.report
     return Performed(request, prepared, measured, report, verdict.complaint if verdict is not None else "")
 
 
-def _run(prepared: Prepared, request: RunRequest, folder: Path, step: Steps, cache: Cache | None) -> Measured:
+def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> Measured:
+    """On the board, by firmware from ``maker``: nothing is compiled here."""
     wishes, types = request.wishes, prepared.firmware.inputs
     reads = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"]
-    return run_on_board(
+    return run_made(
         prepared.firmware,
         request.board,
         wishes.samples(types),
-        folder,
+        maker,
         step,
         looks=Looks(
             wishes.more(types),
@@ -106,7 +130,6 @@ def _run(prepared: Prepared, request: RunRequest, folder: Path, step: Steps, cac
         flashes=wishes.flashes,
         count=step.count,
         on_log=step.log,
-        cache=cache,
     )
 
 

@@ -16,6 +16,20 @@ Values: TypeAlias = "Mapping[str, Any] | NDArray[Any] | str | Path"
 
 
 @dataclass(frozen=True)
+class Check:
+    """What a test asks for, as :meth:`~uaccel.testing.BoardUnderTest.check` takes it."""
+
+    model: Path
+    inputs: Values | None = None
+    expected: Values | None = None
+    accelerators: tuple[str | Path, ...] = ()
+    objective: str = "latency"
+    sequence: bool = False
+    samples: int = 8
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Outcome:
     """Of a check: ``outputs`` of all samples, as ``uaccel run --outputs`` would write them.
 

@@ -17,6 +17,7 @@ from uaccel.errors import UaccelError
 
 if TYPE_CHECKING:
     from uaccel.board import Board
+    from uaccel.lab.farm import Farm
     from uaccel.testing import BoardUnderTest
     from uaccel.testing.workshop import Workshop
 
@@ -31,6 +32,7 @@ class _State:
     """Of one run of pytest."""
 
     workshop: Workshop | None = None
+    farm: Farm | None = None
 
 
 STATE: Final = pytest.StashKey[_State]()
@@ -70,6 +72,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--uaccel-strict", action="store_true", help="a board or a tool that is absent is a failure, not a skip"
     )
 
+    group.addoption(
+        "--uaccel-scheduler",
+        metavar="ADDRESS",
+        help="checks run on the workers of this Dask scheduler, which have the boards (tcp://HOST:8786)",
+    )
+    for name, what in (("ca", "the certificate of who signs"), ("cert", "one's own certificate"), ("key", "its key")):
+        group.addoption(f"--uaccel-tls-{name}", metavar="FILE", help=f"for a scheduler at tls://: {what}")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
@@ -83,6 +93,12 @@ def pytest_configure(config: pytest.Config) -> None:
             _ports(config, _boards(config))
         except UaccelError as error:
             raise pytest.UsageError(str(error)) from error
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    farm = config.stash[STATE].farm if STATE in config.stash else None
+    if farm is not None:
+        farm.__exit__(None, None, None)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -106,6 +122,9 @@ def uaccel_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     try:
         board, port = _chosen(request)
         _skip_where_needs_are_not_met(request.node, board, port)
+        if request.config.getoption("--uaccel-scheduler"):
+            yield _in_lab(request, board, port)
+            return
         _skip_where_absent(request.config, board, port)
         with ExitStack() as stack:
             held = _hold(stack, request, board, port)
@@ -188,6 +207,21 @@ def _under_test(
     timeouts = Timeouts(run=request.config.getoption("--uaccel-timeout"))
     return BoardUnderTest(
         board, port, state.workshop, folders, timeouts, lambda name, value: _record(request.node, name, value)
+    )
+
+
+def _in_lab(request: pytest.FixtureRequest, board: Board, port: str) -> BoardUnderTest:
+    from uaccel.session.link import Timeouts
+    from uaccel.testing.remote import BoardInLab, farm_of
+
+    state, option = request.config.stash[STATE], request.config.getoption
+    if state.farm is None:
+        files = {name: option(f"--uaccel-tls-{name}") for name in ("ca", "cert", "key")}
+        state.farm = farm_of(option("--uaccel-scheduler"), files, option("--uaccel-wait"))
+    folders = (request.path.parent, request.config.invocation_params.dir)
+    timeouts = Timeouts(run=option("--uaccel-timeout"))
+    return BoardInLab(
+        board, port, state.farm, folders, timeouts, lambda name, value: _record(request.node, name, value)
     )
 
 

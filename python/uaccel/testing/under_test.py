@@ -12,7 +12,7 @@ from uaccel.basics.sinks import shown
 from uaccel.board import Board
 from uaccel.errors import UaccelError
 from uaccel.testing.choose import over_line
-from uaccel.testing.outcome import Outcome, Values
+from uaccel.testing.outcome import Check, Outcome, Values
 from uaccel.testing.workshop import Product, Workshop
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class BoardUnderTest:
         ``sequence``: the samples are frames in order, and the model's state goes on from each to the next.
         """
         __tracebackhide__ = True
+        path, engines = self._path(model), tuple(accelerators)
         try:
-            product = self._workshop.product(self._path(model), self.board, accelerators, objective)
-            return self._check(product, self._path(model).name, inputs, expected, sequence, samples, seed)
+            return self._do(Check(path, inputs, expected, engines, objective, sequence, samples, seed))
         except UaccelError as error:
             if os.environ.get("UACCEL_DEBUG") == "1":
                 raise
@@ -85,42 +85,39 @@ class BoardUnderTest:
         objective: str = "latency",
     ) -> Iterator[Session]:
         """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
-        product = self._workshop.product(self._path(model), self.board, accelerators, objective)
+        product = self._made(self._path(model), accelerators, objective)
         with self._session(product, observe=observe) as session:
             yield session
 
-    def _check(
-        self,
-        product: Product,
-        name: str,
-        inputs: Values | None,
-        expected: Values | None,
-        sequence: bool,
-        samples: int,
-        seed: int,
-    ) -> Outcome:
+    def _do(self, check: Check) -> Outcome:
+        """The same, of a model at its place."""
         from uaccel.testing.check import check_product  # what it imports takes seconds
+
+        product = self._made(check.model, check.accelerators, check.objective)
 
         def session(made: Product, observe: bool) -> AbstractContextManager[Session]:
             return self._session(made, observe=observe)
 
         outcome = check_product(
             product,
-            name,
+            check.model.name,
             self.name,
-            inputs,
-            expected,
+            check.inputs,
+            check.expected,
             session,
             self._workshop.cut,
-            sequence=sequence,
-            samples=samples,
-            seed=seed,
+            sequence=check.sequence,
+            samples=check.samples,
+            seed=check.seed,
             look_inside=not over_line(self.board, self.port),  # there it would be flashed a second time
         )
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)
         return outcome
+
+    def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> Product:
+        return self._workshop.product(model, self.board, accelerators, objective)
 
     @contextmanager
     def _session(self, product: Product, *, observe: bool) -> Iterator[Session]:

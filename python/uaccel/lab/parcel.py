@@ -1,0 +1,177 @@
+"""Rows whole: the files and folders that a row names travel with it, by content, to where they are not.
+
+In a row that is packed a path is a mark: ``parcel:DIGEST/NAME``. A worker has each content once, in its cache folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.board import load_board
+from uaccel.cache import cache_folder
+from uaccel.errors import InputError
+from uaccel.lab.row import FILES, Row
+from uaccel.project.flash_steps import flash_steps, reset_steps
+
+MARK: Final = "parcel:"
+MOST_BYTES: Final = 1 << 30
+"""Of one parcel."""
+_KEPT_SECONDS: Final = 14 * 24 * 3600
+_LEFT_OUT: Final = (".pyc", ".pyo", ".orig", ".swp")
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A file, or a folder with all files below it: ``name`` is its own, ``files`` are by path from beside it."""
+
+    digest: str
+    name: str
+    files: Mapping[str, bytes]
+
+    @property
+    def mark(self) -> str:
+        """What stands for it in a row."""
+        return f"{MARK}{self.digest}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """``row`` as JSON, with marks; ``paths``: what each mark stands for here."""
+
+    row: Mapping[str, Any]
+    parcels: tuple[Parcel, ...]
+    paths: Mapping[str, str]
+
+
+class Packer:
+    """Reads each file and folder once, however many rows name it."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Parcel] = {}
+
+    def pack(self, row: Row) -> Packed:
+        parcels: dict[str, Parcel] = {}
+        paths: dict[str, str] = {}
+
+        def mark(path: str, files: Iterator[Path] | None = None) -> str:
+            parcel = self._parcel(path, files)
+            parcels[parcel.digest] = parcel
+            paths[parcel.mark] = path
+            return parcel.mark
+
+        board = mark(row.board, _of_board(Path(row.board))) if _is_file(row.board) else row.board
+        engines = tuple(mark(_folder(name)) if "/" in name else name for name in row.accelerators)
+        options = {key: mark(value) if key in FILES else value for key, value in row.options.items()}
+        packed = replace(row, model=mark(row.model), board=board, accelerators=engines, options=options)
+        return Packed(packed.to_json(), tuple(parcels.values()), paths)
+
+    def _parcel(self, path: str, files: Iterator[Path] | None) -> Parcel:
+        if path not in self._made:
+            self._made[path] = _read(Path(path), files)
+        return self._made[path]
+
+
+def _is_file(board: str) -> bool:
+    return "/" in board or board.endswith(".toml")
+
+
+def _folder(name: str) -> str:
+    """Of an accelerator that is given by its path, or by its ``accelerator.py``."""
+    return str(Path(name).parent) if name.endswith(".py") else name
+
+
+def _read(path: Path, more: Iterator[Path] | None) -> Parcel:
+    """``more``: files beside it that belong to it."""
+    place = path.resolve()
+    members = [*(_below(place) if place.is_dir() else [place]), *(more or ())]
+    try:
+        files = {str(member.relative_to(place.parent)): member.read_bytes() for member in members}
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename or path}: {error.strerror}") from error
+    size = sum(map(len, files.values()))
+    if size > MOST_BYTES:
+        raise InputError(f"{path} holds {size:,} bytes; a lab is sent at most {MOST_BYTES:,} of one file or folder")
+    digest = hashlib.sha256(place.name.encode())
+    for name in sorted(files):
+        digest.update(f"\0{name}\0{len(files[name])}\0".encode() + files[name])
+    return Parcel(digest.hexdigest()[:32], place.name, files)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for above, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        yield from (Path(above) / name for name in sorted(files) if not name.endswith(_LEFT_OUT))
+
+
+def _of_board(file: Path) -> Iterator[Path]:
+    """What a board file names beside itself: its port's folder, and files of its flash tool."""
+    board, folder = load_board(file), file.resolve().parent
+    if str(board.source.data["port"]).startswith((".", "/")):
+        port = board.port.folder
+        if not port.is_relative_to(folder):
+            raise InputError(f"{file}: its port is {port}; a lab can be sent a port that lies beside the board file")
+        yield from _below(port)
+    steps = [*flash_steps(board.flash), *reset_steps(board.flash)] if board.flash is not None else []
+    for word in {word.replace("{board}/", "") for step in steps for word in step.command}:
+        beside = folder / word
+        if word and beside.is_file() and beside.resolve().is_relative_to(folder):
+            yield beside.resolve()
+
+
+def unpacked(row: Mapping[str, Any], parcels: Sequence[Parcel]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The row with this computer's paths; and the mark of each such path."""
+    paths = {str(unpack(parcel)): parcel.mark for parcel in parcels}
+    marks = {mark: path for path, mark in paths.items()}
+    return replaced(row, marks), paths
+
+
+def unpack(parcel: Parcel, folder: Path | None = None) -> Path:
+    """Where its file or folder is now. An unpacked parcel appears as a whole, by a rename."""
+    base = folder or _kept()
+    target = base / parcel.digest
+    if all((target / name).is_file() for name in parcel.files):
+        os.utime(target)
+    else:
+        shutil.rmtree(target, ignore_errors=True)
+        base.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=base) as temporary:
+            made = Path(temporary) / "parcel"
+            for name, content in parcel.files.items():
+                path = made / name
+                if not path.resolve().is_relative_to(made.resolve()):
+                    raise InputError(f"a parcel holds the name {name!r}; wanted one that stays in its folder")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            with contextlib.suppress(OSError):  # another process was first
+                made.rename(target)
+    return target / parcel.name
+
+
+def forget_old(folder: Path | None = None) -> None:
+    """Parcels that nobody has used for a while."""
+    for place in (folder or _kept()).glob("*"):
+        with contextlib.suppress(OSError):
+            if time.time() - place.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(place)
+
+
+def _kept() -> Path:
+    return cache_folder() / "parcels"
+
+
+def replaced(data: Any, words: Mapping[str, str]) -> Any:
+    """JSON with other words wherever they occur in its text."""
+    text = json.dumps(data)
+    for old in sorted(words, key=len, reverse=True):
+        text = text.replace(json.dumps(old)[1:-1], json.dumps(words[old])[1:-1])
+    return json.loads(text)
