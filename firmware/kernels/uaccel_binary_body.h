@@ -6,10 +6,13 @@
 #else
 #define UACCEL_ELEMENT2 UACCEL_ELEMENT
 #endif
+#ifndef UACCEL_RESULT
+#define UACCEL_RESULT UACCEL_ELEMENT
+#endif
 #define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
 
 UACCEL_KERNEL void UACCEL_TYPED(UACCEL_BINARY)(const struct UACCEL_BINARY *p, const UACCEL_ELEMENT *input1,
-                                               const UACCEL_ELEMENT2 *input2, UACCEL_ELEMENT *output)
+                                               const UACCEL_ELEMENT2 *input2, UACCEL_RESULT *output)
 {
     const uaccel_index *s1 = p->strides1, *s2 = p->strides2;
     UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) {
@@ -21,7 +24,7 @@ UACCEL_KERNEL void UACCEL_TYPED(UACCEL_BINARY)(const struct UACCEL_BINARY *p, co
         UACCEL_LOOP(i, 5) {
             x = s1[5] != 0 ? UACCEL_FIRST(p, row1[i]) : x;
             y = s2[5] != 0 ? UACCEL_SECOND(p, row2[i]) : y;
-            *output++ = (UACCEL_ELEMENT)UACCEL_COMBINE(p, x, y);
+            *output++ = (UACCEL_RESULT)UACCEL_COMBINE(p, x, y);
         }
     }
 }

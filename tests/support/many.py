@@ -40,5 +40,6 @@ def _argument(model: ModelBuilder, name: str, given: Activation | Constant | Non
     if given is None:
         return None
     if isinstance(given, Constant):
-        return model.constant(name, given.values, scales=given.scales, zero_points=given.zero_points, axis=given.axis)
+        points, axis, bits = given.zero_points, given.axis, given.bits
+        return model.constant(name, given.values, scales=given.scales, zero_points=points, axis=axis, bits=bits)
     return model.input(name, given.shape, given.dtype, scale=given.scale, zero_point=given.zero_point)

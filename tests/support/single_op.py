@@ -25,12 +25,13 @@ class Activation:
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant input of the operator: one scale for the whole, or several along `axis`."""
+    """A constant input of the operator: one scale for the whole, or several along `axis`; `bits` of int8 values."""
 
     values: npt.NDArray[Any]
     scales: tuple[float, ...] = ()
     zero_points: tuple[int, ...] | None = None
     axis: int = 0
+    bits: int = 8
 
 
 def single_op(
@@ -56,5 +57,6 @@ def _argument(model: ModelBuilder, name: str, given: Activation | Constant | Non
     if given is None:
         return None
     if isinstance(given, Constant):
-        return model.constant(name, given.values, scales=given.scales, zero_points=given.zero_points, axis=given.axis)
+        points, axis, bits = given.zero_points, given.axis, given.bits
+        return model.constant(name, given.values, scales=given.scales, zero_points=points, axis=axis, bits=bits)
     return model.input(name, given.shape, given.dtype, scale=given.scale, zero_point=given.zero_point)

@@ -102,6 +102,9 @@ def _tensor(model: Any, tensor: Any, index: int) -> TensorInfo:
 def _constant(raw: Any, shape: tuple[int, ...], dtype: str) -> Array | None:
     if not isinstance(raw, np.ndarray):
         return None
+    if dtype == "int4":
+        halves = np.stack([raw << 4, raw & 0xF0], axis=-1).astype(np.uint8).view(np.int8) >> 4
+        return halves.reshape(-1)[: int(np.prod(shape))].reshape(shape)
     return np.frombuffer(raw.tobytes(), np.dtype(dtype).newbyteorder("<")).reshape(shape)
 
 

@@ -28,7 +28,7 @@ __all__ = ["ModelBuilder", "Operator", "OptionValue", "Tensor"]
 
 _SCHEMA_VERSION = 3
 _BUFFER_ALIGNMENT = 16
-_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32", "bool", "resource")
+_DTYPES = ("int4", "int8", "uint8", "int16", "uint32", "int32", "uint64", "int64", "float32", "bool", "resource")
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,10 @@ class ModelBuilder:
         scales: Sequence[float] | None = None,
         zero_points: Sequence[int] | None = None,
         axis: int = 0,
+        bits: int = 8,
     ) -> Tensor:
-        """A constant of the array's dtype, quantised as a whole (`scale`) or along `axis` (`scales`)."""
+        """A constant of the array's dtype, quantised as a whole (`scale`) or along `axis` (`scales`); of 4 `bits`, two
+        int8 values share a byte, the first in its low half."""
         values = np.ascontiguousarray(array).reshape(np.shape(array))
         if scale is not None:
             scales, zero_points = [scale], [zero_point]
@@ -154,11 +156,11 @@ class ModelBuilder:
         return self._add(
             name,
             values.shape,
-            values.dtype.name,
+            "int4" if bits == 4 else values.dtype.name,
             scales=tuple(scales),
             zero_points=tuple([0] * len(scales) if zero_points is None else zero_points),
             axis=axis,
-            data=little_endian.tobytes(),
+            data=(_nibbles(values) if bits == 4 else little_endian).tobytes(),
         )
 
     def op(
@@ -213,6 +215,12 @@ class ModelBuilder:
         tensor = Tensor(len(self._tensors), name, tuple(int(size) for size in shape), dtype, **rest)
         self._tensors.append(tensor)
         return tensor
+
+
+def _nibbles(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Of int8 values from -8 to 7."""
+    flat = np.append(values.astype(np.int64).reshape(-1) & 15, np.zeros(values.size % 2, np.int64))
+    return np.asarray(flat[0::2] | flat[1::2] << 4, np.uint8)
 
 
 class _Writer:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.target import Target
 from uaccel.ops.base import Computable, IntegerOperator, Site
+from uaccel.ops.int4 import is_int4
 from uaccel.ops.kernel import Kernel
 from uaccel.ops.rounding import TFLITE, rounding_of
 
@@ -22,6 +23,7 @@ class Offer:
     float32: tuple[str, ...] | None
     maker: Maker
     favour: Favour | None = None
+    weight_bits: int = 8
 
     def needs(self, site: Site[Any]) -> tuple[str, ...] | None:
         """What a call requires of the CPU; None where there is no such kernel."""
@@ -38,15 +40,17 @@ def offers(
     requires: tuple[str, ...],
     float32: tuple[str, ...] | None = None,
     favour: Favour | None = None,
+    weight_bits: int = 8,
 ) -> Callable[[F], F]:
     """Decorator: a function that makes a kernel for a call, or None where the kernel would not be exact.
 
     ``float32``: what the CPU needs besides for calls that round in single precision. Without it the function is not
-    asked about them. With ``favour`` it is asked only where a user favours that.
+    asked about them. With ``favour`` it is asked only where a user favours that. ``weight_bits`` is 4 of kernels that
+    read two weights from a byte: they alone are asked where the model has such weights, unless a user favours speed.
     """
 
     def register(maker: F) -> F:
-        _OFFERS.setdefault(operator.name, []).append(Offer(requires, float32, maker, favour))
+        _OFFERS.setdefault(operator.name, []).append(Offer(requires, float32, maker, favour, weight_bits))
         return maker
 
     return register
@@ -56,7 +60,11 @@ def candidates(
     operator: Computable, site: Site[Any], target: Target, favour: Favour = Favour.balanced
 ) -> Sequence[Kernel]:
     """Every way the CPU can compute it: those of its features first, portable ones last."""
-    asked = [offer for offer in _OFFERS.get(operator.name, []) if offer.favour in (None, favour)]
+    if is_int4(site) and favour is Favour.speed:
+        site = replace(site, attrs=replace(site.attrs, weight_bits=8))
+    bits = 4 if is_int4(site) else 8
+    offered_here = [offer for offer in _OFFERS.get(operator.name, []) if offer.weight_bits == bits]
+    asked = [offer for offer in offered_here if offer.favour in (None, favour)]
     offered = [(offer.maker, offer.needs(site)) for offer in asked]
     makers = [maker for maker, needs in offered if needs is not None and target.has(needs)]
     special = [kernel for kernel in (maker(site) for maker in makers) if kernel is not None]

@@ -106,19 +106,19 @@ class BinaryOperator(IntegerOperator[A]):
         dtype = str(inputs[0].dtype)
 
         def element(*index: Any) -> Any:
-            return self.combine(_at(first, shape1, index), _at(second, shape2, index), attrs, dtype)
+            return self.combine(element_at(first, shape1, index), element_at(second, shape2, index), attrs, dtype)
 
         return te.compute(broadcast_shape(shape1, shape2), element, name=self.name)
 
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         first, second = (operand.info for operand in site.operands)
-        function = f"{self.kernel}_{dtype_suffix(site.output.dtype)}"
+        function = f"{self.kernel}_{dtype_suffix(first.dtype)}"
         parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
         return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
 
 
-def _at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:
+def element_at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:
     """The element that broadcasting puts at ``index`` of the output."""
     own = index[len(index) - len(shape) :]
     return tensor(*(0 if extent == 1 else i for extent, i in zip(shape, own, strict=True)))

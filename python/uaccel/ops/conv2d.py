@@ -12,6 +12,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
 from uaccel.ops.behind import site_behind
+from uaccel.ops.int4 import is_int4, packed
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same, sides
 from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix
 from uaccel.tvm_api import te, tirx
@@ -19,7 +20,10 @@ from uaccel.tvm_api import te, tirx
 
 @dataclass(frozen=True)
 class Conv2dAttrs(Attributes):
-    """``padding`` is top, left, bottom, right; the padded elements hold the input's zero point."""
+    """``padding`` is top, left, bottom, right; the padded elements hold the input's zero point.
+
+    ``weight_bits``: 4 where as many hold each of the weights, which then lie in flash so.
+    """
 
     strides: tuple[int, ...]
     padding: tuple[int, ...]
@@ -30,6 +34,7 @@ class Conv2dAttrs(Attributes):
     clamp_min: int
     clamp_max: int
     rounding: str = TFLITE
+    weight_bits: int = 8
 
 
 def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
@@ -128,17 +133,18 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
         out_channels, kernel_h, kernel_w, depth = weights.shape
-        suffix = accumulator_suffix(site)
+        suffix, four = accumulator_suffix(site), is_int4(site)
         constants = folded_constants(site, weights.reshape(out_channels, -1))
         parameters = window_parameters(site, (kernel_h, kernel_w)) | {"groups": attrs.groups}
-        if kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding):
+        if kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding) and not four:
             function, scratch = f"uaccel_conv2d_pointwise_{suffix}", 0
         else:
             function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
         arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
         copied = scratch > 0 and attrs.groups == 1
         behind = site_behind(site, copied=copied)
-        return [portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch, behind=behind)]
+        kernel = portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch, behind=behind)
+        return [packed(kernel, "uaccel_conv2d_int4_s8", weights.reshape(out_channels, -1)) if four else kernel]
 
 
 def accumulator_suffix(site: Site[Any]) -> str:

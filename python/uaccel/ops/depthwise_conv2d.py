@@ -20,6 +20,7 @@ from uaccel.ops.conv2d import (
     padded,
     window_parameters,
 )
+from uaccel.ops.int4 import is_int4, packed
 from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable
 from uaccel.tvm_api import te, tirx
 
@@ -66,7 +67,9 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         constants = folded_constants(site, weights.reshape(-1, channels).T, packed=weights)
         parameters = window_parameters(site, (kernel_h, kernel_w))
         arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
-        return [portable(function, "uaccel_depthwise_conv2d", parameters, arguments, behind=site_behind(site))]
+        kernel = portable(function, "uaccel_depthwise_conv2d", parameters, arguments, behind=site_behind(site))
+        rows = weights.reshape(-1, channels)
+        return [packed(kernel, "uaccel_depthwise_conv2d_int4_s8", rows) if is_int4(site) else kernel]
 
     def macs(self, site: Site[Conv2dAttrs]) -> int:
         return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))

@@ -10,6 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.conv2d import accumulator_suffix, folded_constants, output_stage, scale_step
+from uaccel.ops.int4 import is_int4, packed
 from uaccel.ops.kernel import Argument, Input, Kernel, Output, portable, same
 from uaccel.ops.rounding import TFLITE, check_rounding
 from uaccel.tvm_api import te
@@ -17,11 +18,14 @@ from uaccel.tvm_api import te
 
 @dataclass(frozen=True)
 class FullyConnectedAttrs(Attributes):
+    """``weight_bits`` as of a convolution."""
+
     input_zero_point: int
     output_zero_point: int
     clamp_min: int
     clamp_max: int
     rounding: str = TFLITE
+    weight_bits: int = 8
 
 
 @register
@@ -65,4 +69,5 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         }
         function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
         arguments: tuple[Argument, ...] = (Input(0), *folded_constants(site, weights), Output(0))
-        return [portable(function, "uaccel_fully_connected", parameters, arguments)]
+        kernel = portable(function, "uaccel_fully_connected", parameters, arguments)
+        return [packed(kernel, "uaccel_fully_connected_int4_s8", weights) if is_int4(site) else kernel]

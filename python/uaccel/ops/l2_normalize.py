@@ -47,7 +47,7 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
             return te.sum(centred(*row, k) * centred(*row, k), axis=k)
 
         squares = te.compute(data.shape[:-1], square, name="squares")
-        multiplier, shift = _inverse_root(squares)
+        multiplier, shift = inverse_root(squares)
 
         def output(*index: Any) -> Any:
             row = index[:-1]
@@ -68,7 +68,7 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
         return [portable(function, struct, parameters, (Input(0), Output(0)), inplace=(0,))]
 
 
-def _inverse_root(squares: Any) -> tuple[Any, Any]:
+def inverse_root(squares: Any) -> tuple[Any, Any]:
     """Multiplier and shift that stand for x**-0.5: five steps of Newton's method on numbers below 8.
 
     x is first brought to 2**27..2**29 by an even number of bits, ``2 * pairs`` to the left.

@@ -31,6 +31,7 @@ from uaccel.ops.function_tables import HardSwishFactors, Reals
 from uaccel.ops.lookup import Lookup, LookupAttrs, by_bits
 from uaccel.ops.prelu import Prelu, PreluAttrs
 from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
+from uaccel.ops.rsqrt16 import Rsqrt16, Rsqrt16Attrs
 from uaccel.ops.sigmoid16 import Logistic16, Sigmoid16Attrs, Tanh16, sigmoid_points
 from uaccel.ops.two_slopes import TwoSlopes, TwoSlopesAttrs
 
@@ -230,7 +231,11 @@ def elu(context: Context, operator: Operator) -> Expr:
 
 @converts("RSQRT")
 def rsqrt(context: Context, operator: Operator) -> Expr:
-    data, output = _tensors(operator, ("int8",))
+    data, output = _tensors(operator)
+    if data.info.dtype == "int16":
+        _need_symmetric(data, output)
+        factors = quantize_multiplier(1.0 / (math.sqrt(data.scale) * output.scale))
+        return get(Rsqrt16)(context.expr(data), attrs=Rsqrt16Attrs(*factors))
     values = function_tables.rsqrt(data.required_quantisation, output.required_quantisation)
     return _lookup(context, operator, data, values)
 

@@ -52,14 +52,14 @@ def _call(
     return get(kind)(source, *map(constant, (values, bias, *scales)), attrs=attrs)
 
 
-def _window_attrs(operator: Operator, data: Tensor, output: Tensor, kernel: Pair, groups: int) -> Conv2dAttrs:
-    options = operator.options
+def _window_attrs(operator: Operator, data: Tensor, kernel: Pair, groups: int) -> Conv2dAttrs:
+    options, weights, output = operator.options, operator.required_input(1), operator.outputs[0]
     strides = (options.StrideH(), options.StrideW())
     dilation = (options.DilationHFactor(), options.DilationWFactor())
     need(min(strides) > 0 and min(dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")
     padding = window_padding(operator, data, kernel, strides, dilation)
     points, bounds = (data.zero_point, output.zero_point), activation_range(operator, output)
-    return Conv2dAttrs(strides, padding, dilation, groups, *points, *bounds)
+    return Conv2dAttrs(strides, padding, dilation, groups, *points, *bounds, weight_bits=weights.bits)
 
 
 @converts("CONV_2D")
@@ -69,7 +69,7 @@ def conv_2d(context: Context, operator: Operator) -> Expr:
     channels, height, width, depth = values.shape
     need(data.info.shape[3] % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     bias = bias_values(operator.optional_input(2), channels, data)
-    attrs = _window_attrs(operator, data, output, (height, width), data.info.shape[3] // depth)
+    attrs = _window_attrs(operator, data, (height, width), data.info.shape[3] // depth)
     return _call(Conv2d, context.expr(data), (data, weights, output), values, bias, attrs)
 
 
@@ -81,7 +81,7 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     depth = data.info.shape[3]
     need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
     bias = bias_values(operator.optional_input(2), channels, data, ("int64",))
-    attrs = _window_attrs(operator, data, output, (height, width), depth)
+    attrs = _window_attrs(operator, data, (height, width), depth)
     return _call(DepthwiseConv2d, context.expr(data), (data, weights, output), values[0], bias, attrs)
 
 
@@ -128,7 +128,8 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     values = need_constant(weights, "weights")
     bias = bias_values(operator.optional_input(2), units, data)
-    attrs = FullyConnectedAttrs(data.zero_point, output.zero_point, *activation_range(operator, output))
+    bounds = activation_range(operator, output)
+    attrs = FullyConnectedAttrs(data.zero_point, output.zero_point, *bounds, weight_bits=weights.bits)
     rows = data.info.elements // depth
     flat = reshaped(context.expr(data), data.info.shape, (rows, depth))
     product = _call(FullyConnected, flat, (data, weights, output), values, bias, attrs)

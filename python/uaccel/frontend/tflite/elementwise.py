@@ -24,6 +24,7 @@ from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.minimum_maximum import Maximum, Minimum, MinimumMaximumAttrs
 from uaccel.ops.mul import Mul, MulAttrs
 from uaccel.ops.squared_difference import SquaredDifference, SquaredDifferenceAttrs
+from uaccel.tvm_api import relax
 
 SUMS: Mapping[str, type[BinaryOperator[Any]]] = {"ADD": Add, "SUB": Sub}
 EXTREMES: Mapping[str, type[BinaryOperator[Any]]] = {"MINIMUM": Minimum, "MAXIMUM": Maximum}
@@ -125,8 +126,15 @@ def extreme(context: Context, operator: Operator) -> Expr:
     return _binary(context, EXTREMES[operator.name], _tensors(operator), MinimumMaximumAttrs())
 
 
-@converts("SQUARED_DIFFERENCE")
+def _is_known(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype in (*INTEGER_ACTIVATIONS, "int32")
+
+
+@converts("SQUARED_DIFFERENCE", when=_is_known)
 def squared_difference(context: Context, operator: Operator) -> Expr:
+    if operator.required_input(0).info.dtype == "int32":
+        difference = relax.op.subtract(*(context.expr(operator.required_input(number)) for number in (0, 1)))
+        return relax.op.multiply(difference, difference)
     tensors = _tensors(operator)
     first, second, output = tensors
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]

@@ -23,7 +23,7 @@ def convert(graph: Graph, operator: Operator, context: Context, block: Any) -> l
     converter = TfliteConverter(graph.file, graph.subgraph, block.builder)
     need(converter.knows(operator.name), f"{NO_CONVERTER}; {OR_INT8}")
     for tensor in operator.inputs:
-        if tensor is not None and (tensor.data is None or tensor.index in context.exprs):
+        if tensor is not None and (tensor.data is None or tensor.bits < 8 or tensor.index in context.exprs):
             converter.define(tensor.index, context.expr(tensor))
     with by_tvm(OR_INT8):
         return converter.convert(operator.name, operator.table, len(operator.outputs))

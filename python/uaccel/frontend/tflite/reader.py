@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ class Options:
 class Tensor:
     """``data`` holds the value of a constant, None for what is computed or given at run time.
 
-    ``signature`` is the shape as the author declared it, with -1 for extents that may vary.
+    ``signature`` is the shape as the author declared it, with -1 for extents that may vary. A constant of int4 is int8
+    here, and ``bits`` 4 says how the file holds it.
     """
 
     index: int
@@ -94,6 +96,7 @@ class Tensor:
     data: Array | None
     signature: Shape
     is_variable: bool
+    bits: int = 8
 
     @property
     def spec(self) -> TensorSpec:
@@ -247,8 +250,19 @@ class _Reader:
             raise ValueError(f'tensor "{name[:80]}" has {len(shape)} dimensions, and at most {MOST_RANK} are read')
         signature = self._indices(table.ShapeSignature, table.ShapeSignatureLength()) or shape
         info = TensorInfo(shape, DTYPES.get(kind, TYPE_NAMES.get(kind, f"type {kind}")))
-        data = self._constant(table, info, name)
-        return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()))
+        data, bits = self._constant(table, info, name), 8
+        if data is not None and kind == tflite.TensorType.INT4:
+            info, data, bits = TensorInfo(shape, "int8"), self._halves(data, shape, name), 4
+        return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()), bits)
+
+    def _halves(self, raw: Array, shape: Shape, name: str) -> Array:
+        """Numbers of four bits, the first of two in the low half of a byte."""
+        count = math.prod(shape)
+        self.budget.bytes(2 * len(raw))
+        if len(raw) != -(-count // 2):
+            raise ValueError(f'tensor "{name}" (int4) needs {-(-count // 2)} bytes and its buffer has {len(raw)}')
+        halves = np.stack([raw << 4, raw & 0xF0], axis=-1).astype(np.uint8).view(np.int8) >> 4
+        return np.ascontiguousarray(halves.reshape(-1)[:count].reshape(shape))
 
     def _constant(self, table: Any, info: TensorInfo, name: str) -> Array | None:
         number = table.Buffer()

@@ -1,0 +1,44 @@
+/* Comparisons of quantised tensors, portable C: both inputs become integers at one fine scale first. */
+#ifndef UACCEL_COMPARE_H
+#define UACCEL_COMPARE_H
+
+#include "uaccel_fixedpoint.h"
+
+struct uaccel_compare {
+    uaccel_index extents[6], strides1[6], strides2[6];
+    int32_t kind;       /* 0: ==, 1: !=, 2: >, 3: >=, 4: <, 5: <= */
+    int32_t left_shift; /* bits after the point */
+    int32_t zero_point1, multiplier1, shift1;
+    int32_t zero_point2, multiplier2, shift2;
+};
+
+UACCEL_KERNEL int32_t uaccel_compare_first(const struct uaccel_compare *p, int32_t value)
+{
+    return uaccel_requantise(uaccel_shift_left(value - p->zero_point1, p->left_shift), p->multiplier1, p->shift1);
+}
+
+UACCEL_KERNEL int32_t uaccel_compare_second(const struct uaccel_compare *p, int32_t value)
+{
+    return uaccel_requantise(uaccel_shift_left(value - p->zero_point2, p->left_shift), p->multiplier2, p->shift2);
+}
+
+UACCEL_KERNEL int32_t uaccel_compare_combine(const struct uaccel_compare *p, int32_t x, int32_t y)
+{
+    switch (p->kind) {
+    case 0: return x == y;
+    case 1: return x != y;
+    case 2: return x > y;
+    case 3: return x >= y;
+    case 4: return x < y;
+    default: return x <= y;
+    }
+}
+
+#define UACCEL_BINARY uaccel_compare
+#define UACCEL_FIRST uaccel_compare_first
+#define UACCEL_SECOND uaccel_compare_second
+#define UACCEL_COMBINE uaccel_compare_combine
+#define UACCEL_RESULT uint8_t
+#include "uaccel_binary.h"
+
+#endif

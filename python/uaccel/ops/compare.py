@@ -1,0 +1,59 @@
+"""Comparisons of quantised tensors at a common scale, as the reference rounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, register, require
+from uaccel.ops.broadcast import BinaryOperator
+from uaccel.tvm_api import tirx
+
+KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+"""By the number that stands for each."""
+
+
+@dataclass(frozen=True)
+class CompareAttrs(Attributes):
+    """Each input becomes an integer, ``left_shift`` bits finer than one; ``kind`` says what is asked of the two."""
+
+    kind: int
+    left_shift: int
+    zero_point1: int
+    multiplier1: int
+    shift1: int
+    zero_point2: int
+    multiplier2: int
+    shift2: int
+
+
+@register
+class Compare(BinaryOperator[CompareAttrs]):
+    """input1 (==, !=, >, >=, <, <=) input2, of int8."""
+
+    name = "compare"
+    hides_differences = True
+    kernel = "uaccel_compare"
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: CompareAttrs) -> TensorInfo:
+        require(inputs[0].dtype == "int8", f"compare: input is {inputs[0].dtype}, wanted int8")
+        require(0 <= attrs.kind < len(KINDS), f"compare: {attrs.kind} is no comparison")
+        return TensorInfo(super().infer(inputs, attrs).shape, "bool")
+
+    def first(self, value: Any, attrs: CompareAttrs) -> Any:
+        return _real(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
+
+    def second(self, value: Any, attrs: CompareAttrs) -> Any:
+        return _real(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+
+    def combine(self, x: Any, y: Any, attrs: CompareAttrs, dtype: str) -> Any:
+        answers = (tirx.all(x <= y, x >= y), tirx.any(x < y, x > y), x > y, x >= y, x < y, x <= y)
+        return answers[attrs.kind]
+
+
+def _real(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
+    raised = (exact.i32(value) - exact.const(zero_point, "int32")) << exact.const(left_shift, "int32")
+    return exact.i32(exact.requantize_const(raised, multiplier, shift))
