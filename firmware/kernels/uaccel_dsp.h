@@ -82,16 +82,19 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
 
 /* uaccel_scale and uaccel_shift: sums that come doubled, by the constants of one channel; way 0 and 1 are without and
  * with `sign`, which is that of a sum: a product that is rounded to nought ends as the zero point, with it or without.
- * Way 1 uses r0. Way 2 is single precision, where the constants are half the scale, the zero point and nothing; it uses
- * s0 to s2. */
+ * Way 1 uses r0. Way 2 is single precision, where the constants are half the scale, the zero point and twice what is
+ * added to the sum, which lies `rest` bytes from r1; it uses s0 to s2. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
-    ".macro uaccel_scale a, b, multiplier, offset, way\n"                                                            \
+    ".macro uaccel_scale a, b, multiplier, offset, rest, way\n"                                                      \
     ".if \\way == 2\n"                                                                                              \
     "vmov s0, s1, \\a, \\b\n"                                                                                       \
-    "vmov s2, \\multiplier\n"                                                                                       \
     "vcvt.f32.s32 s0, s0\n"                                                                                          \
     "vcvt.f32.s32 s1, s1\n"                                                                                          \
+    "vldr s2, [r1, #\\rest]\n"                                                                                       \
+    "vadd.f32 s0, s0, s2\n"                                                                                          \
+    "vadd.f32 s1, s1, s2\n"                                                                                          \
+    "vmov s2, \\multiplier\n"                                                                                        \
     "vmul.f32 s0, s0, s2\n"                                                                                          \
     "vmul.f32 s1, s1, s2\n"                                                                                          \
     "vcvtr.s32.f32 s0, s0\n"                                                                                         \
@@ -121,8 +124,10 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
     ".if \\sign == 2\n"                                                                                              \
     "vmov s0, \\a\n"                                                                                                 \
-    "vmov s2, r2\n"                                                                                                  \
     "vcvt.f32.s32 s0, s0\n"                                                                                          \
+    "vmov s2, r12\n"                                                                                                 \
+    "vadd.f32 s0, s0, s2\n"                                                                                          \
+    "vmov s2, r2\n"                                                                                                  \
     "vmul.f32 s0, s0, s2\n"                                                                                          \
     "vcvtr.s32.f32 s0, s0\n"                                                                                         \
     "vmov \\a, s0\n"                                                                                                 \

@@ -1,6 +1,9 @@
 /* The output stage of models that requantise in single precision: one multiplication, rounded, then half to even.
  *
- * Models from ONNX and PyTorch mean it so. Without an FPU for it integers give the same bits. */
+ * Models from ONNX and PyTorch mean it so. Without an FPU for it integers give the same bits.
+ *
+ * A scale is a multiplier of 2^30..2^31-1, of which 24 bits count, and a shift. The multiplier's low 7 bits are the rest
+ * of the bias, in 128ths: a real bias is seldom a whole number of products. They are added to sums of up to 2^24. */
 #ifndef UACCEL_FLOAT32_H
 #define UACCEL_FLOAT32_H
 
@@ -9,6 +12,8 @@
 /* What results are saturated to, so that a zero point can be added: far beyond any type of 16 bits. */
 #define UACCEL_FLOAT32_HIGHEST ((INT32_C(1) << 23) - 1)
 #define UACCEL_FLOAT32_LOWEST (-UACCEL_FLOAT32_HIGHEST - 1)
+
+#define UACCEL_FLOAT32_RESTS 127 /* the bits of a multiplier that are the bias's rest */
 
 /* magnitude * multiplier * 2^(shift - 31), as float32(magnitude) * float32(scale) rounds it, then half to even.
  *
@@ -44,7 +49,7 @@ UACCEL_KERNEL int32_t uaccel_float32_signed(uint32_t magnitude, bool negative)
     return value > UACCEL_FLOAT32_HIGHEST ? UACCEL_FLOAT32_HIGHEST : value;
 }
 
-/* The same for 64-bit accumulators: what lies below their upper 32 bits matters only by whether there is any. */
+/* The same for 64-bit accumulators, without a rest: what lies below their upper 32 bits matters only by whether there is any. */
 UACCEL_KERNEL int32_t uaccel_requantise_float32_wide(int64_t acc, int32_t multiplier, int32_t shift)
 {
     uint64_t magnitude = acc < 0 ? 0u - (uint64_t)acc : (uint64_t)acc;
@@ -76,13 +81,14 @@ union uaccel_float32_bits {
     float real;
 };
 
-/* float32(acc) * float32(multiplier * 2^(shift - 31)), half to even, saturated. The assembly keeps the compiler from
+/* (float32(acc) + rest) * float32(multiplier * 2^(shift - 31)), half to even, saturated. The assembly keeps the compiler from
  * joining the product with an addition, which would round once less. */
 UACCEL_KERNEL int32_t uaccel_requantise_float32(int32_t acc, int32_t multiplier, int32_t shift)
 {
     union uaccel_float32_bits scale, result;
     scale.bits = ((uint32_t)(shift + 125) << 23) + ((uint32_t)multiplier >> 7);
-    const float product = (float)acc * scale.real;
+    const float sum = (float)acc + (float)(multiplier & UACCEL_FLOAT32_RESTS) * 0.0078125f;
+    const float product = sum * scale.real;
     UACCEL_FLOAT32_TO_INTEGER(result, product);
 #ifdef __ARM_FEATURE_SAT
     return (int32_t)__builtin_arm_ssat(result.integer, 24);
@@ -93,11 +99,17 @@ UACCEL_KERNEL int32_t uaccel_requantise_float32(int32_t acc, int32_t multiplier,
 
 #else
 
-/* float32(acc) * float32(multiplier * 2^(shift - 31)), half to even, saturated. */
+/* (float32(acc) + rest) * float32(multiplier * 2^(shift - 31)), half to even, saturated. */
 UACCEL_KERNEL int32_t uaccel_requantise_float32(int32_t acc, int32_t multiplier, int32_t shift)
 {
-    const uint32_t magnitude = acc < 0 ? 0u - (uint32_t)acc : (uint32_t)acc;
-    return uaccel_float32_signed(uaccel_float32_product(magnitude, multiplier, shift), acc < 0);
+    const int32_t rest = multiplier & UACCEL_FLOAT32_RESTS;
+    uint32_t magnitude = acc < 0 ? 0u - (uint32_t)acc : (uint32_t)acc;
+    if (rest != 0 && magnitude <= UINT32_C(1) << 24) {
+        /* a negative sum keeps its sign, as it is a whole number and the rest is less than one */
+        magnitude = acc < 0 ? (magnitude << 7) - (uint32_t)rest : (magnitude << 7) + (uint32_t)rest;
+        shift -= 7;
+    }
+    return uaccel_float32_signed(uaccel_float32_product(magnitude, multiplier - rest, shift), acc < 0);
 }
 
 #endif

@@ -18,7 +18,8 @@ from support.exactness import assert_same
 from support.hostlib import HostModel, include_flags
 from support.relax_modules import compiled_module
 from support.single_precision import convolved, rounded, transposed
-from uaccel.cpu_kernels import Turn
+from uaccel.board import load_board
+from uaccel.cpu_kernels import Target, Turn
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.errors import ModelError
 from uaccel.model import TensorInfo
@@ -32,7 +33,7 @@ from uaccel.ops.quantize import Quantize, QuantizeAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
-from uaccel.ops.rounding import FLOAT32, float32_scale, float32_scales
+from uaccel.ops.rounding import FLOAT32, float32_scale, float32_scales, with_rests
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 from uaccel.running.packed import run_compiled
 from uaccel.tvm_api import ModuleBuilder, relax
@@ -73,8 +74,9 @@ def cases(seed: int, count: int = 400_000) -> tuple[Array, Array, Array]:
 
 
 def in_numpy(acc: Array, multiplier: Array, shift: Array) -> Array:
-    scale = (multiplier * 2.0 ** (shift.astype(np.int64) - 31)).astype(np.float32)
-    return np.asarray(np.clip(np.rint(acc.astype(np.float32) * scale), -HIGHEST - 1, HIGHEST), np.int32)
+    scale = ((multiplier & ~127) * 2.0 ** (shift.astype(np.int64) - 31)).astype(np.float32)
+    total = acc.astype(np.float32) + ((multiplier & 127) / 128).astype(np.float32)
+    return np.asarray(np.clip(np.rint(total * scale), -HIGHEST - 1, HIGHEST), np.int32)
 
 
 @pytest.mark.parametrize("optimise", ["-O0", "-O2"])
@@ -82,7 +84,11 @@ def test_the_function_is_single_precision(optimise: str, tmp_path: Path) -> None
     library = shared(tmp_path, FUNCTION, optimise, *include_flags())
     for name, dtype in (("narrow", np.int32), ("wide", np.int64)):
         acc, multiplier, shift = cases(len(name))
-        if name == "wide":
+        if name == "narrow":
+            rests = np.random.default_rng(3).choice([0, 1, 64, 127], len(acc))
+            rests[:16] = 0
+            multiplier += np.where(np.abs(acc) <= 2**24, rests, 0).astype(np.int32)
+        else:
             acc = acc * np.random.default_rng(1).choice([1, 1, 3, 2**20 + 1, 2**31], len(acc))
         acc = acc.astype(dtype)
         result = np.zeros(len(acc), np.int32)
@@ -143,9 +149,13 @@ class Maker:
         info = np.iinfo(data.dtype)
         bias = self.random.integers(-9000, 9000, channels).astype(np.int64 if wide else np.int32)
         scales = self.scales(channels, weights.size // channels, 60.0 * info.max / 127 / (info.max / 127))
-        constants = [constant(np.asarray(array)) for array in (weights, bias, *float32_scales(scales))]
+        rests = self.random.integers(0, 128, channels) if data.dtype == np.int8 else np.zeros(channels, int)
+        multiplier, shift = float32_scales(scales)
+        operands = (weights, bias, with_rests(multiplier, rests), shift)
+        constants = [constant(np.asarray(array)) for array in operands]
         clamps = (attrs.clamp_min, attrs.clamp_max, str(data.dtype))
-        expected = rounded(sums + bias, scales, attrs.output_zero_point, *clamps)
+        total = (sums + bias).astype(np.float32) + (rests / 128).astype(np.float32)
+        expected = rounded(total, scales, attrs.output_zero_point, *clamps)
         return Row(lambda x: get(operator)(x, *constants, attrs=attrs), (data,), expected)
 
 
@@ -295,7 +305,67 @@ def test_boards_give_the_same(name: str, tmp_path: Path) -> None:
     target = target_of(board)
     assert target.has(["fpu"]) == (name == "mps2_an386")
     compiled = compiled_module(module, selection=Selection(target, Turn(1)))  # portable kernels
-    run = run_compiled(compiled, board, [inputs], tmp_path, lambda step: None).run
+    run = run_compiled(compiled, board, [inputs], tmp_path / "project", lambda step: None).run
+    check(made, run.outputs[0], name)
+
+
+def with_coarse_products(make: Maker) -> dict[str, Row]:
+    """Layers of which half a product is many steps, so that no kernel can leave a bias's rest out unseen."""
+
+    def row(operator: Any, shape: tuple[int, ...], weights: tuple[int, ...], sums: Any, attrs: Any, rests: bool) -> Row:
+        data, values = make.values(*shape), make.random.integers(-1, 2, weights).astype(np.int8)
+        channels = sums(data, values).shape[-1]
+        parts = make.random.integers(1, 128, channels) * rests
+        scales = make.random.uniform(0.2, 0.9, channels).astype(np.float32)
+        multiplier, shift = float32_scales(scales)
+        bias = make.random.integers(-9, 9, channels).astype(np.int32)
+        operands = [constant(array) for array in (values, bias, with_rests(multiplier, parts), shift)]
+        total = (sums(data, values) + bias).astype(np.float32) + (parts / 128).astype(np.float32)
+        expected = rounded(total, scales, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
+        return Row(lambda x: get(operator)(x, *operands, attrs=attrs), (data,), expected)
+
+    def window(size: int, groups: int = 1) -> Conv2dAttrs:
+        border = (size // 2,) * 4
+        return Conv2dAttrs((1, 1), border, (1, 1), groups, 3, -5, -120, 127, FLOAT32)
+
+    def layers(rests: bool) -> dict[str, Row]:
+        one, three, own = window(1), window(3), window(3, 8)
+        by_hand = {
+            "1x1": (Conv2d, (1, 5, 6, 16), (12, 1, 1, 16), lambda x, w: convolved(x, w, one), one),
+            "3x3": (Conv2d, (1, 5, 6, 4), (8, 3, 3, 4), lambda x, w: convolved(x, w, three), three),
+            "depthwise": (
+                *(DepthwiseConv2d, (1, 6, 7, 8), (3, 3, 8)),
+                *(lambda x, w: convolved(x, w.transpose(2, 0, 1)[..., None], own), own),
+            ),
+            "dense": (
+                *(FullyConnected, (2, 32), (16, 32)),
+                *(
+                    lambda x, w: (x.astype(np.int64) + 4) @ w.astype(np.int64).T,
+                    FullyConnectedAttrs(-4, 9, -128, 127, FLOAT32),
+                ),
+            ),
+        }
+        return {name: row(*parts, rests) for name, parts in by_hand.items()}
+
+    state = make.random.bit_generator.state
+    without = layers(False)
+    make.random.bit_generator.state = state
+    found = layers(True)
+    for name, each in found.items():
+        assert (each.expected != without[name].expected).mean() > 0.1, name
+    return found
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(("name", "family"), [("mps2_an386", "_dsp_"), ("mps3_an547", "_s8_float32"), ("host", "blocked")])
+def test_no_kernel_leaves_out_the_rest_of_a_bias(name: str, family: str, tmp_path: Path) -> None:
+    board, made = load_board(name) if name == "host" else board_with_tools(name), with_coarse_products(Maker(3))
+    module, inputs = together(made)
+    target = Target.of("native", ["embedded"]) if name == "host" else target_of(board)
+    compiled = compiled_module(module, selection=Selection(target, Turn(0)))
+    functions = [call.function for layer in compiled.program.layers for call in layer.kernel.calls]
+    assert all(family in function for function in functions), functions
+    run = run_compiled(compiled, board, [inputs], tmp_path / "project", lambda step: None).run
     check(made, run.outputs[0], name)
 
 

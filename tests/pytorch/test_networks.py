@@ -11,6 +11,7 @@ import pytest
 
 from support.command import Call, call_in
 from support.exported import computed, imported, save
+from support.real_meaning import evaluated
 from support.torch_networks import NETWORKS, inputs_of, program_of, quantised
 from uaccel.basics.npz import write_npz
 from uaccel.frontend.torch.importer import import_torch
@@ -70,6 +71,20 @@ def test_a_quantised_network_is_within_a_step(network: str, quantiser: str, tmp_
     steps = [q.scale for spec in model.tensors.values() if (q := spec.quantisation) and not q.per_channel]
     assert len(steps) > 1
     assert np.abs(got - expected).max() <= max(steps)
+
+
+@pytest.mark.parametrize("network", ["depthwise", "wavenet"])
+def test_no_element_differs_from_the_real_meaning(network: str, tmp_path: Path) -> None:
+    """PyTorch's biases are real numbers: rounded to whole products they would move results."""
+    pytest.importorskip("torchao")
+    program = quantised(network, "xnnpack")
+    executor = Executor(imported(save(program, tmp_path / "model.pt2")).module)
+    differing = 0
+    for seed in range(5):
+        values = inputs_of(network, seed=100 + seed)
+        (got,), (wanted,) = executor.run([np.asarray(value) for value in values]), evaluated(program, values)
+        differing += int((np.abs(got - wanted) > 1e-4 * np.abs(wanted).max()).sum())
+    assert differing == 0
 
 
 def test_weights_stay_integers(tmp_path: Path) -> None:

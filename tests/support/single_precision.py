@@ -11,7 +11,7 @@ Array = NDArray[Any]
 
 
 def rounded(sums: Array, scale: Array | float, zero_point: int, low: int, high: int, dtype: str = "int8") -> Array:
-    """``scale`` is a float32, or one a channel of the last axis."""
+    """``scale`` is a float32, or one a channel of the last axis. Sums that are no whole numbers are float32 already."""
     product = sums.astype(np.float32) * np.asarray(scale, np.float32)
     return np.asarray(np.clip(np.rint(product).astype(np.float64) + zero_point, low, high).astype(dtype))
 

@@ -51,6 +51,29 @@ def attention() -> Any:
     return Net(compute, *parts, nn.Linear(16, 8))
 
 
+def wavenet() -> Any:
+    """Dilated convolutions whose results are gates of each other, and a sum along all of them."""
+    pairs = [nn.Conv1d(8, 16, 3, dilation=2**power, padding=2**power) for power in range(4)]
+    outs = [nn.Conv1d(8, 8, 1) for _ in pairs]
+
+    def compute(x: Any, first: Any, last: Any, *parts: Any) -> Any:
+        x = first(x)
+        for pair, out in zip(parts[:4], parts[4:], strict=True):
+            y = pair(x)
+            x = x + out(torch.tanh(y[:, :8]) * torch.sigmoid(y[:, 8:]))
+        return last(torch.relu(x))
+
+    return Net(compute, nn.Conv1d(1, 8, 3, padding=1), nn.Conv1d(8, 4, 1), *pairs, *outs)
+
+
+def depthwise() -> Any:
+    """Depthwise convolutions: a sum of nine products, of which a bias is seldom a whole number."""
+    return nn.Sequential(
+        *(nn.Conv2d(3, 12, 3, stride=2), nn.ReLU(), nn.Conv2d(12, 12, 3, groups=12), nn.ReLU()),
+        *(nn.Conv2d(12, 12, 1), nn.ReLU(), nn.Conv2d(12, 12, 3, groups=12), nn.ReLU(), nn.Conv2d(12, 12, 1)),
+    )
+
+
 def two_ends() -> Any:
     """Two inputs and two outputs."""
     return Net(lambda x, y: (torch.cat([x, y * 2], 1), x - y))
@@ -61,6 +84,8 @@ NETWORKS: Mapping[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "cnn": (cnn, ((1, 3, 12, 12),)),
     "residual": (residual, ((1, 3, 9, 9),)),
     "attention": (attention, ((1, 5, 8),)),
+    "wavenet": (wavenet, ((1, 1, 64),)),
+    "depthwise": (depthwise, ((1, 3, 15, 15),)),
     "two_ends": (two_ends, ((1, 3, 4), (1, 3, 4))),
 }
 

@@ -3,7 +3,7 @@
 
 enum { LEAST_SHIFT = -31, MOST_SHIFT = 30 };
 
-/* Of a single-precision number, and how many more a multiplier has. */
+/* Of a single-precision number, and how many more a multiplier has, which are the rest of the bias. */
 enum { SINGLE_BITS = 24, SPARE_BITS = 7 };
 
 static int32_t as_signed(uint32_t bits)
@@ -62,16 +62,19 @@ static uint32_t excess(uint64_t value)
     return bits;
 }
 
-/* The sum as a single-precision number times such a multiplier, rounded to one, and then half to even. */
+/* The sum and the rest, which a larger one cannot hold, as a single-precision number times such a multiplier, rounded
+ * to one, and then half to even. */
 static int32_t scaled_in_single(uint32_t value, int32_t multiplier, int32_t shift)
 {
-    const int64_t sum = as_signed(value);
+    const int64_t whole_sum = as_signed(value), most = INT64_C(1) << SINGLE_BITS;
+    const int64_t rest = whole_sum >= -most && whole_sum <= most ? multiplier % (1 << SPARE_BITS) : 0;
+    const int64_t sum = whole_sum * (1 << SPARE_BITS) + rest;
     const uint64_t magnitude = (uint64_t)(sum < 0 ? -sum : sum);
     const uint32_t lost = excess(magnitude);
     const uint64_t product = half_even(magnitude, lost) * ((uint32_t)multiplier >> SPARE_BITS);
     const uint32_t cut = excess(product);
     const uint64_t rounded = half_even(product, cut);
-    const int32_t exponent = (int32_t)(lost + cut) + shift - 31 + SPARE_BITS;
+    const int32_t exponent = (int32_t)(lost + cut) + shift - 31;
     const uint64_t whole = exponent < 0 ? half_even(rounded, (uint32_t)-exponent) : rounded << exponent;
     const int32_t result = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
     return sum < 0 ? -result : result;
@@ -88,10 +91,10 @@ static bool is_scale(int32_t multiplier, int32_t shift)
     return multiplier >= 0 && shift >= LEAST_SHIFT && shift <= MOST_SHIFT;
 }
 
-/* One that single precision has. */
+/* One that single precision has, and a rest. */
 static bool is_single(int32_t multiplier)
 {
-    return multiplier >= INT32_C(1) << 30 && multiplier % (1 << SPARE_BITS) == 0;
+    return multiplier >= INT32_C(1) << 30;
 }
 
 static bool is_byte(int32_t value)

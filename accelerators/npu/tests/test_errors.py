@@ -154,8 +154,8 @@ def test_load_has_nobody_before_it_and_store_nobody_behind(player: Any, kind: st
     [
         *((0, *fine, 0) for fine in ((0, 0), (2**31 - 1, 30), (1, -31))),
         *((0, *wrong, QUANTISATION) for wrong in ((-1, 0), (1, 31), (1, -32))),
-        *((1, *fine, 0) for fine in ((2**30, -31), (2**31 - 128, 30))),
-        *((1, *wrong, QUANTISATION) for wrong in ((0, 0), (2**30 - 128, 0), (2**30 + 64, 0), (2**30, 31))),
+        *((1, *fine, 0) for fine in ((2**30, -31), (2**30 + 64, 0), (2**31 - 1, 30))),
+        *((1, *wrong, QUANTISATION) for wrong in ((0, 0), (2**30 - 128, 0), (2**30, 31))),
     ],
 )
 def test_multipliers_and_shifts_have_limits(player: Any, single: int, multiplier: int, shift: int, error: int) -> None:

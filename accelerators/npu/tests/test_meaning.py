@@ -69,13 +69,12 @@ class Bench:
         self.weights = self.random.integers(-128, 128, WEIGHTS).astype(np.int8)
 
     def parameters(self, channels: int, single: bool) -> Array:
-        """Bias, multiplier and shift of each channel, put into the weight memory; such as single precision has them."""
+        """Bias, multiplier and shift of each channel, put into the weight memory."""
         blocks = -(-channels // COLUMNS)
         numbers = np.zeros((blocks, 3, COLUMNS), np.int64)
         numbers[:, 0] = self.random.integers(-(2**15), 2**15, (blocks, COLUMNS))
         numbers[:, 1] = self.random.integers(2**30, 2**31, (blocks, COLUMNS))
         numbers[:, 2] = self.random.integers(-12, -4, (blocks, COLUMNS))
-        numbers[:, 1] &= ~127 if single else -1
         self.put(PARAMETERS, numbers)
         return numbers.transpose(1, 0, 2).reshape(3, -1)[:, :channels]
 

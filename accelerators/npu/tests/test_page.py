@@ -70,7 +70,7 @@ def power(text: str) -> int:
 
 
 def test_there_are_examples_of_rounding() -> None:
-    assert len(SCALES) == 5
+    assert len(SCALES) == 6
 
 
 @pytest.mark.parametrize(("total", "multiplier", "shift", "single", "plain"), SCALES)

@@ -57,7 +57,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, height, width, _ = weights.shape
     rows = weights.reshape(channels, -1)
-    stage = output_stage_of(site, rows)
+    stage = output_stage_of(site, rows, rests=True)
     if stage is None or attrs.groups > 1:
         return None
     packed, stage = interleaved(rows, 4), stage.filled(-(-channels // 4) * 4)
@@ -81,7 +81,7 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row; several are the pixels of a pointwise convolution."""
     (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
-    stage = output_stage_of(site, weights)
+    stage = output_stage_of(site, weights, rests=True)
     if stage is None:
         return None
     block = 8 if count == 1 else 4
@@ -97,7 +97,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape
     rows = weights.reshape(height * width, channels).T
-    stage = output_stage_of(site, rows)
+    stage = output_stage_of(site, rows, rests=True)
     if stage is None or channels != data.shape[3] or channels % 4:
         return None
     parameters = geometry(site, (height, width), depthwise=True)

@@ -80,7 +80,7 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     if weights.shape[1:3] == attrs.strides == (1, 1) and not any(attrs.padding) and out_skip == 0:
         image, result = (1, 1, math.prod(image)), (1, math.prod(image))
     out_channels, height, width, depth = weights.shape
-    stage = output_stage_of(site, weights.reshape(out_channels, -1))
+    stage = output_stage_of(site, weights.reshape(out_channels, -1), rests=True)
     if stage is None:
         return None
     window = padded_to(weights.reshape(out_channels, -1), 1, WORD)
@@ -155,7 +155,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     if rows > 1:
         return conv2d(rows_as_pixels(site))
     weights = padded_to(site.operands[1].value, 1, WORD)
-    stage = output_stage_of(site, weights)
+    stage = output_stage_of(site, weights, rests=True)
     stream = None if stage is None else paired_stream(weights, stage, 8)
     if stage is None or stream is None:
         return None

@@ -162,7 +162,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape[-3:]
     rows = weights.reshape(height * width, channels).T
-    stage = output_stage_of(site, rows)
+    stage = output_stage_of(site, rows, rests=True)
     if stage is None or channels < QUAD:
         return None
     multiplier = channels // data.shape[3]

@@ -59,7 +59,9 @@ def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
     """The output stage's constants, one row for each ``block`` channels; sums come to it doubled."""
     multiplier, shift = stage.multiplier, stage.shift
     if stage.single:
-        multiplier, shift = np.where(multiplier == 0, 0, stage.scale_bits - HALVED), np.zeros_like(shift)
+        rests = stage.rest_bits
+        multiplier = np.where(multiplier == 0, 0, stage.scale_bits - HALVED)
+        shift = np.where(rests == 0, 0, rests + HALVED)
     table = np.stack([multiplier, offsets(stage), shift], axis=1)
     return table.reshape(-1, 3 * block)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import folded_constants, window_parameters
-from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
+from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
 from uaccel.ops.rounding import FLOAT32
 
 LARGEST_SHIFT: Final = 22
@@ -46,6 +46,12 @@ class OutputStage:
     def scale_bits(self) -> Ints:
         """The scales in single precision, by their bits, 0 for channels that count for nothing."""
         return np.where(self.multiplier == 0, 0, ((self.shift + 125) << 23) + (self.multiplier >> 7))
+
+    @property
+    def rest_bits(self) -> Ints:
+        """What single precision adds to each sum, by its bits."""
+        rests = (self.multiplier % RESTS / RESTS).astype(np.float32)
+        return rests.view(np.int32).astype(np.int64)
 
     @property
     def way(self) -> int:
@@ -90,8 +96,11 @@ class OutputStage:
         )
 
 
-def output_stage_of(site: Site[Any], weights: Array) -> OutputStage | None:
-    """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False) -> OutputStage | None:
+    """Of an operator with weights, one row a channel; None where these kernels would not be exact.
+
+    ``rests``: whether they add what a bias is above a whole number.
+    """
     if site.output.dtype != "int8" or weights.dtype != np.int8:
         return None
     attrs = site.attrs
@@ -99,6 +108,8 @@ def output_stage_of(site: Site[Any], weights: Array) -> OutputStage | None:
     multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
     bias = folded_constants(site, weights)[1].data.astype(np.int64)
     if attrs.rounding == FLOAT32:
+        if (multiplier % RESTS).any() and not rests:
+            return None
         return _single_precision(attrs, weights, bias, multiplier, shift)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
     known = ~weights.any(axis=1) | (multiplier == 0)

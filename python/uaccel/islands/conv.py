@@ -57,7 +57,7 @@ def convolution(island: Island) -> Emit | None:
     _need_layout(call)
     weights = weights_of(island.graph.integers(call.args[1]), 0)
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
-    operands = constants(island, grid, weights.scales, bias)
+    operands = constants(island, grid, weights, 0, bias)
     return lambda emitter: _emit(emitter, island, call, source, grid, window, weights, operands)
 
 
@@ -150,7 +150,7 @@ def transposed(island: Island) -> Emit | None:
     weights = weights_of(island.graph.integers(call.args[1]), 1)
     need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
     shape = shape_of(call)
-    operands = constants(island, grid, weights.scales, channel_bias(found[1], 1, 4, shape[1]))
+    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, 4, shape[1]))
     attrs = TransposeConv2dAttrs(
         size=shape[2:],
         strides=tuple(map(int, given.strides)),

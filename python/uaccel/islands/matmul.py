@@ -50,7 +50,7 @@ def product(island: Island) -> Emit | None:
     weights = weights_of(known.each(np.transpose), 0)
     shape = shape_of(call)
     bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
-    operands = constants(island, grid, weights.scales, bias)
+    operands = constants(island, grid, weights, 0, bias)
     return lambda emitter: _emit(emitter, island, call, grid, weights, operands)
 
 

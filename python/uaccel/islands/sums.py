@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError, need
+from uaccel.islands.bias import Channels, carried
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid
@@ -85,14 +86,28 @@ class Constants:
     shift: Any
 
 
-def constants(island: Island, data: Grid, scales: NDArray[np.float32], bias: Array) -> Constants:
-    """The operands behind the weights: bias in units of the products, and the factor to the output's grid."""
-    products = np.float32(data.scale) * scales
-    wide = np.rint(bias.astype(np.float64) / products.astype(np.float64))
-    fits = np.isfinite(wide).all() and np.abs(wide).max(initial=0) <= 2**31 - 1
+def constants(island: Island, data: Grid, weights: Weights, axis: int, bias: Array) -> Constants:
+    """The operands behind the weights: bias in units of the products, and the factor to the output's grid.
+
+    Output channels of the weights lie along ``axis``. What the bias has beyond whole units goes with the factor.
+    """
+    products = np.float32(data.scale) * weights.scales
+    units = bias.astype(np.float64) / products.astype(np.float64)
+    fits = np.isfinite(units).all() and np.abs(units).max(initial=0) <= 2**31 - 2
     need(fits, "its bias does not fit 32 bits in units of the products")
     multiplier, shift = float32_scales(products / np.float32(island.output.scale))
-    return Constants(constant(wide.astype(np.int32)), constant(multiplier), constant(shift))
+    factor = np.float64(data.scale) * weights.scales.astype(np.float64) / np.float64(island.output.scale)
+    zero = island.output.zero_point
+    ends = island.low - zero, island.high - zero
+    whole, with_rest = carried(Channels(units, factor, multiplier, shift, _reach(weights, axis), *ends))
+    return Constants(constant(whole), constant(with_rest), constant(shift))
+
+
+def _reach(weights: Weights, axis: int) -> NDArray[np.int64]:
+    """How far from zero a channel's sum can be, whatever the zero point."""
+    values = weights.values.astype(np.int64) + (0 if weights.rest is None else weights.rest)
+    rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+    return np.asarray(255 * np.abs(rows).sum(axis=1))
 
 
 def ends(island: Island, data: Grid) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.model import TensorInfo
-from uaccel.ops.fixedpoint import FLOAT32_LIMITS
+from uaccel.ops.fixedpoint import FLOAT32_LIMITS, RESTS
 from uaccel.ops.rounding import FLOAT32
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import dtype_of
@@ -83,13 +83,15 @@ def real(value: float) -> Any:
 
 
 def requantize_float32(acc: Any, multiplier: Any, shift: Any) -> Any:
-    """float32(acc) * float32(multiplier * 2**(shift - 31)), half to even and saturated, as an int32 in 64 bits.
+    """(float32(acc) + rest) * float32(multiplier * 2**(shift - 31)), half to even, saturated; an int32 in 64 bits.
 
-    The quotient is exact: 24 bits of the multiplier by a power of two.
+    The quotients are exact: 24 bits of the multiplier by a power of two, and its other 7, which are the rest.
     """
-    scale = i32(multiplier).astype("float32") / (const(1) << (const(31) - i64(shift))).astype("float32")
+    rest = i32(multiplier) & const(RESTS - 1, "int32")
+    scale = (i32(multiplier) - rest).astype("float32") / (const(1) << (const(31) - i64(shift))).astype("float32")
+    total = acc.astype("float32") + rest.astype("float32") / real(RESTS)
     low, high = FLOAT32_LIMITS
-    return i64(half_even(tirx.max(tirx.min(acc.astype("float32") * scale, real(high)), real(low))))
+    return i64(half_even(tirx.max(tirx.min(total * scale, real(high)), real(low))))
 
 
 def half_even(value: Any) -> Any:

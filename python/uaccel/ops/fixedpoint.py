@@ -17,6 +17,9 @@ Int32s = NDArray[np.int32]
 FLOAT32_LIMITS = (-(1 << 23), (1 << 23) - 1)
 """What ``requantize_float32`` saturates to: far beyond any type of 16 bits, and a zero point can be added."""
 
+RESTS = 128
+"""A float32 leaves a multiplier's low 7 bits free: they hold what a bias is above a whole number, in parts of 1."""
+
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
     """A real multiplier as a 31-bit fraction and a power of two: ``real = fraction / 2**31 * 2**shift``."""
@@ -65,7 +68,13 @@ def multiply_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift:
 
 
 def requantize_float32(acc: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> NDArray[np.int64]:
-    """float32(acc) * float32(multiplier * 2**(shift - 31)), then half to even: rounded as single precision rounds."""
-    scale = np.ldexp(np.asarray(multiplier, np.float64), np.asarray(shift, np.int64) - 31).astype(np.float32)
-    product = np.asarray(acc, np.int64).astype(np.float32) * scale
+    """(float32(acc) + rest) * float32(multiplier * 2**(shift - 31)), then half to even: as single precision rounds.
+
+    The rest is the multiplier's low bits, by ``RESTS``.
+    """
+    given = np.asarray(multiplier, np.int64)
+    rest = given % RESTS
+    scale = np.ldexp((given - rest).astype(np.float64), np.asarray(shift, np.int64) - 31).astype(np.float32)
+    total = np.asarray(acc, np.int64).astype(np.float32) + (rest / RESTS).astype(np.float32)
+    product = total * scale
     return np.asarray(np.clip(np.rint(product), *FLOAT32_LIMITS), np.int64)

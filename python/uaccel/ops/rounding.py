@@ -2,7 +2,8 @@
 
 TFLite's integers round twice. Models from ONNX and PyTorch requantise in single precision: the accumulator becomes a
 float32, is multiplied by one float32, and the product is rounded half to even. Both keep their scale as a multiplier
-and a shift: ``multiplier * 2**(shift - 31)``, which for the second kind is exactly the float32.
+and a shift: ``multiplier * 2**(shift - 31)``, which for the second kind is exactly the float32. The bits of a
+multiplier that a float32 leaves free hold the rest of a bias that is no whole number of products (``with_rests``).
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ def float32_scales(scales: ArrayLike, wide: bool = False) -> tuple[Int32s, Int32
         )
     mantissas, shifts = np.frexp(np.maximum(exact, SMALLEST))
     return (mantissas * (1 << 31)).astype(np.int32), shifts.astype(np.int32)
+
+
+MOST_WITH_REST: Final = 1 << 24
+"""A sum that a rest is added to is a float32 to the last bit."""
+
+
+def with_rests(multipliers: Int32s, rests: ArrayLike) -> Int32s:
+    """Multipliers of ``float32_scales`` that also add so many 128ths, 0 to 127, to each sum."""
+    return np.asarray(multipliers + np.asarray(rests, np.int32), np.int32)
 
 
 def requantized(acc: ArrayLike, multiplier: ArrayLike, shift: ArrayLike, rounding: str) -> NDArray[np.int64]:

@@ -29,6 +29,7 @@ class Layers:
         """``rounding`` is that of layers with weights, and of means."""
         self.random = np.random.default_rng(seed)
         self.rounding = rounding
+        self.rests = False
 
     def integer(self, low: int, high: int) -> int:
         """Both included."""
@@ -114,7 +115,9 @@ class Layers:
 
     def _weights(self, channels: int, shape: tuple[int, ...], terms: int) -> list[Any]:
         bias = self._bias(channels, terms)
+        self.rests = bool(np.abs(bias).max() < 1 << 23)
         arrays = [self.int8(*shape), bias, *self._scales(channels, terms)]
+        self.rests = False
         return [constant(array) for array in arrays]
 
     def _bias(self, channels: int, terms: int) -> Array:
@@ -125,10 +128,10 @@ class Layers:
         return bias
 
     def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
-        """Multipliers and shifts, such as float32 has them where that is the rounding."""
+        """Multipliers and shifts, such as float32 has them where that is the rounding, those of biases with a rest."""
         multiplier, shift = self._any_scales(count, terms)
         if self.rounding == FLOAT32:
-            multiplier = (np.maximum(multiplier, 1 << 30) & ~127).astype(np.int32)
+            multiplier = (np.maximum(multiplier, 1 << 30) & (-1 if self.rests else ~127)).astype(np.int32)
         return multiplier, shift
 
     def _any_scales(self, count: int, terms: int) -> tuple[Array, Array]:
