@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.onnx_islands import CASES, Case
-from support.onnx_models import Graph, onnx_runtime
+from support.onnx_islands import CASES, S8, TO_U8, U8, Case, per_channel, stored
+from support.onnx_models import Graph, Grid, onnx_runtime
 from uaccel.frontend import import_model
+from uaccel.partition.float_advice import float_advice
 from uaccel.tvm_api import is_call, main_bindings
 from uaccel.tvm_api.executor import Executor
 
@@ -41,3 +42,51 @@ def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
             assert difference.max() <= 1
             apart, elements = apart + int(difference.sum()), elements + difference.size
     assert apart <= case.rarely * elements
+
+
+def erf_of_conv(graph: Graph) -> None:
+    x = graph.quantized_input((1, 4, 8, 8), U8)
+    graph.quantized_output(graph.apply("Erf", graph.apply("Conv", x, graph.weights(stored(6, 4, 3, 3), S8))), TO_U8)
+
+
+def rectified_transposed(graph: Graph) -> None:
+    x, w = graph.quantized_input((1, 4, 5, 5), U8), graph.weights(stored(4, 6, 3, 3), per_channel(4))
+    graph.quantized_output(graph.apply("Relu", graph.apply("ConvTranspose", x, w)), TO_U8)
+
+
+def last_in_float(graph: Graph) -> None:
+    x = graph.quantized_input((3, 20), U8)
+    graph.outputs.append((graph.apply("MatMul", x, graph.weights(stored(20, 7), Grid(0.01))), "float32"))
+
+
+NOTE = "its quantised form has no exact integer operator here and is computed in float"
+NAMED = {
+    "two in a row": (
+        erf_of_conv,
+        (
+            f'operator 2 Conv ("conv_9"): {NOTE} (relax.erf is no operator that integers can compute)',
+            f'operator 3 Erf ("erf_10"): {NOTE} (relax.erf is no operator that integers can compute)',
+        ),
+    ),
+    "behind an activation": (
+        rectified_transposed,
+        tuple(
+            f"operator {which}: {NOTE} (its weights have scales along another axis than the output channels)"
+            for which in ('2 ConvTranspose ("convtranspose_9")', '3 Relu ("relu_10")')
+        ),
+    ),
+    "without a step behind it": (
+        last_in_float,
+        (f'operator 2 MatMul ("matmul_9"): {NOTE} (its result is not quantised)',),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_operator_that_becomes_float_is_named(name: str, tmp_path: Path) -> None:
+    make, warnings = NAMED[name]
+    graph = Graph()
+    make(graph)
+    model = import_model(graph.save(tmp_path / "model.onnx"))
+    assert model.warnings == warnings
+    assert all("though the model is quantised" in advice for advice in float_advice(model))

@@ -168,6 +168,33 @@ def pad_then_conv(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Conv", x, graph.weights(stored(4, 3, 3, 3), Grid(0.01))), TO_S8)
 
 
+def mean_flattened(graph: Graph) -> None:
+    """A global pool, as PyTorch's exporter writes it."""
+    y = graph.apply("ReduceMean", graph.quantized_input((1, 6, 5, 5), U8), axes=[2, 3], keepdims=1)
+    graph.quantized_output(graph.apply("Flatten", y), TO_U8)
+
+
+def joined_then_pooled(graph: Graph) -> None:
+    """No step between the function, the concatenation and the pool."""
+    a, b = graph.quantized_input((1, 4, 8, 8), U8), graph.quantized_input((1, 3, 8, 8), Grid(0.2, 7, "uint8"))
+    y = graph.apply("Concat", a, graph.apply("LeakyRelu", b, alpha=0.1), axis=1)
+    graph.quantized_output(graph.apply("MaxPool", y, **HALVED), TO_U8)
+
+
+def convolved_then_joined(graph: Graph) -> None:
+    x = graph.quantized_input((1, 4, 8, 8), U8)
+    y = graph.apply("Relu", graph.apply("Conv", x, graph.weights(stored(6, 4, 3, 3), per_channel(6))))
+    pooled = graph.apply("MaxPool", x, kernel_shape=[3, 3])
+    graph.quantized_output(graph.apply("Concat", y, pooled, axis=1), TO_U8)
+
+
+def rectified_after_pool(graph: Graph) -> None:
+    """Clamps hold for what comes before the pool as well."""
+    x = graph.quantized_input((1, 4, 9, 9), S8)
+    y = graph.apply("Conv", x, graph.weights(stored(5, 4, 3, 3), Grid(0.01)))
+    graph.quantized_output(graph.apply("Relu", graph.apply("MaxPool", y, **HALVED)), TO_S8)
+
+
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
@@ -222,6 +249,10 @@ CASES = (
     Case("max pool", one("MaxPool", output=U8, **WINDOW), ("max_pool2d",)),
     Case("max pool dilated", one("MaxPool", output=U8, kernel_shape=[2, 2], dilations=[2, 2]), ("window_max",)),
     Case("global max pool", one("GlobalMaxPool", output=U8), ("reduce_max",)),
+    Case("mean, flattened", mean_flattened, ("scaled_sum",), 0.1),
+    Case("concat, max pool", joined_then_pooled, ("lookup", "max_pool2d")),
+    Case("concat of a conv", convolved_then_joined, ("conv2d", "lookup", "max_pool2d")),
+    Case("max pool, relu", rectified_after_pool, ("conv2d", "max_pool2d")),
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("layer norm", layer_norm, ("layer_norm",)),

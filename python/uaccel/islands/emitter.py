@@ -23,7 +23,7 @@ from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is
 @dataclass
 class Emitter:
     """``layer`` is the variable of the float model that is at work: new bindings are named after it. ``makers`` says
-    for each new variable which that was."""
+    for each new variable which that was. ``planned`` has values that were computed before they are moved."""
 
     graph: Graph
     block: Any
@@ -35,6 +35,7 @@ class Emitter:
     reals: dict[Any, Any] = field(default_factory=dict)
     laid: dict[tuple[Any, Layout], Any] = field(default_factory=dict)
     makers: dict[Any, Any] = field(default_factory=dict)
+    planned: dict[Any, Integers] = field(default_factory=dict)
 
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
         """A variable for an expression, with what reports say of it."""

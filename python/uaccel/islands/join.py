@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from uaccel.errors import need
+from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import integers_of
+from uaccel.islands.plan import Plan, computed, planned
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.table import regridded
 from uaccel.ops.axes import identity
@@ -19,20 +20,38 @@ from uaccel.tvm_api import is_tuple, relax
 def concatenation(island: Island) -> Emit | None:
     fields = island.call.args[0]
     need(is_tuple(fields), "its inputs are no list")
-    parts = [(expr, island.need_grid(expr, "one of its inputs")) for expr in fields.fields]
-    alike = all(grid.dtype == island.output.dtype for _, grid in parts)
+    parts = [(expr, island.grid(expr) or _part(island, expr)) for expr in fields.fields]
+    alike = all(found.dtype == island.output.dtype for _, found in parts if isinstance(found, Grid))
     need(alike, "its inputs and output have several types")
     return lambda emitter: _emit(emitter, island, parts)
 
 
-def _emit(emitter: Emitter, island: Island, parts: list[tuple[Any, Grid]]) -> Integers:
+def _part(island: Island, expr: Any) -> Plan:
+    """One of the inputs that the model does not quantise by itself: on the output's grid at once."""
+    plan = planned(island.graph, expr, island.output, (island.low, island.high))
+    if isinstance(plan, str):
+        raise ModelError(f"one of its inputs is not quantised, and {plan}")
+    return plan
+
+
+def _emit(emitter: Emitter, island: Island, parts: list[tuple[Any, Grid | Plan]]) -> Integers:
     shape = shape_of(island.call)
     rank = len(shape)
     given = island.call.attrs.axis
     axis = int(given) % rank if given is not None else 0
-    held = [integers_of(emitter, expr, grid) for expr, grid in parts]
-    layout = next((entry.layout for entry in held if entry.stored is not None), identity(rank))
     bounds = (island.low, island.high)
-    laid = [regridded(emitter, emitter.stored(entry, layout), entry.grid, island.output, bounds) for entry in held]
+    held = [
+        integers_of(emitter, expr, found)
+        if isinstance(found, Grid)
+        else computed(emitter, expr, found, island.output, bounds)
+        for expr, found in parts
+    ]
+    layout = next((entry.layout for entry in held if entry.stored is not None), identity(rank))
+    laid = [
+        regridded(emitter, emitter.stored(entry, layout), entry.grid, island.output, bounds)
+        if isinstance(found, Grid)
+        else emitter.stored(entry, layout)
+        for entry, (_, found) in zip(held, parts, strict=True)
+    ]
     expr = relax.op.concat(laid, axis=layout.index(axis))
     return emitter.held(expr, shape, island.output, layout)

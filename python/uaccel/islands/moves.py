@@ -95,12 +95,17 @@ def _step(emitter: Emitter, var: Any, held: Integers) -> Integers:
     if call is not None:
         grid = emitter.graph.grid(call)
         return held.on(grid) if grid is not None else held
+    return moved(emitter, var, held)
+
+
+def moved(emitter: Emitter, var: Any, held: Integers) -> Integers:
+    """What the operator that a variable is bound to does to integers."""
     before, emitter.layer = emitter.layer, var
     bound = emitter.graph.definitions[var]
     move = _part if is_tuple_get_item(bound) else MOVES[name_of(bound)][0]
-    moved = move(emitter, bound, held)
+    result = move(emitter, bound, held)
     emitter.layer = before
-    return moved
+    return result
 
 
 @moves(PERMUTE)

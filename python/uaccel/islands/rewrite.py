@@ -8,12 +8,13 @@ from typing import Any
 from uaccel.errors import ModelError
 from uaccel.islands import conv, elementwise, join, matmul, means, norm, softmax
 from uaccel.islands.emitter import Emitter
+from uaccel.islands.fallen import fallen
 from uaccel.islands.graph import Graph, read
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of, integers_of, moved_from
-from uaccel.islands.rules import RULES, Emit, island_of
+from uaccel.islands.plan import planned
+from uaccel.islands.rules import Emit
 from uaccel.islands.spelt_out import dequantized, quantized
-from uaccel.islands.table import table_island
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import info_of
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
@@ -40,7 +41,7 @@ class _Rewrite:
         self.graph: Graph = read(model.module, model.origins)
         self.plans: dict[Any, tuple[Any, Emit]] = {}
         self.as_floats: set[Any] = set()
-        self.warnings: list[str] = []
+        self.refused: dict[Any, str] = {}
 
     def run(self) -> ImportedModel:
         self._plan()
@@ -60,7 +61,7 @@ class _Rewrite:
             signature=self._signature(),
             tensors=given | emitter.tensors,
             origins=emitter.origins,
-            warnings=(*self.model.warnings, *reversed(self.warnings)),
+            warnings=(*self.model.warnings, *self._warnings()),
         )
 
     def _plan(self) -> None:
@@ -87,20 +88,24 @@ class _Rewrite:
         grid = self.graph.grid(call)
         value = call.args[0]
         if grid is None:
+            self.refused[value] = "its result has scales along an axis, or a type that is not held as integers"
             if var in self.as_floats:
                 self.as_floats.add(value)
             return
-        found = _planned(self.graph, value, grid)
+        found = planned(self.graph, value, grid)
         if isinstance(found, tuple):
             self.plans[var] = found
             return
-        if found and self._reads_integers(value):
-            self.warnings.append(f"{self._where(value)}: {FLOAT_NOTE} ({found})")
+        self.refused[value] = found
         self.as_floats.add(value)
 
-    def _reads_integers(self, value: Any) -> bool:
-        bound = self.graph.definitions.get(value)
-        return bound is not None and any(grid_of(self.graph, var) is not None for var in variables(bound))
+    def _warnings(self) -> list[str]:
+        """One for each operator of the model that is computed in float though it is quantised."""
+        found: dict[str, str] = {}
+        for var, reason in fallen(self.graph, self.refused):
+            if var in self.as_floats:
+                found.setdefault(self._where(var), f"{self._where(var)}: {FLOAT_NOTE} ({reason})")
+        return list(found.values())
 
     def _where(self, var: Any) -> str:
         origin = self.graph.origins.get(var.name)
@@ -200,21 +205,3 @@ class _Rewrite:
 
 def _declared(grid: Grid, dtype: str) -> Grid:
     return replace(grid, zero_point=grid.zero_point + 128) if dtype == "uint8" else grid
-
-
-def _planned(graph: Graph, value: Any, grid: Grid) -> tuple[Any, Emit] | str:
-    """The variable that the layer is named after and what computes it, or why there is none."""
-    island = island_of(graph, value, grid)
-    reason = ""
-    for ask in RULES.get(graph.name(island.core), ()):
-        try:
-            found = ask(island)
-        except ModelError as error:
-            reason = reason or str(error)
-            continue
-        if found is not None:
-            return island.core, found
-    table = table_island(graph, value, grid)
-    if table is not None:
-        return value, table
-    return reason or f"{graph.name(island.core) or 'an input'} is no operator that integers can compute"

@@ -75,9 +75,9 @@ class _Clamp:
     high: float | None = None
 
 
-def island_of(graph: Graph, value: Any, output: Grid) -> Island:
-    """The operator behind the activations that a clamp of the result can stand for."""
-    low, high = output.limits
+def island_of(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int] | None = None) -> Island:
+    """The operator behind the activations that a clamp of the result, within ``bounds``, can stand for."""
+    low, high = bounds or output.limits
     core = value
     while (clamp := _clamp(graph, core)) is not None and grid_of(graph, core) is None:
         # an activation that comes later holds whatever an earlier one says

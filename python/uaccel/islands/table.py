@@ -43,31 +43,32 @@ BINARY: dict[str, Callable[..., Any]] = {
 WITH_PARAMETERS = ("clip", "nn.leakyrelu", "nn.relu6")
 
 
-def table_island(graph: Graph, value: Any, output: Grid) -> Emit | None:
+def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]) -> Emit | None:
     """What turns the one tensor that a value depends on into the quantised value; None where there is no such."""
     source = _source(graph, value)
     grid = grid_of(graph, source) if source is not None else None
     if source is None or grid is None:
         return None
     if source.same_as(value):
-        return lambda emitter: _moved(emitter, source, grid, output)
+        return lambda emitter: _moved(emitter, source, grid, output, bounds)
     if grid.dtype != "int8" or output.dtype != "int8":
         return None
     names = "_".join(dict.fromkeys(_functions(graph, value, source)))
-    table = table_float32(lambda x: _evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
+    reals = table_float32(lambda x: _evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
+    table = np.clip(reals, *bounds).astype(reals.dtype)
     return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
 
 
-def _moved(emitter: Emitter, source: Any, grid: Grid, output: Grid) -> Integers:
+def _moved(emitter: Emitter, source: Any, grid: Grid, output: Grid, bounds: tuple[int, int]) -> Integers:
     """The same values on another grid."""
     held = integers_of(emitter, source, grid)
-    if grid == output:
+    if grid == output and bounds == output.limits:
         return held
     if held.stored is None and held.flat_of is not None:
         held, shape = held.flat_of, held.shape
-        stored = regridded(emitter, held.stored, grid, output, output.limits)
+        stored = regridded(emitter, held.stored, grid, output, bounds)
         return reshaped(emitter, Integers(held.shape, output, held.layout, stored), shape)
-    stored = regridded(emitter, held.stored, grid, output, output.limits)
+    stored = regridded(emitter, held.stored, grid, output, bounds)
     return Integers(held.shape, output, held.layout, stored)
 
 

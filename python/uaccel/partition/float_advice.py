@@ -26,6 +26,8 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     if not floating and not size:
         return ()
     work = f"{_share(floating, total)} multiply-accumulates are in float" if floating else "it computes in float"
+    if model.source_format != "tflite" and any(operator_of(call) is not None for call in calls):
+        return (f"{work} though the model is quantised: its steps leave them out, or a warning says why they are",)
     saving = f"quantised to int8, its float weights would take {size // 4:,} bytes of flash instead of {size:,}"
     saving = saving if size else "quantised to int8, it would compute in integers"
     return (f"{work}; {saving}: {quantising(model.source_format)}",)

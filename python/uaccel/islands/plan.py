@@ -1,0 +1,66 @@
+"""What computes a quantised value with integers: a rule, a table, or either of them before what only moves elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uaccel.errors import ModelError
+from uaccel.islands.emitter import Emitter
+from uaccel.islands.graph import Graph
+from uaccel.islands.held import Grid, Integers
+from uaccel.islands.moves import moved, moved_from
+from uaccel.islands.rules import RULES, Emit, Island, island_of
+from uaccel.islands.table import table_island
+from uaccel.ops.traits import PAD
+
+Bounds = tuple[int, int]
+Plan = tuple[Any, Emit]
+"""The variable that the layer is named after, and what computes it."""
+
+
+def planned(graph: Graph, value: Any, grid: Grid, bounds: Bounds | None = None) -> Plan | str:
+    """How a float value is computed on a grid, within bounds; or why it is not."""
+    island = island_of(graph, value, grid, bounds)
+    reason = ""
+    for ask in RULES.get(graph.name(island.core), ()):
+        try:
+            found = ask(island)
+        except ModelError as error:
+            reason = reason or str(error)
+            continue
+        if found is not None:
+            return island.core, found
+    table = table_island(graph, value, grid, bounds or grid.limits)
+    if table is not None:
+        return value, table
+    through = _through(island)
+    if not isinstance(through, str):
+        return through
+    return reason or through or f"{graph.name(island.core) or 'an input'} is no operator that integers can compute"
+
+
+def computed(emitter: Emitter, value: Any, plan: Plan, grid: Grid, bounds: Bounds) -> Integers:
+    """By a plan, once for all who want the same."""
+    key = (value, grid, bounds)
+    if key not in emitter.planned:
+        before = emitter.layer
+        emitter.layer, emit = plan
+        emitter.planned[key] = emit(emitter)
+        emitter.layer = before
+    return emitter.planned[key]
+
+
+def _through(island: Island) -> Plan | str:
+    """What comes before a move is quantised, and then moved: rounding changes no order, and so no maximum."""
+    step = moved_from(island.graph, island.core)
+    bounds = island.low, island.high
+    if step is None or (island.graph.name(island.core) == PAD and bounds != island.output.limits):
+        return ""
+    plan = planned(island.graph, step[1], island.output, bounds)
+    if isinstance(plan, str):
+        return plan
+
+    def emit(emitter: Emitter) -> Integers:
+        return moved(emitter, island.core, computed(emitter, step[1], plan, island.output, bounds))
+
+    return island.core, emit
