@@ -25,7 +25,7 @@ INTEGER_PLUMBING = {"requantize"}  # uint8 at the graph's ends
 def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
     graph = Graph()
     case.make(graph)
-    path = graph.save(tmp_path / "model.onnx")
+    path = graph.save(tmp_path / "model.onnx", case.opset)
     model = import_model(path)
     calls = {expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)}
     ours = {name.removeprefix("uaccel.") for name in calls if name.startswith("uaccel.")}

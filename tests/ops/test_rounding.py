@@ -172,24 +172,31 @@ def pointwise(make: Maker) -> Row:
     return make.weighted(Conv2d, data, weights, attrs, convolved(data, weights, attrs))
 
 
-def depthwise(make: Maker) -> Row:
-    data, weights = make.values(2, 5, 5, 3), make.values(3, 3, 6)
-    attrs = Conv2dAttrs((1, 1), (1, 1, 1, 1), (1, 1), 3, 11, 3, -128, 127, FLOAT32)
+def depthwise(make: Maker, dtype: str = "int8") -> Row:
+    data, weights = make.values(2, 5, 5, 3, dtype=dtype), make.values(3, 3, 6)
+    wide = dtype == "int16"
+    attrs = Conv2dAttrs((1, 1), (1, 1, 1, 1), (1, 1), 3, 0 if wide else 11, 3, *ends_of(dtype), FLOAT32)
     sums = convolved(data, weights.transpose(2, 0, 1)[..., None], attrs)
-    return make.weighted(DepthwiseConv2d, data, weights, attrs, sums)
+    return make.weighted(DepthwiseConv2d, data, weights, attrs, sums, wide)
 
 
-def fully_connected(make: Maker) -> Row:
-    data, weights = make.values(3, 40), make.values(9, 40)
-    attrs = FullyConnectedAttrs(-20, 4, -128, 127, FLOAT32)
-    sums = (data.astype(np.int64) + 20) @ weights.astype(np.int64).T
-    return make.weighted(FullyConnected, data, weights, attrs, sums)
+def ends_of(dtype: str) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
-def transpose_conv2d(make: Maker) -> Row:
-    data, weights = make.values(1, 3, 4, 5), make.values(6, 3, 3, 5)
-    attrs = TransposeConv2dAttrs((6, 8), (2, 2), (0, 1), 5, -7, -128, 127, FLOAT32)
-    return make.weighted(TransposeConv2d, data, weights, attrs, transposed(data, weights, attrs))
+def fully_connected(make: Maker, dtype: str = "int8") -> Row:
+    data, weights, wide = make.values(3, 40, dtype=dtype), make.values(9, 40), dtype == "int16"
+    zero = 0 if wide else -20
+    attrs = FullyConnectedAttrs(zero, 4, *ends_of(dtype), FLOAT32)
+    sums = (data.astype(np.int64) - zero) @ weights.astype(np.int64).T
+    return make.weighted(FullyConnected, data, weights, attrs, sums, wide)
+
+
+def transpose_conv2d(make: Maker, dtype: str = "int8") -> Row:
+    data, weights, wide = make.values(1, 3, 4, 5, dtype=dtype), make.values(6, 3, 3, 5), dtype == "int16"
+    attrs = TransposeConv2dAttrs((6, 8), (2, 2), (0, 1), 0 if wide else 5, -7, *ends_of(dtype), FLOAT32)
+    return make.weighted(TransposeConv2d, data, weights, attrs, transposed(data, weights, attrs), wide)
 
 
 def batch_matmul(make: Maker, dtype: str = "int8") -> Row:
@@ -248,6 +255,9 @@ def rows(make: Maker) -> dict[str, Row]:
         "depthwise": depthwise(make),
         "fully connected": fully_connected(make),
         "transposed": transpose_conv2d(make),
+        "depthwise 16 bits": depthwise(make, "int16"),
+        "fully connected 16 bits": fully_connected(make, "int16"),
+        "transposed 16 bits": transpose_conv2d(make, "int16"),
         "matrices": batch_matmul(make),
         "matrices 16 bits": batch_matmul(make, "int16"),
         "finer": requantize(make, "int8", "int8", 2.5, (3, -9)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from support.onnx_models import Graph, Grid
+from support.onnx_models import OPSET, Graph, Grid
 
 U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
 TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
@@ -36,12 +36,13 @@ Build = Callable[[Graph], None]
 
 @dataclass(frozen=True)
 class Case:
-    """``operators`` are those of uaccel's that the island becomes."""
+    """``operators`` are those of uaccel's that the island becomes. Only later opsets have steps to 16 bits."""
 
     name: str
     build: Build
     operators: tuple[str, ...]
     rarely: float = RARELY
+    opset: int = OPSET
 
     def make(self, graph: Graph) -> None:
         """The same numbers whatever other cases ran before."""
@@ -195,6 +196,30 @@ def rectified_after_pool(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Relu", graph.apply("MaxPool", y, **HALVED)), TO_S8)
 
 
+def wide(shape: tuple[int, ...], weights: tuple[int, ...], **attributes: Any) -> Build:
+    """Of 16 bits, with an activation."""
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input(shape, WIDE)
+        y = graph.apply("Conv", x, graph.weights(stored(*weights), per_channel(weights[0])), **attributes)
+        graph.quantized_output(graph.apply("Relu", y), TO_WIDE)
+
+    return build
+
+
+def wide_transposed(graph: Graph) -> None:
+    x, w = graph.quantized_input((1, 4, 5, 5), WIDE), graph.weights(stored(4, 6, 3, 3), Grid(0.01))
+    graph.quantized_output(graph.apply("ConvTranspose", x, w, strides=[2, 2]), TO_WIDE)
+
+
+def wide_gemm(graph: Graph) -> None:
+    x, w = graph.quantized_input((3, 20), WIDE), graph.weights(stored(20, 7), Grid(0.01))
+    graph.quantized_output(graph.apply("Gemm", x, w), TO_WIDE)
+
+
+WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
+NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
+"""A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
@@ -253,6 +278,11 @@ CASES = (
     Case("concat, max pool", joined_then_pooled, ("lookup", "max_pool2d")),
     Case("concat of a conv", convolved_then_joined, ("conv2d", "lookup", "max_pool2d")),
     Case("max pool, relu", rectified_after_pool, ("conv2d", "max_pool2d")),
+    Case("conv of 16 bits", wide((1, 4, 8, 8), (6, 4, 3, 3)), ("conv2d",), **NOISY),
+    Case("conv of 16 bits, many", wide((1, 60, 4, 4), (6, 60, 3, 3)), ("conv2d",), **NOISY),
+    Case("conv of 16 bits, depthwise", wide((1, 6, 5, 5), (6, 1, 3, 3), group=6), ("depthwise_conv2d",), **NOISY),
+    Case("conv of 16 bits, transposed", wide_transposed, ("transpose_conv2d",), **NOISY),
+    Case("gemm of 16 bits", wide_gemm, ("fully_connected",), **NOISY),
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("layer norm", layer_norm, ("layer_norm",)),

@@ -53,7 +53,7 @@ def convolution(island: Island) -> Emit | None:
     call = island.graph.definitions[found[0]]
     source, window = _padded(island, call)
     grid = island.need_grid(source)
-    island.need_8_bits(grid)
+    island.need_one_type(grid)
     _need_layout(call)
     weights = weights_of(island.graph.integers(call.args[1]), 0)
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
@@ -142,7 +142,7 @@ def transposed(island: Island) -> Emit | None:
         return None
     call = island.graph.definitions[found[0]]
     given, grid = attributes(call), island.need_grid(call.args[0])
-    island.need_8_bits(grid)
+    island.need_one_type(grid)
     plain = int(given.groups) == 1 and all(int(step) == 1 for step in given.dilation)
     need(plain, "a transposed convolution with groups or dilation")
     plain = given.data_layout == "NCHW" and given.kernel_layout == "IOHW"
@@ -150,7 +150,7 @@ def transposed(island: Island) -> Emit | None:
     weights = weights_of(island.graph.integers(call.args[1]), 1)
     need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
     shape = shape_of(call)
-    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, 4, shape[1]))
+    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, 4, shape[1]), narrow=False)
     attrs = TransposeConv2dAttrs(
         size=shape[2:],
         strides=tuple(map(int, given.strides)),

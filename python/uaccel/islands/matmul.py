@@ -46,7 +46,7 @@ def product(island: Island) -> Emit | None:
         need(found[1] is None, "a bias behind a product of two tensors")
         return _of_two(island, call, grid)
     need(len(known.shape) == 2 and len(shape_of(call.args[0])) >= 2, "its weights are no matrix")
-    island.need_8_bits(grid)
+    island.need_one_type(grid)
     weights = weights_of(known.each(np.transpose), 0)
     shape = shape_of(call)
     bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])

@@ -46,6 +46,11 @@ class Island:
             raise ModelError(f"{which} is not quantised")
         return grid
 
+    def need_one_type(self, grid: Grid) -> None:
+        """Of the input and the output."""
+        mixed = f"its input has {grid.dtype}, its output {self.output.dtype}"
+        need(grid.dtype == self.output.dtype, mixed)
+
     def need_8_bits(self, *grids: Grid) -> None:
         need(all(grid.dtype == "int8" for grid in (*grids, self.output)), "16-bit activations")
 

@@ -86,28 +86,36 @@ class Constants:
     shift: Any
 
 
-def constants(island: Island, data: Grid, weights: Weights, axis: int, bias: Array) -> Constants:
+def constants(
+    island: Island, data: Grid, weights: Weights, axis: int, bias: Array, *, narrow: bool = True
+) -> Constants:
     """The operands behind the weights: bias in units of the products, and the factor to the output's grid.
 
-    Output channels of the weights lie along ``axis``. What the bias has beyond whole units goes with the factor.
+    Output channels of the weights lie along ``axis``. What the bias has beyond whole units goes with the factor. Sums
+    of 16-bit activations take 64 bits, but with ``narrow`` 32 where these are enough.
     """
     products = np.float32(data.scale) * weights.scales
     units = bias.astype(np.float64) / products.astype(np.float64)
-    fits = np.isfinite(units).all() and np.abs(units).max(initial=0) <= 2**31 - 2
+    reach = _reach(weights, axis, data)
+    wide = data.dtype == "int16" and not (narrow and (reach + np.abs(units)).max(initial=0) < 2**31)
+    fits = np.isfinite(units).all() and np.abs(units).max(initial=0) <= (2**53 if wide else 2**31 - 2)
     need(fits, "its bias does not fit 32 bits in units of the products")
-    multiplier, shift = float32_scales(products / np.float32(island.output.scale))
+    multiplier, shift = float32_scales(products / np.float32(island.output.scale), wide)
+    if wide:
+        return Constants(constant(np.rint(units).astype(np.int64)), constant(multiplier), constant(shift))
     factor = np.float64(data.scale) * weights.scales.astype(np.float64) / np.float64(island.output.scale)
     zero = island.output.zero_point
-    ends = island.low - zero, island.high - zero
-    whole, with_rest = carried(Channels(units, factor, multiplier, shift, _reach(weights, axis), *ends))
+    bounds = island.low - zero, island.high - zero
+    whole, with_rest = carried(Channels(units, factor, multiplier, shift, reach, *bounds))
     return Constants(constant(whole), constant(with_rest), constant(shift))
 
 
-def _reach(weights: Weights, axis: int) -> NDArray[np.int64]:
+def _reach(weights: Weights, axis: int, data: Grid) -> NDArray[np.int64]:
     """How far from zero a channel's sum can be, whatever the zero point."""
     values = weights.values.astype(np.int64) + (0 if weights.rest is None else weights.rest)
     rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
-    return np.asarray(255 * np.abs(rows).sum(axis=1))
+    low, high = data.limits
+    return np.asarray((high - low) * np.abs(rows).sum(axis=1))
 
 
 def ends(island: Island, data: Grid) -> dict[str, int]:
