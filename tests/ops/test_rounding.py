@@ -338,8 +338,12 @@ def with_coarse_products(make: Maker) -> dict[str, Row]:
         border = (size // 2,) * 4
         return Conv2dAttrs((1, 1), border, (1, 1), groups, 3, -5, -120, 127, FLOAT32)
 
+    def dense_sums(x: Array, w: Array) -> Array:
+        return np.asarray((x.astype(np.int64) + 4) @ w.astype(np.int64).T)
+
     def layers(rests: bool) -> dict[str, Row]:
         one, three, own = window(1), window(3), window(3, 8)
+        dense = FullyConnectedAttrs(-4, 9, -128, 127, FLOAT32)
         by_hand = {
             "1x1": (Conv2d, (1, 5, 6, 16), (12, 1, 1, 16), lambda x, w: convolved(x, w, one), one),
             "3x3": (Conv2d, (1, 5, 6, 4), (8, 3, 3, 4), lambda x, w: convolved(x, w, three), three),
@@ -347,13 +351,7 @@ def with_coarse_products(make: Maker) -> dict[str, Row]:
                 *(DepthwiseConv2d, (1, 6, 7, 8), (3, 3, 8)),
                 *(lambda x, w: convolved(x, w.transpose(2, 0, 1)[..., None], own), own),
             ),
-            "dense": (
-                *(FullyConnected, (2, 32), (16, 32)),
-                *(
-                    lambda x, w: (x.astype(np.int64) + 4) @ w.astype(np.int64).T,
-                    FullyConnectedAttrs(-4, 9, -128, 127, FLOAT32),
-                ),
-            ),
+            "dense": (FullyConnected, (2, 32), (16, 32), dense_sums, dense),
         }
         return {name: row(*parts, rests) for name, parts in by_hand.items()}
 
@@ -367,7 +365,9 @@ def with_coarse_products(make: Maker) -> dict[str, Row]:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize(("name", "family"), [("mps2_an386", "_dsp_"), ("mps3_an547", "_s8_float32"), ("host", "blocked")])
+@pytest.mark.parametrize(
+    ("name", "family"), [("mps2_an386", "_dsp_"), ("mps3_an547", "_s8_float32"), ("host", "blocked")]
+)
 def test_no_kernel_leaves_out_the_rest_of_a_bias(name: str, family: str, tmp_path: Path) -> None:
     board, made = load_board(name) if name == "host" else board_with_tools(name), with_coarse_products(Maker(3))
     module, inputs = together(made)
