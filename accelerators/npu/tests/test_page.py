@@ -50,7 +50,7 @@ def test_the_stream_by_hand(player: Any) -> None:
     played = player.play(commands, [bytes(800), bytes(400)])
     assert played.error == 0
     assert [played.span(number) for number in range(6)] == [(int(begin), int(end)) for *_, begin, end in STREAM]
-    told = lines_of(r"takes (\d+) cycles, of which load was busy for (\d+), compute for (\d+) and store for (\d+)")
+    told = lines_of(r"takes (\d+) cycles. Load was busy for (\d+) of them, compute for (\d+) and store for (\d+)")
     assert [str(number) for number in (played.cycles, *played.busy)] == list(told[0])
 
 
