@@ -11,7 +11,9 @@ from uaccel.frontend.tflite.reader import Graph, Operator
 from uaccel.frontend.walk import by_tvm
 from uaccel.tvm_api.converters import TfliteConverter
 
-OR_INT8 = f"{ADVICE}, or quantise the model to int8"
+OR_INT8 = ", or quantise the model to int8"
+VELA = "CUSTOM:ethos-u"
+USE_THE_ORIGINAL = "Vela compiled this file for an Ethos-U; give the .tflite file that Vela was given"
 
 CONTROL_FLOW = ("IF", "WHILE")
 NO_CONTROL_FLOW = "it runs subgraphs by what is known at run time alone; convert the model without control flow"
@@ -21,9 +23,11 @@ def convert(graph: Graph, operator: Operator, context: Context, block: Any) -> l
     """The outputs' expressions; ModelError with TVM's own words where it refuses."""
     need(operator.name not in CONTROL_FLOW, NO_CONTROL_FLOW)
     converter = TfliteConverter(graph.file, graph.subgraph, block.builder)
-    need(converter.knows(operator.name), f"{NO_CONVERTER}; {OR_INT8}")
+    need(operator.name != VELA, USE_THE_ORIGINAL)
+    advice = ADVICE if any(tensor.quantisation is not None for tensor in graph.tensors) else ADVICE + OR_INT8
+    need(converter.knows(operator.name), f"{NO_CONVERTER}; {advice}")
     for tensor in operator.inputs:
         if tensor is not None and (tensor.data is None or tensor.bits < 8 or tensor.index in context.exprs):
             converter.define(tensor.index, context.expr(tensor))
-    with by_tvm(OR_INT8):
+    with by_tvm(advice):
         return converter.convert(operator.name, operator.table, len(operator.outputs))

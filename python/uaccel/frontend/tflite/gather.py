@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from uaccel.errors import need
@@ -25,17 +27,35 @@ def gather(context: Context, operator: Operator) -> Expr:
     shape = data.info.shape
     axis = need_axis(operator.option("Axis"), len(shape))
     batch = operator.option("BatchDims")
-    need(batch == 0, f"batch_dims {batch} is not supported, wanted 0")
+    batch = batch + len(indices.info.shape) if batch < 0 else batch
+    need(0 <= batch <= min(axis, len(indices.info.shape)), f"batch_dims {batch} is beyond axis {axis} or the indices")
+    alike = shape[:batch] == indices.info.shape[:batch]
+    need(alike, f"the first {batch} extents of {data.info} and indices {indices.info} differ")
     need_dtype(indices, INDEX_TYPES, "indices")
     need_same_dtype(data, output)
-    need_shape(output, [*shape[:axis], *indices.info.shape, *shape[axis + 1 :]])
+    need_shape(output, [*shape[:axis], *indices.info.shape[batch:], *shape[axis + 1 :]])
     _need_inside(context, indices, shape[axis])
+    if batch:
+        return relax.op.reshape(_batched(context, data, indices, axis, batch), output.info.shape)
     return apply(
         context,
         [data, indices],
         lambda values, picks: relax.op.take(values, picks, axis=axis, mode="clip"),
         lambda values, picks: np.take(values, picks, axis),
     )
+
+
+def _batched(context: Context, data: Tensor, indices: Tensor, axis: int, batch: int) -> Expr:
+    """Each batch picks from its own slices: of all slices side by side those behind the batch's first."""
+    shape = data.info.shape
+    batches, outer, extent = math.prod(shape[:batch]), math.prod(shape[batch:axis]), shape[axis]
+    count = math.prod(indices.info.shape[batch:])
+    firsts = np.arange(batches * outer, dtype=np.int32).reshape(batches, outer, 1) * np.int32(extent)
+    picks = relax.op.astype(relax.op.reshape(context.expr(indices), (batches, 1, count)), "int32")
+    low, high = (constant(np.array(value, np.int32)) for value in (0, extent - 1))
+    flat = relax.op.add(relax.op.minimum(relax.op.maximum(picks, low), high), constant(firsts))
+    slices = relax.op.reshape(context.expr(data), (batches * outer * extent, math.prod(shape[axis + 1 :])))
+    return relax.op.take(slices, relax.op.reshape(flat, (batches * outer * count,)), axis=0, mode="clip")
 
 
 def _need_inside(context: Context, indices: Tensor, extent: int) -> None:

@@ -23,14 +23,14 @@ REQUANTISATIONS = {
     "int16": ("int8", "int16", "int32"),
     "int32": ("int8", "int16"),
 }
-CASTS = ("int8", "uint8", "int16", "int32", "int64", "bool")
+CASTS = ("int8", "uint8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32")
 
 
 def _from_integer(operator: Operator) -> bool:
     return operator.required_input(0).info.dtype in QUANTISED_FLOATS
 
 
-def _between_integers(operator: Operator) -> bool:
+def _between_numbers(operator: Operator) -> bool:
     return operator.required_input(0).info.dtype in CASTS and operator.outputs[0].info.dtype in CASTS
 
 
@@ -78,8 +78,9 @@ def dequantize(context: Context, operator: Operator) -> Expr:
     return get(Dequantize)(context.expr(data), attrs=DequantizeAttrs(float(np.float32(data.scale)), data.zero_point))
 
 
-@converts("CAST", when=_between_integers)
+@converts("CAST", when=_between_numbers)
 def cast(context: Context, operator: Operator) -> Expr:
-    """The stored numbers, whatever the scales; too large ones lose their upper bits."""
+    """The stored numbers, whatever the scales; too large ones lose their upper bits. The tensors' types count: the
+    reference does not read the options, and some files' contradict them."""
     data, output = _tensors(operator)
     return relax.op.astype(context.expr(data), output.info.dtype)

@@ -25,6 +25,8 @@ DTYPES = {
     tflite.TensorType.INT16: "int16",
     tflite.TensorType.INT32: "int32",
     tflite.TensorType.INT64: "int64",
+    tflite.TensorType.UINT32: "uint32",
+    tflite.TensorType.UINT64: "uint64",
     tflite.TensorType.BOOL: "bool",
 }
 

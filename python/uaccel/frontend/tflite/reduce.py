@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uaccel.errors import need
 from uaccel.frontend.tflite.checks import axis_numbers, need_equal_quantisation, need_sum_in_32_bits
-from uaccel.frontend.tflite.convert import Context, Expr, converts, need_dtype
+from uaccel.frontend.tflite.convert import INTEGER_ACTIVATIONS, Context, Expr, converts, need_dtype
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.arg_extreme import ArgExtremeAttrs, ArgMax, ArgMin
 from uaccel.ops.base import get
@@ -20,6 +20,7 @@ from uaccel.ops.reduce import (
     loop_extents,
     reduced_elements,
 )
+from uaccel.tvm_api import relax
 
 
 def _axes(operator: Operator) -> tuple[int, ...]:
@@ -56,11 +57,18 @@ def extreme(context: Context, operator: Operator) -> Expr:
     return get(reduction)(context.expr(data), attrs=attrs)
 
 
-@converts("ARG_MAX", "ARG_MIN")
+def _has_order(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype in (*INTEGER_ACTIVATIONS, "float32")
+
+
+@converts("ARG_MAX", "ARG_MIN", when=_has_order)
 def arg_extreme(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, ("int32", "int64"), "output")
     axes = axis_numbers(operator.required_input(1), data)
     need(len(axes) == 1, f"{len(axes)} axes given, wanted 1")
+    if data.info.dtype == "float32":
+        search = relax.op.argmax if operator.name == "ARG_MAX" else relax.op.argmin
+        return relax.op.astype(search(context.expr(data), axes[0]), output.info.dtype)
     attrs = ArgExtremeAttrs(axes[0], output.info.dtype)
     return get(ArgMax if operator.name == "ARG_MAX" else ArgMin)(context.expr(data), attrs=attrs)

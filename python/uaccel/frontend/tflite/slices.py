@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from uaccel.errors import ModelError, need
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, converts
-from uaccel.frontend.tflite.folding import apply, need_known, need_numbers, need_same_dtype, need_shape
+from uaccel.frontend.tflite.dynamic import sliced_at_run_time
+from uaccel.frontend.tflite.folding import apply, known, need_known, need_numbers, need_same_dtype, need_shape
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.shapes import reshaped
 from uaccel.model import Array
@@ -37,8 +38,12 @@ class Part:
 def slice_part(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     shape = data.info.shape
-    begins = need_numbers(context, operator.required_input(1), "begin", len(shape))
     sizes = need_numbers(context, operator.required_input(2), "size", len(shape))
+    if known(context, operator.required_input(1)) is None:
+        need_same_dtype(data, output)
+        need_shape(output, sizes)
+        return sliced_at_run_time(context, data, operator.required_input(1), sizes)
+    begins = need_numbers(context, operator.required_input(1), "begin", len(shape))
     parts = []
     for axis, (begin, size, extent) in enumerate(zip(begins, sizes, shape, strict=True)):
         count = extent - begin if size == -1 else size
