@@ -306,7 +306,6 @@ def refused(row: Row) -> str:
         ),
         (Unary("HARD_SWISH", dtype="int16"), 'input "row: input 0" is int16, supported is int8'),
         (Unary("ELU", dtype="int16"), 'input "row: input 0" is int16, supported is int8'),
-        (Unary("RSQRT", dtype="int16"), 'input "row: input 0" is int16, supported is int8'),
     ],
     ids=str,
 )
