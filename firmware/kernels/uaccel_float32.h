@@ -2,8 +2,9 @@
  *
  * Models from ONNX and PyTorch mean it so. Without an FPU for it integers give the same bits.
  *
- * A scale is a multiplier of 2^30..2^31-1, of which 24 bits count, and a shift. The multiplier's low 7 bits are the rest
- * of the bias, in 128ths: a real bias is seldom a whole number of products. They are added to sums of up to 2^24. */
+ * A scale is a multiplier of 2^30..2^31-1, of which 24 bits count, and a shift. The multiplier's low 7 bits are the
+ * rest of the bias, in 128ths: a real bias is seldom a whole number of products. They are added to sums of up to
+ * 2^24. */
 #ifndef UACCEL_FLOAT32_H
 #define UACCEL_FLOAT32_H
 
@@ -49,7 +50,8 @@ UACCEL_KERNEL int32_t uaccel_float32_signed(uint32_t magnitude, bool negative)
     return value > UACCEL_FLOAT32_HIGHEST ? UACCEL_FLOAT32_HIGHEST : value;
 }
 
-/* The same for 64-bit accumulators, without a rest: what lies below their upper 32 bits matters only by whether there is any. */
+/* The same for 64-bit accumulators, without a rest: what lies below their upper 32 bits matters only by whether there
+ * is any. */
 UACCEL_KERNEL int32_t uaccel_requantise_float32_wide(int64_t acc, int32_t multiplier, int32_t shift)
 {
     uint64_t magnitude = acc < 0 ? 0u - (uint64_t)acc : (uint64_t)acc;
@@ -81,8 +83,8 @@ union uaccel_float32_bits {
     float real;
 };
 
-/* (float32(acc) + rest) * float32(multiplier * 2^(shift - 31)), half to even, saturated. The assembly keeps the compiler from
- * joining the product with an addition, which would round once less. */
+/* (float32(acc) + rest) * float32(multiplier * 2^(shift - 31)), half to even, saturated. The assembly keeps the
+ * compiler from joining the product with an addition, which would round once less. */
 UACCEL_KERNEL int32_t uaccel_requantise_float32(int32_t acc, int32_t multiplier, int32_t shift)
 {
     union uaccel_float32_bits scale, result;

@@ -127,8 +127,9 @@ def finished(f: dict[str, int], sums: Array, parameters: Array) -> Array:
     """The output stage."""
     biased = (sums + parameters[0]).astype(np.int32)
     if f["float32"]:
-        scales = (parameters[1] * 2.0 ** (parameters[2] - 31)).astype(np.float32)
-        value = np.rint(biased.astype(np.float32) * scales).astype(np.int64)
+        scales = ((parameters[1] & ~127) * 2.0 ** (parameters[2] - 31)).astype(np.float32)
+        rests = np.where(np.abs(biased.astype(np.int64)) <= 2**24, parameters[1] & 127, 0) / 128
+        value = np.rint((biased + rests).astype(np.float32) * scales).astype(np.int64)
     else:
         value = multiply_by_quantized_multiplier(biased, parameters[1], parameters[2])
     return np.asarray(np.clip(value + f["output_zero_point"], f["clamp_min"], f["clamp_max"]))
