@@ -87,7 +87,8 @@ def connect(address: str, tls: Tls | None) -> Any:
 def no_scheduler(address: str, error: BaseException) -> UaccelError:
     """What to say where nobody answers."""
     cause = error.__cause__ or error
-    words = " ".join(str(cause).split())[:120] or type(cause).__name__
+    said = re.sub(r"^in <[^>]*>: \w+: ", "", " ".join(str(cause).split()))  # which of Dask's objects it was
+    words = said[:120] or type(cause).__name__
     return UaccelError(
         f"no scheduler answers at {address} within {SECONDS:g} s ({words}); start one with 'dask scheduler', or "
         "correct the address and its --tls options"

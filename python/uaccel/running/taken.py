@@ -30,7 +30,7 @@ from uaccel.session.qemu import qemu_run
 from uaccel.session.records import LayerTime
 from uaccel.toolchain import find_command
 
-KIND: Final = "measurement"
+KIND: Final = "measured"
 TAKEN: Final = "taken.json"
 Progress = Callable[[str], None]
 
