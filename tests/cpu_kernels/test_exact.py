@@ -85,7 +85,7 @@ def test_every_kernel_writes_over_the_input_that_it_says(name: str, seed: int, t
     samples = samples_of(seed, infos)
     expected = [Executor(module).run(sample) for sample in samples]
     compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), in_place)
-    assert sum(in_place(layer) is not None for layer in compiled.program.layers) > 4
+    assert sum(in_place(layer) is not None for layer in compiled.program.layers) >= 4
     assert not differing(compiled, board, samples, expected, tmp_path / "p"), f"seed {seed}"
 
 
