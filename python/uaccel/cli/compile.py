@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_new_folder, require_writable
 from uaccel.basics.mlf import write_archive
 from uaccel.board import Board, load_board
+from uaccel.cache import Cache
 from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.engine_options import (
     AcceleratorOption,
@@ -38,7 +40,6 @@ from uaccel.cli.model_options import (
     RamOption,
     RecordsOption,
     WorkspaceIoOption,
-    emit_options,
     read_pools,
     read_shapes,
 )
@@ -101,23 +102,12 @@ def compile_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compile a model to plain C, in a Model Library Format archive."""
-    target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
-    if frontier:
-        options = emit_options(workspace_pool, constant_pool, workspace_io=bool(workspace_io), feed=feed)
-        shapes = read_shapes(input_shape)
-        _tell_frontier(
-            (model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour), as_json
-        )
-        return
-    archive, folder = Path(output or f"{model.stem}.tar"), output.endswith("/")
-    (require_new_folder if folder else require_writable)(archive, "-o")
     request = RunRequest(
         model,
-        target,
+        load_board(board),
         Path(board).name,
         name,
-        engines=engine,
+        engines=engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none),
         workspace_io=bool(workspace_io),
         records=records,
         input_shapes=read_shapes(input_shape),
@@ -127,10 +117,20 @@ def compile_command(
         feed=feed,
         constant_pools=read_pools(constant_pool, CONSTANT_POOL),
     )
+    if frontier:
+        _tell_frontier(request, as_json)
+    else:
+        _write(request, output, dump, None if dump is not None else kept(no_cache), as_json)
+
+
+def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | None, as_json: bool) -> None:
+    """The archive, as its name says; a dump needs all that the compiler knew, so that it takes no cache."""
+    archive, folder = Path(output or f"{request.model.stem}.tar"), output.endswith("/")
+    (require_new_folder if folder else require_writable)(archive, "-o")
     with progress() as step:
         from uaccel.running.prepare import prepare, require_offload
 
-        prepared = prepare(request, step, None if dump is not None else kept(no_cache))
+        prepared = prepare(request, step, cache)
         require_offload(request, prepared)
         if dump is not None:
             from uaccel.telling.dump import write_dump
@@ -139,20 +139,19 @@ def compile_command(
             write_dump(prepared.compiled, dump)
         step(f"write {archive}")
         files = dict(prepared.firmware.files())
-        unfit = _add_board(files, target)
+        unfit = _add_board(files, request.board)
         write_archive(archive, files, folder=folder)
     told = prepared.told["report"]
     report = told | {"archive": str(archive), "warnings": told["warnings"] + unfit}
     emit(report, as_json, lambda console: _show(console, report))
 
 
-def _tell_frontier(given: tuple[Any, ...], as_json: bool) -> None:
+def _tell_frontier(request: RunRequest, as_json: bool) -> None:
     """What less RAM costs, each way a row."""
     with progress() as step:
         from uaccel.running.frontier import frontier_report
-        from uaccel.running.job import Job
 
-        report = frontier_report(Job(*given), step)
+        report = frontier_report(replace(request, ram=None).what(), step)
     emit(report, as_json, lambda console: _show_frontier(console, report))
 
 

@@ -115,44 +115,42 @@ def run_project(
             server.require("port", port_from_here(port))
         project = _Project(server, folder, port, progress)
         project.require_board(board)
-        wanted = read(project.metadata)
-        seen = _Seen()
-        with (
-            hold_if_known(project.line()),
-            watched(FIRST_INFERENCE) as blocks,
-            project.session(observe=False, on_log=on_log, blocks=blocks) as session,
-        ):
-            _require(session, project, profile=profile, sequence=sequence)
-            samples, further = load(session.model.inputs), more(session.model.inputs)
-            done = _batches(session, samples, further, Told(len(samples) + len(further), progress, count), sequence)
-            every = [*samples, *further]
-            shown = every[:1] if sequence else every
-            if profile and project.is_there:
-                seen = replace(seen, layers=layer_times(session, samples[0]))
-            elif project.timing is not None and done[0].instructions is not None:
-                elf = project.firmware(observe=False)
-                seen = replace(seen, cycles=inference_cycles(project.timing, elf, blocks, done[0].instructions))
-            if wanted and project.is_there and session.model.observable:
-                seen = replace(seen, computed=[layers_of(session, sample, wanted) for sample in shown])
-            model = session.model
-        if not project.is_there and (profile or wanted or done[0].instructions is not None):
-            progress("read the layers" if wanted else "profile the layers")
-            seen = _seen_inside(project, model, shown, wanted, seen.cycles)
+        wish = _Wish(load, more, read(project.metadata), profile, sequence)
+        done = _first_session(project, wish, progress, count, on_log)
+        seen = done.seen
+        if not project.is_there and (profile or wish.read or done.run.instructions is not None):
+            progress("read the layers" if wish.read else "profile the layers")
+            seen = _seen_inside(project, done.model, wish.shown(done.samples), wish.read, seen.cycles)
         return ProjectRun(
             project.board,
             project.archive,
             project.metadata,
-            model,
-            every,
-            done[0],
+            done.model,
+            done.samples,
+            done.run,
             seen.layers,
             project.footprint(),
-            done[1],
+            done.extra,
             seen.computed,
             bool(port) or project.at_line,
-            NOT_SHOWN if wanted and not seen.computed else "",
+            NOT_SHOWN if wish.read and not seen.computed else "",
             seen.cycles,
         )
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What is to be run, and which layers are wanted."""
+
+    load: Callable[[tuple[TensorType, ...]], Samples]
+    more: Callable[[tuple[TensorType, ...]], Samples]
+    read: Sequence[int]
+    profile: bool
+    sequence: bool
+
+    def shown(self, samples: Samples) -> Samples:
+        """Those that layers are looked at for: of a sequence the first."""
+        return samples[:1] if self.sequence else samples
 
 
 @dataclass(frozen=True)
@@ -164,11 +162,46 @@ class _Seen:
     cycles: CyclesEstimated | None = None
 
 
-def _require(session: Session, project: _Project, *, profile: bool, sequence: bool) -> None:
-    if profile and project.is_there:
-        require_layers(session)
-    if sequence and not session.model.has_state:
-        raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
+@dataclass(frozen=True)
+class _Done:
+    """What the firmware gave that its user runs; ``samples``: those of verification last."""
+
+    model: ModelInfo
+    samples: Samples
+    run: BatchRun
+    extra: BatchRun | None
+    seen: _Seen
+
+
+def _first_session(
+    project: _Project,
+    wish: _Wish,
+    progress: Callable[[str], None],
+    count: Callable[[int, int], None],
+    on_log: Callable[[LogLine], None] | None,
+) -> _Done:
+    """With the firmware as it is; it shows its layers where no other can be run in its place."""
+    with (
+        hold_if_known(project.line()),
+        watched(FIRST_INFERENCE) as blocks,
+        project.session(observe=False, on_log=on_log, blocks=blocks) as session,
+    ):
+        if wish.profile and project.is_there:
+            require_layers(session)
+        if wish.sequence and not session.model.has_state:
+            raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
+        samples, further = wish.load(session.model.inputs), wish.more(session.model.inputs)
+        told = Told(len(samples) + len(further), progress, count)
+        run, extra = _batches(session, samples, further, told, wish.sequence)
+        seen, every = _Seen(), [*samples, *further]
+        if wish.profile and project.is_there:
+            seen = replace(seen, layers=layer_times(session, samples[0]))
+        elif project.timing is not None and run.instructions is not None:
+            elf = project.firmware(observe=False)
+            seen = replace(seen, cycles=inference_cycles(project.timing, elf, blocks, run.instructions))
+        if wish.read and project.is_there and session.model.observable:
+            seen = replace(seen, computed=[layers_of(session, sample, wish.read) for sample in wish.shown(every)])
+        return _Done(session.model, every, run, extra, seen)
 
 
 def _batches(
