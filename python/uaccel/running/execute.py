@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
-from uaccel.cache import Cache, file_digest
+from uaccel.cache import file_digest
 from uaccel.cycles.timing import Timing
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint
@@ -27,7 +27,7 @@ from uaccel.running.estimated import (
     watched,
 )
 from uaccel.running.firmware import Firmware
-from uaccel.running.making import Maker, Source
+from uaccel.running.making import Source
 from uaccel.running.told import Told
 from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.counting import Blocks
@@ -86,33 +86,6 @@ def run_on_board(
     firmware: Firmware,
     board: Board,
     samples: list[list[Array]],
-    folder: Path,
-    progress: Progress,
-    *,
-    looks: Looks | None = None,
-    port: str = "",
-    flashes: bool = True,
-    count: Callable[[int, int], None] = lambda done, total: None,
-    on_log: Callable[[LogLine], None] | None = None,
-    cache: Cache | None = None,
-) -> Measured:
-    """Build the firmware in ``folder``, or take it from the cache, and run it once for each sample; ``count`` is told
-    how many are done, ``on_log`` what the device's log says.
-
-    A second build, which calls an observer after every layer, tells what layers take and give, where that is asked for
-    or instructions can be counted. With ``port`` the board is one at a line; its firmware is written to it where the
-    board file says how, but not without ``flashes``: then it must run there already.
-    """
-    maker = Maker(firmware, board, folder, progress, cache)
-    return run_made(
-        firmware, board, samples, maker, progress, looks=looks, port=port, flashes=flashes, count=count, on_log=on_log
-    )
-
-
-def run_made(
-    firmware: Firmware,
-    board: Board,
-    samples: list[list[Array]],
     maker: Source,
     progress: Progress,
     *,
@@ -122,7 +95,13 @@ def run_made(
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> Measured:
-    """The same with firmware from wherever: built here, or brought from elsewhere."""
+    """Run firmware that ``maker`` builds, finds or was brought, once for each sample; ``count`` is told how many are
+    done, ``on_log`` what the device's log says.
+
+    A second build, which calls an observer after every layer, tells what layers take and give, where that is asked for
+    or instructions can be counted. With ``port`` the board is one at a line; its firmware is written to it where the
+    board file says how, but not without ``flashes``: then it must run there already.
+    """
     bench = _Bench(firmware, board, maker, progress, port, flashes)
     looks = looks or Looks()
     with hold_if_known(bench.line), closing(maker):

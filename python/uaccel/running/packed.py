@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from uaccel.board import Board
@@ -11,9 +12,10 @@ from uaccel.emit.describe import tensor_memory
 from uaccel.lower.program import Value
 from uaccel.model import Array, TensorSpec
 from uaccel.packagers.archive import archive
-from uaccel.pipeline import Compiled
+from uaccel.pipeline import Compiled, Progress
 from uaccel.running.execute import Measured, run_on_board
 from uaccel.running.firmware import Firmware, tensor_types
+from uaccel.running.making import Maker
 from uaccel.running.stated import stated
 from uaccel.session.description import Identity, Kinds
 
@@ -63,6 +65,10 @@ def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
     return tuple((value.info.shape, value.info.dtype) for value in values)
 
 
-def run_compiled(compiled: Compiled, board: Board, samples: list[list[Array]], *where: Any, **how: Any) -> Measured:
-    """:func:`~uaccel.running.execute.run_on_board` with what was just compiled."""
-    return run_on_board(packed(compiled), board, samples, *where, **how)
+def run_compiled(
+    compiled: Compiled, board: Board, samples: list[list[Array]], folder: Path, progress: Progress, **how: Any
+) -> Measured:
+    """:func:`~uaccel.running.execute.run_on_board` with what was just compiled; the project is made in ``folder``."""
+    firmware = packed(compiled)
+    maker = Maker(firmware, board, folder, progress, None)
+    return run_on_board(firmware, board, samples, maker, progress, **how)

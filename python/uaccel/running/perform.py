@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uaccel.cache import Cache
 from uaccel.errors import InputError
 from uaccel.model import Array
-from uaccel.running.execute import Looks, Measured, run_made
+from uaccel.running.execute import Looks, Measured, run_on_board
 from uaccel.running.judged import judged
 from uaccel.running.making import Maker, Source
 from uaccel.running.prepare import Prepared, prepare, require_offload
@@ -114,7 +114,7 @@ def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps)
     """On the board, by firmware from ``maker``: nothing is compiled here."""
     wishes, types = request.wishes, prepared.firmware.inputs
     reads = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"]
-    return run_made(
+    return run_on_board(
         prepared.firmware,
         request.board,
         wishes.samples(types),
