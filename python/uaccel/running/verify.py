@@ -39,7 +39,7 @@ class Reference:
     def run(self, inputs: Sequence[Array], *, continues: bool = False) -> tuple[list[Array], dict[str, list[Array]]]:
         """The outputs, and the values of all bindings by name; with ``continues`` from the state of the run before."""
         if self._executor is None:
-            self._executor = Executor(self._module, state=self.model.state, intermediates=True)
+            self._executor = Executor(self._module, state=self.model.state, intermediates=True, keep=True)
         if not continues:
             self._executor.reset()
         return self._executor.run_all(inputs)

@@ -267,11 +267,24 @@ def _try(
     return "ok", found, f"{origin}{path}"
 
 
+_versions: dict[tuple[object, ...], Version] = {}
+"""What programs said, by their words and files: of the same file it is asked once."""
+
+
 def _version_of(command: tuple[str, ...]) -> Version | None:
     try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        file = Path(command[0]).stat()
+        key = (command, file.st_ino, file.st_size, file.st_mtime_ns)
+        version = _versions.get(key) or _asked(command)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
+    if version is not None:
+        _versions[key] = version
+    return version
+
+
+def _asked(command: tuple[str, ...]) -> Version | None:
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30, check=False)
     text = done.stdout or done.stderr  # OpenOCD's
     return parse_version(text.partition("\n")[0]) if done.returncode == 0 else None
 

@@ -20,7 +20,7 @@ import tvm.ir._ffi_api as _ir_ffi
 from tvm import te, tirx
 from tvm.ir import Op
 from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
-from tvm_ffi.structural import structural_equal
+from tvm_ffi.structural import structural_equal, structural_hash
 
 __all__ = [
     "TYPE_ERRORS",
@@ -34,6 +34,7 @@ __all__ = [
     "register_operator",
     "relax",
     "structural_equal",
+    "structural_hash",
     "te",
     "tirx",
     "tvm",

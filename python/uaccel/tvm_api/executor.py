@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from uaccel.model import Array, StateSpec
-from uaccel.tvm_api import main_bindings, relax, tvm, with_all_bindings
+from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, tvm, with_all_bindings
+
+KEPT: Final = 4
+"""How many built modules a process keeps: rows of a sweep that differ in the board alone mean the same."""
+_kept: OrderedDict[tuple[int, bool], tuple[Any, Any]] = OrderedDict()
 
 
 class Executor:
     """A Relax module built for the host; ``main`` takes and returns numpy arrays.
 
-    Of a model with ``state`` it keeps that from run to run; ``reset`` goes back to the beginning.
+    Of a model with ``state`` it keeps that from run to run; ``reset`` goes back to the beginning. With ``keep`` a
+    module that equals one built before is not built again.
     """
 
-    def __init__(self, module: Any, *, state: Sequence[StateSpec] = (), intermediates: bool = False) -> None:
+    def __init__(
+        self, module: Any, *, state: Sequence[StateSpec] = (), intermediates: bool = False, keep: bool = False
+    ) -> None:
         self._initial = [entry.initial for entry in state]
         bindings = main_bindings(module)[1] if intermediates else []
         self.names = [var.name for var, _ in bindings]
         self._fields = [(var.name, len(getattr(var.ty, "fields", [var]))) for var, _ in bindings]
-        if intermediates:
-            module = with_all_bindings(module)
-        legal = relax.transform.LegalizeOps()(module)
-        self._vm = relax.VirtualMachine(relax.build(legal, target="llvm"), tvm.cpu())
+        self._vm = _kept_machine(module, intermediates) if keep else _machine(module, intermediates)
         self.reset()
 
     def reset(self) -> None:
@@ -50,6 +55,23 @@ class Executor:
         outputs = len(results) - len(self._state)
         self._state = results[outputs:]
         return results[:outputs], named
+
+
+def _kept_machine(module: Any, intermediates: bool) -> Any:
+    key = (structural_hash(module), intermediates)
+    of, machine = _kept.get(key, (None, None))
+    if of is None or not structural_equal(of, module):
+        machine = _machine(module, intermediates)
+    _kept[key] = module, machine
+    _kept.move_to_end(key)
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)
+    return machine
+
+
+def _machine(module: Any, intermediates: bool) -> Any:
+    legal = relax.transform.LegalizeOps()(with_all_bindings(module) if intermediates else module)
+    return relax.VirtualMachine(relax.build(legal, target="llvm"), tvm.cpu())
 
 
 def _arrays(result: Any) -> list[Array]:
