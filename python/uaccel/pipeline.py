@@ -11,12 +11,13 @@ from uaccel.accelerator import Accelerator
 from uaccel.basics import html
 from uaccel.basics.words import CPU
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
+from uaccel.emit.ahead import Ahead, ahead_of
 from uaccel.emit.facts import io_bytes
 from uaccel.emit.generate import Generated, generate
-from uaccel.emit.options import EmitOptions
+from uaccel.emit.options import EmitOptions, names_of
 from uaccel.emit.provenance import regenerate_command
 from uaccel.emit.store_choice import given_stores, own_stores
-from uaccel.emit.weights import ConstantPool
+from uaccel.emit.stores import Constants, StoresFor, constants_of
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.lower.engine import Known
@@ -159,8 +160,12 @@ def compile_model(
     progress("emit C")
     words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
     command = regenerate_command(path.name, board_file or board, program.name, options, words)
-    stores_for = _stores_for(program, placement, options, rooms, selection, board)
-    generated = generate(program, placement, options, board, command, stores_for)
+
+    def stores_at(placement: Placement) -> StoresFor:
+        return _stores_for(program, placement, options, rooms, selection, board)
+
+    placement, constants, ahead = _with_constants(program, placement, options, stores_at)
+    generated = generate(program, placement, options, board, command, constants, ahead)
     return Compiled(generated, stages, partitioned, selection, plans)
 
 
@@ -182,9 +187,29 @@ def _in_pools(
     return (parts, replace(options, pools=used, own_pools=True)) if len(used) > 1 else (placement, options)
 
 
+def _with_constants(
+    program: Program, placement: Placement, options: EmitOptions, stores_at: Callable[[Placement], StoresFor]
+) -> tuple[Placement, Constants, Ahead]:
+    """Where they lie, and which are copied into the arena, for which it is planned again."""
+    names = names_of(program, options)
+    found = constants_of(program, names, stores_at(placement))
+    ahead = ahead_of(program, found, options.constant_pools)
+    if not ahead:
+        return placement, found, ahead
+    blocks = ahead.blocks(program)
+    placement = place(program, workspace_io=options.workspace_io, pools=options.pools, ahead=blocks)
+    taken = placement.arena + placement.state + io_bytes(program, options)
+    if options.ram is not None and taken > options.ram:
+        raise UaccelError(
+            f"--ram {options.ram:,}: {taken:,} bytes are needed with constants that are copied ahead, up to "
+            f"{max(blocks.values()):,} for a layer; give more, or a smaller :fetch=BYTES"
+        )
+    return placement, constants_of(program, names, stores_at(placement)), ahead
+
+
 def _stores_for(
     program: Program, placement: Placement, options: EmitOptions, rooms: Rooms, selection: Selection, board: str
-) -> Callable[[ConstantPool], Sequence[Store]]:
+) -> StoresFor:
     """The memories for constants: as they were asked for, or as the board makes worth while."""
     parts = placement.pools if len(placement.pools) > 1 else {}
     engines = [engine.name for engine in program.engines]

@@ -12,7 +12,7 @@ from support.boards import board_with_tools
 from support.command import process
 from support.networks import OWN
 from uaccel.emit.options import EmitOptions
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, VerificationError
 from uaccel.memory import Pool
 from uaccel.resources import data_dir
 from uaccel.running.job import Job
@@ -94,9 +94,10 @@ def test_what_the_board_has_not(pool: Pool, message: str, tmp_path: Path) -> Non
         ("mps2_an386", ()),
         ("mps2_an386", (Pool("ssram23", 2048), Pool("qspi", 4096), Pool("ssram1"))),
         ("mps2_an386", (Pool("psram", 4096), Pool("ssram23"))),
+        ("mps2_an386", (Pool("ssram23", 1024), Pool("qspi", fetch=3 << 10))),
         ("qemu_riscv32", (Pool("data", 2048), Pool("shared", 4096), Pool("code"))),
     ],
-    ids=["by itself", "as asked", "two copies", "on RISC-V"],
+    ids=["by itself", "as asked", "two copies", "copied ahead", "on RISC-V"],
 )
 def test_it_computes_the_same(board: str, pools: tuple[Pool, ...], tmp_path: Path) -> None:
     board_with_tools(board)
@@ -106,6 +107,43 @@ def test_it_computes_the_same(board: str, pools: tuple[Pool, ...], tmp_path: Pat
     assert len(done.compiled.generated.constant_pools) >= 2
     assert done.verdict is not None
     assert (done.verdict["bit_exact"], done.verdict["samples"]) == (True, 3)
+
+
+CHANNEL = """
+#include "uaccel_fetch.h"
+static struct { void *to; const void *from; size_t bytes; } queued[8];
+static size_t begun;
+void uaccel_fetch(void *to, const void *from, size_t bytes)
+{
+    queued[begun].to = to;
+    queued[begun].from = from;
+    queued[begun++].bytes = bytes;
+}
+void uaccel_fetch_wait(void)
+{
+    for (; begun > LOST; --begun) {
+        memcpy(queued[begun - 1].to, queued[begun - 1].from, queued[begun - 1].bytes);
+    }
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_port_copies_ahead(lost: int, tmp_path: Path) -> None:
+    """By a channel of its own; with one that does not end, verification fails."""
+    board_with_tools("mps2_an386")
+    process("new", "board", "mine", "--like", "mps2_an386", "--with-port", cwd=tmp_path)
+    file = tmp_path / "mine.toml"
+    file.write_text(file.read_text().replace('"-mthumb",', f'"-mthumb", "-DUACCEL_FETCH", "-DLOST={lost}",'))
+    (port,) = (path.parent for path in tmp_path.glob("*/port.toml"))
+    (port / "channel.c").write_text(CHANNEL)
+    options = given(Pool("ssram1", fetch=3 << 10))
+    if lost:
+        with pytest.raises(VerificationError):
+            uaccel.verify(MODEL, file, samples=2, options=options)
+    else:
+        uaccel.verify(MODEL, file, samples=2, options=options)
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ INTERFACES = pytest.mark.parametrize(
         {"workspace_pool": "sram", "workspace_io": True},
         {"workspace_pool": "fast=1K slow"},
         {"constant_pool": "fast=1K slow"},
+        {"constant_pool": "fast=1K slow:fetch"},
     ],
     ids=lambda interface: "+".join(interface),
 )

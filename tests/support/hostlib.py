@@ -79,16 +79,19 @@ def compile_c(
 class HostModel:
     """A compiled model in this process."""
 
-    def __init__(self, compiled: Compiled, *, optimise: str = "-O1") -> None:
+    def __init__(self, compiled: Compiled, *, optimise: str = "-O1", more: str = "", flags: Sequence[str] = ()) -> None:
+        """``more``: C beside it."""
         self.compiled = compiled
         self.signature = compiled.model.signature
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-test-")
         folder = Path(self._folder.name)
         sources = write_sources(compiled, folder)
         observer = folder / "observer.c"
-        observer.write_text(OBSERVER)
+        observer.write_text(OBSERVER + more)
         library = folder / "model.so"
-        compile_c(folder, [*sources, observer], library, flags=("-shared", "-fPIC", optimise, "-DUACCEL_OBSERVE"))
+        compile_c(
+            folder, [*sources, observer], library, flags=("-shared", "-fPIC", optimise, "-DUACCEL_OBSERVE", *flags)
+        )
         self._library = ctypes.CDLL(str(library))
         self._run = self._library[f"{compiled.generated.names.prefix}_run"]
 

@@ -52,9 +52,10 @@ ConstantPoolOption = Annotated[
     list[str] | None,
     typer.Option(
         CONSTANT_POOL,
-        metavar="NAME[=BYTES]",
+        metavar="NAME[=BYTES][:fetch[=BYTES]]",
         help="Constants lie in the board's memory NAME. May be repeated, the fastest first: what is read most often "
-        "goes into the first that has room; without BYTES a pool takes what the memory has free.",
+        "goes into the first that has room; without BYTES a pool takes what the memory has free. With ':fetch' they "
+        "are copied into the arena while the layer before computes, up to so many bytes for a layer.",
     ),
 ]
 RamOption = Annotated[
@@ -123,14 +124,16 @@ def emit_options(
 
 
 def read_pools(words: list[str] | None, option: str = WORKSPACE_POOL) -> tuple[Pool, ...]:
-    """``NAME[=BYTES]`` each; checked, since names become words of C."""
+    """``NAME[=BYTES]`` each, with ``:fetch[=BYTES]`` behind that for constants; checked, since names become words of
+    C."""
     from uaccel.basics.sinks import is_reserved
     from uaccel.memory import Pool
 
     what = "a member of a C structure" if option == WORKSPACE_POOL else "a word of C"
     pools: list[Pool] = []
     for word in words or []:
-        name, given, size = word.partition("=")
+        place, ahead, fetch = word.partition(":fetch") if option == CONSTANT_POOL else (word, "", "")
+        name, given, size = place.partition("=")
         if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or is_reserved(name):
             raise UaccelError(
                 f"{option} {name!r} cannot name {what}; "
@@ -143,8 +146,19 @@ def read_pools(words: list[str] | None, option: str = WORKSPACE_POOL) -> tuple[P
                 f"{option} {name} comes after {pools[-1].name}, which has no size and takes the rest; "
                 f"write {pools[-1].name}=BYTES"
             )
-        pools.append(Pool(name, _bytes(f"{option} {word}", size) if given else None))
+        told = f"{option} {word}"
+        fetched = _fetched(told, fetch) if ahead else None
+        pools.append(Pool(name, _bytes(told, size) if given else None, fetch=fetched))
     return tuple(pools)
+
+
+def _fetched(word: str, size: str) -> int:
+    """Without a size as much as a layer has."""
+    from uaccel.memory import ANY_SIZE
+
+    if size and not size.startswith("="):
+        raise UaccelError(f"{word}: wanted ':fetch' or ':fetch=BYTES' at the end, as in qspi:fetch=32K")
+    return _bytes(word, size[1:]) if size else ANY_SIZE
 
 
 def _bytes(word: str, size: str) -> int:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from uaccel.ctext.layout import wrapped, wrapped_comment
 from uaccel.ctext.types import storage_type
+from uaccel.emit.ahead import Ahead
 from uaccel.emit.engines import engine_function
 from uaccel.emit.layer_text import (
     Parameter,
@@ -43,9 +44,10 @@ def _argument_key(argument: object) -> object:
 class LayerFunctions:
     """Renders the functions of a program."""
 
-    def __init__(self, program: Program, pool: ConstantPool) -> None:
+    def __init__(self, program: Program, pool: ConstantPool, ahead: Ahead) -> None:
         self.program = program
         self.pool = pool
+        self.ahead = ahead
         groups: dict[Key, list[Layer]] = defaultdict(list)
         for layer in self._layers(program):
             if not layer.is_view and layer.definition is None and not layer.on_accelerator and not layer.streaming:
@@ -81,7 +83,7 @@ class LayerFunctions:
         parameters = layer_parameters(layer) + self._constant_parameters(layer)
         users = ", ".join(entry.name for entry in layers)
         head = wrapped_comment([f"The same shapes and parameters in {len(layers)} layers, compiled once:", users])
-        body = "".join(self._call(layer, i, call, constants=None) for i, call in enumerate(layer.kernel.calls))
+        body = "".join(self._call(layer, i, call, shared=True) for i, call in enumerate(layer.kernel.calls))
         signature = wrapped(f"UACCEL_LAYER void {self._shared_names[key]}", map(str, parameters))
         return f"{head}\n{signature}\n{{\n{body}}}\n"
 
@@ -99,7 +101,7 @@ class LayerFunctions:
         parameters = layer_parameters(layer)
         if layer.definition is None and key in self._shared:
             symbols = [
-                self.pool.symbol(layer, i, j)
+                self._constant(layer, i, j, argument)
                 for i, call in enumerate(layer.kernel.calls)
                 for j, argument in enumerate(call.arguments)
                 if isinstance(argument, Constant)
@@ -108,17 +110,22 @@ class LayerFunctions:
             body = wrapped(f"    {self._shared_names[key]}", arguments) + ";\n"
         else:
             calls = enumerate(layer.kernel.calls)
-            body = "".join(self._call(layer, i, call, constants=self.pool) for i, call in calls)
-        signature = wrapped(f"UACCEL_LAYER void {function_name(layer)}", map(str, parameters))
+            body = "".join(self._call(layer, i, call) for i, call in calls)
+        taken = parameters + self.ahead.parameters(layer)
+        signature = wrapped(f"UACCEL_LAYER void {function_name(layer)}", map(str, taken))
         definition = f"{layer.definition.source}\n" if layer.definition else ""
         return f"{definition}{layer_comment(layer)}\n{signature}\n{{\n{body}}}\n"
 
-    def _call(self, layer: Layer, index: int, call: KernelCall, constants: ConstantPool | None) -> str:
+    def _constant(self, layer: Layer, call: int, position: int, constant: Constant) -> str:
+        return self.ahead.value(layer, self.pool.symbol(layer, call, position), str(constant.data.dtype))
+
+    def _call(self, layer: Layer, index: int, call: KernelCall, *, shared: bool = False) -> str:
+        """``shared``: in a function that is given the constants."""
         arguments = []
         for position, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
-                name = constants.symbol(layer, index, position) if constants else constant_name(index, argument)
-                arguments.append(name)
+                own = self._constant(layer, index, position, argument)
+                arguments.append(constant_name(index, argument) if shared else own)
             elif not isinstance(argument, (int, float)):
                 arguments.append(address(layer, argument))
         if not call.struct:

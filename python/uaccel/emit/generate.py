@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from uaccel.emit.ahead import HEADER as FETCH
+from uaccel.emit.ahead import NOTHING, Ahead
 from uaccel.emit.describe import build_id, describe
 from uaccel.emit.header import header
 from uaccel.emit.headers import firmware_headers
 from uaccel.emit.options import EmitOptions, Names, names_of
 from uaccel.emit.provenance import provenance
 from uaccel.emit.source import source
-from uaccel.emit.stores import bytes_of, heat_of_constants, in_stores
-from uaccel.emit.weights import Array, ConstantPool, weights_header, weights_source
+from uaccel.emit.stores import Constants, bytes_of, constants_of
+from uaccel.emit.weights import Array, weights_header, weights_source
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program
 from uaccel.memory import Store
@@ -39,6 +40,7 @@ class Generated:
     arrays: tuple[Array, ...]
     build: bytes
     stores: tuple[Store, ...] = ()
+    ahead: Ahead = NOTHING
 
     @property
     def weight_bytes(self) -> int:
@@ -56,34 +58,30 @@ class Generated:
         return sum(self.constant_pools.get(store.name, 0) for store in self.stores if store.copied)
 
 
-def _in_one_memory(_pool: ConstantPool) -> Sequence[Store]:
-    return ()
-
-
 def generate(
     program: Program,
     placement: Placement,
     options: EmitOptions,
     board: str = "host",
     command: str = "",
-    stores_for: Callable[[ConstantPool], Sequence[Store]] = _in_one_memory,
+    constants: Constants | None = None,
+    ahead: Ahead = NOTHING,
 ) -> Generated:
-    """``command`` makes the same again. ``stores_for``: what the constants are divided among; none for one memory."""
+    """``command`` makes the same again. ``constants`` are those of the program, by default in one memory; ``ahead``:
+    which of them are copied before their layers run."""
     names = names_of(program, options)
-    pool = ConstantPool(program, names)
-    stores, arrays = tuple(stores_for(pool)), tuple(pool.arrays)
-    if stores:
-        arrays = in_stores(program.name, arrays, stores, heat_of_constants(program, pool))
+    constants = constants_of(program, names) if constants is None else constants
+    arrays, stores = constants.arrays, constants.stores
 
     def about(what: str) -> str:
         return provenance(program, what, command)
 
-    code = source(program, placement, names, options, pool, about(f"The executor of {program.name}."))
+    code = source(program, placement, names, options, constants.pool, ahead, about(f"The executor of {program.name}."))
     weights = weights_source(names, arrays, about(f"The constants of {program.name}."))
     declarations = weights_header(names, arrays, about(f"The constants of {program.name}; private."))
     sizes = bytes_of(arrays, stores)
     public = header(program, placement, names, options, sizes, about(f"The interface of {program.name}."))
-    firmware = firmware_headers(program)
+    firmware = firmware_headers(program, *([FETCH] if ahead else []))
     build = build_id((code, weights, declarations, public, *firmware.values()))
     description = describe(program, placement, names, options, build, about(f"{program.name} as data."))
     return Generated(
@@ -100,4 +98,5 @@ def generate(
         arrays=arrays,
         build=build,
         stores=stores,
+        ahead=ahead,
     )

@@ -23,10 +23,10 @@ def kernel_headers(program: Program) -> list[str]:
     return sorted({call.header for call in calls if call.header} | rows)
 
 
-def firmware_headers(program: Program) -> dict[str, str]:
+def firmware_headers(program: Program, *more: str) -> dict[str, str]:
     """File name -> text, closed under inclusion."""
     accelerator = [ACCELERATOR] if program.engines else []
-    return closed([*ALWAYS, *sorted([*kernel_headers(program), *accelerator])])
+    return closed([*ALWAYS, *sorted([*kernel_headers(program), *accelerator, *more])])
 
 
 def closed(names: Iterable[str]) -> dict[str, str]:

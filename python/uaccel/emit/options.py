@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from uaccel.basics.sinks import is_reserved
 from uaccel.lower.program import Program
-from uaccel.memory import Pool
+from uaccel.memory import ANY_SIZE, Pool
 from uaccel.model import unique_names
 
 
@@ -53,7 +53,10 @@ class EmitOptions:
 
 
 def _stated(pool: Pool) -> str:
-    return pool.name if pool.size is None else f"{pool.name}={pool.size}"
+    size = "" if pool.size is None else f"={pool.size}"
+    if pool.fetch is None:
+        return f"{pool.name}{size}"
+    return f"{pool.name}{size}:fetch" + ("" if pool.fetch == ANY_SIZE else f"={pool.fetch}")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.address import address
+from uaccel.emit.ahead import Ahead
 from uaccel.emit.engines import activated, found_again, hook
 from uaccel.emit.feed import fed_layer, feed_check, held_from
 from uaccel.emit.layer_text import function_name
@@ -14,8 +15,11 @@ from uaccel.lower.program import Layer, Program, Value
 
 
 class RunFunction:
-    def __init__(self, program: Program, placement: Placement, names: Names, options: EmitOptions) -> None:
+    def __init__(
+        self, program: Program, placement: Placement, names: Names, options: EmitOptions, ahead: Ahead
+    ) -> None:
         self.program = program
+        self.ahead = ahead
         self.placement = placement
         self.names = names
         self.options = options
@@ -60,7 +64,7 @@ class RunFunction:
         return "\n".join(
             [
                 head + self._function("static int32_t layers", inner),
-                self._function(f"int32_t {names.prefix}_run", [*outer, "    return status;"]),
+                self._function(f"int32_t {names.prefix}_run", [*outer, *self._all_copied(), "    return status;"]),
             ]
         )
 
@@ -121,12 +125,30 @@ class RunFunction:
             work = self._work(layer)
         return [
             f'    UACCEL_LAYER_BEGIN("{model}", {layer.index});',
+            *self._copies(layer),
             *work,
             *(
                 f'    UACCEL_LAYER_END("{model}", {layer.index}, {i}, {self._address(value)}, {value.info.size});'
                 for i, value in enumerate(layer.outputs)
             ),
         ]
+
+    def _copies(self, layer: Layer) -> list[str]:
+        """Its own constants are there, and the next layer's begin to be copied; those of the first are waited for."""
+        computed = [each for each in self.program.layers if not each.is_view]
+        place, lines = computed.index(layer), []
+        if layer.index in self.placement.ahead:
+            lines += [*(self._begin(layer) if place == 0 else []), "    uaccel_fetch_wait();"]
+        following = computed[place + 1 : place + 2]
+        return lines + [line for after in following for line in self._begin(after)]
+
+    def _begin(self, layer: Layer) -> list[str]:
+        where = self.placement.ahead.get(layer.index)
+        return [] if where is None else self.ahead.copies(layer, address(where, self.options))
+
+    def _all_copied(self) -> list[str]:
+        """No copy goes on behind the back of the application, whose workspace it may be."""
+        return ["    uaccel_fetch_wait();"] if self.ahead else []
 
     def _work(self, layer: Layer) -> list[str]:
         return self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
@@ -135,6 +157,8 @@ class RunFunction:
         arguments = [*before, *(self._address(value) for value in (*layer.inputs, *layer.outputs))]
         if layer.kernel.scratch:
             arguments.append(address(self.placement.scratch[layer.index], self.options))
+        if self.ahead.parameters(layer):
+            arguments.append(address(self.placement.ahead[layer.index], self.options))
         return f"{function_name(layer)}({', '.join(arguments)})"
 
     def _on_accelerator(self, layer: Layer) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from uaccel.emit.ahead import HEADER as FETCH
+from uaccel.emit.ahead import Ahead
 from uaccel.emit.feed import feed_function, feed_memory
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.header import size_macros
-from uaccel.emit.headers import ACCELERATOR, kernel_headers
+from uaccel.emit.headers import ACCELERATOR, ALWAYS, kernel_headers
 from uaccel.emit.maps import maps
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import RunFunction
@@ -24,12 +26,13 @@ def source(
     names: Names,
     options: EmitOptions,
     pool: ConstantPool,
+    ahead: Ahead,
     provenance: str,
 ) -> str:
-    layers = LayerFunctions(program, pool).render()
+    layers = LayerFunctions(program, pool, ahead).render()
     parts = [
         provenance,
-        _includes(program, names),
+        _includes(program, names, ahead),
         _float_guard(layers, names),
         _assertions(program, placement, names),
         _workspace(placement, names, options),
@@ -38,18 +41,18 @@ def source(
         layers,
         feed_function(program, placement, names, options),
         maps(program, placement, names, options),
-        RunFunction(program, placement, names, options).render(),
+        RunFunction(program, placement, names, options, ahead).render(),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _includes(program: Program, names: Names) -> str:
+def _includes(program: Program, names: Names, ahead: Ahead) -> str:
     forms = [form for layer in program.layers for form in layer.forms]
     system = sorted({h for layer in forms if layer.definition for h in layer.definition.headers})
     drivers = [header for engine in program.engines for header in engine.headers]
     lines = [f'#include "{names.header}"', "", "#include <stddef.h>"]
     lines += [f"#include <{h}>" for h in system if h != "stddef.h"]
-    lines += ["", *(f'#include "{h}"' for h in ("uaccel_kernel.h", "uaccel_observe.h", *kernel_headers(program)))]
+    lines += ["", *(f'#include "{h}"' for h in (*ALWAYS, *([FETCH] if ahead else []), *kernel_headers(program)))]
     if program.engines:
         lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR, *drivers))]
     lines += [f'#include "{names.prefix}_weights.h"', ""]

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from uaccel.basics.numbers import round_up
+from uaccel.emit.options import Names
 from uaccel.emit.weights import Array, ConstantPool
 from uaccel.errors import UaccelError
 from uaccel.lower.program import Band, Layer, Program
 from uaccel.memory import Store
 from uaccel.ops.kernel import Constant
+
+StoresFor = Callable[[ConstantPool], Sequence[Store]]
+"""What the constants of a program are divided among; none for one memory."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Those of a program, each with the store that it lies in."""
+
+    pool: ConstantPool
+    arrays: tuple[Array, ...]
+    stores: tuple[Store, ...] = ()
+
+
+def constants_of(program: Program, names: Names, stores_for: StoresFor = lambda _pool: ()) -> Constants:
+    pool = ConstantPool(program, names)
+    stores, arrays = tuple(stores_for(pool)), tuple(pool.arrays)
+    if stores:
+        arrays = in_stores(program.name, arrays, stores, heat_of_constants(program, pool))
+    return Constants(pool, arrays, stores)
 
 
 def heat_of_constants(program: Program, pool: ConstantPool) -> dict[str, float]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from uaccel.lower.program import Layer, Program
 
-SCRATCH = 1e6
-"""Of a kernel's scratch memory, which its inner loops go through again and again."""
+WORKING = 1e6
+"""Of a kernel's scratch memory, which its inner loops go through again and again, and of constants that were copied
+so that they lie in fast memory."""
 _EACH_FOR_ALL_CHANNELS = ("conv2d", "fully_connected")
 """Operators that compute all output channels of what they have read once, or a few times."""
 
 
-def heat_of(program: Program, owner: Mapping[str, str], scratch: Mapping[int, str]) -> dict[str, float]:
-    """Accesses a byte, by the name of the block that holds the tensor; of tensors that share one, the most."""
-    heat = dict.fromkeys(scratch.values(), SCRATCH)
+def heat_of(program: Program, owner: Mapping[str, str], working: Iterable[str]) -> dict[str, float]:
+    """Accesses a byte, by the name of the block that holds the tensor; of tensors that share one, the most.
+    ``working``: what layers have beside their tensors."""
+    heat = dict.fromkeys(working, WORKING)
     reads: dict[str, float] = {}
     for layer in program.layers:
         if layer.is_view:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from uaccel.basics.numbers import round_up
 from uaccel.errors import UaccelError
@@ -32,6 +33,7 @@ from uaccel.memory import (
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8
+AHEAD_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Placement:
-    """``scratch`` gives the place of a layer's scratch memory, by layer index; ``state`` is the state's size.
+    """``scratch`` gives the place of a layer's scratch memory, by layer index, ``ahead`` that of the constants which
+    are copied before it runs; ``state`` is the state's size.
 
     ``pools`` are the bytes of each pool, by its name, where the arena is divided; ``plan`` has the offsets in all.
     """
@@ -63,6 +66,7 @@ class Placement:
     state: int = 0
     overlaps: tuple[Overlap, ...] = ()
     pools: Mapping[str, int] = field(default_factory=dict)
+    ahead: Mapping[int, Place] = field(default_factory=dict)
 
     @property
     def arena(self) -> int:
@@ -70,13 +74,20 @@ class Placement:
         return self.plan.size
 
 
-def place(program: Program, *, workspace_io: bool = False, pools: Sequence[Pool] = ()) -> Placement:
+def place(
+    program: Program,
+    *,
+    workspace_io: bool = False,
+    pools: Sequence[Pool] = (),
+    ahead: Mapping[int, int] = MappingProxyType({}),
+) -> Placement:
     """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes,
     outputs over what is read of their inputs where kernels say how far behind they write.
 
-    ``pools``: the memories that it is divided among, the preferred one first.
+    ``pools``: the memories that it is divided among, the preferred one first. ``ahead``: bytes of constants that are
+    copied before a layer runs, by its index.
     """
-    asked = _question(program, workspace_io)
+    asked = _question(program, workspace_io, ahead)
     planned, pool_of, sizes = _planned(program, asked, pools)
     places = dict(asked.fixed)
 
@@ -86,7 +97,8 @@ def place(program: Program, *, workspace_io: bool = False, pools: Sequence[Pool]
 
     places |= {block.name: placed(block.name) for block in asked.blocks}
     scratch = {index: placed(name) for index, name in asked.scratch.items()}
-    return Placement(places, scratch, planned, tuple(asked.merged), asked.state, tuple(asked.overlaps), sizes)
+    copied = {index: placed(name) for index, name in asked.ahead.items()}
+    return Placement(places, scratch, planned, tuple(asked.merged), asked.state, tuple(asked.overlaps), sizes, copied)
 
 
 def _planned(
@@ -97,7 +109,7 @@ def _planned(
         planned = plan(asked.merged, asked.overlaps)
         check(asked.merged, planned, asked.overlaps)
         return planned, {}, {}
-    heat = heat_of(program, asked.owner, asked.scratch)
+    heat = heat_of(program, asked.owner, [*asked.scratch.values(), *asked.ahead.values()])
     divided, left = divide(asked.merged, pools, heat, lambda blocks: plan(blocks, _among(asked, blocks), effort=0))
     if left:
         raise UaccelError(_too_small(program, pools, left))
@@ -131,10 +143,12 @@ def _too_small(program: Program, pools: Sequence[Pool], left: Sequence[Block]) -
     )
 
 
-def needed_by_layer(program: Program, *, workspace_io: bool = False) -> dict[int, int]:
+def needed_by_layer(
+    program: Program, *, workspace_io: bool = False, ahead: Mapping[int, int] = MappingProxyType({})
+) -> dict[int, int]:
     """Bytes that are needed at once while a layer runs, by its index: the arena is as large as the largest at least.
     Layers are left out that need no more than one beside them."""
-    asked = _question(program, workspace_io)
+    asked = _question(program, workspace_io, ahead)
     return live_bytes(asked.merged, asked.overlaps)
 
 
@@ -146,12 +160,13 @@ class _Question:
     state: int
     blocks: Sequence[Block]
     scratch: Mapping[int, str]
+    ahead: Mapping[int, str]
     merged: Sequence[Block]
     owner: Mapping[str, str]
     overlaps: Sequence[Overlap]
 
 
-def _question(program: Program, workspace_io: bool) -> _Question:
+def _question(program: Program, workspace_io: bool, ahead: Mapping[int, int] = MappingProxyType({})) -> _Question:
     offsets_of_state, state = _state(program)
     fixed = _fixed_places(program, offsets_of_state, workspace_io=workspace_io)
     blocks = [
@@ -165,11 +180,21 @@ def _question(program: Program, workspace_io: bool) -> _Question:
         for layer in program.layers
         if layer.scratch
     ]
+    copied = {index: f"constants of {program.layers[index].name}" for index in ahead}
+    blocks += [
+        Block(copied[index], size, computed_before(program, index), index, AHEAD_ALIGNMENT)
+        for index, size in ahead.items()
+    ]
     views = [pair for pair in view_roots(program.layers).items() if pair[0] not in fixed]
     behind = _behind(program, fixed)
     shares = choose_inplace(blocks, views, _inplace(program, fixed, behind), behind)
     merged, owner = merge_shared(blocks, shares)
-    return _Question(fixed, state, blocks, scratch, merged, owner, overlaps_of(merged, owner, behind))
+    return _Question(fixed, state, blocks, scratch, copied, merged, owner, overlaps_of(merged, owner, behind))
+
+
+def computed_before(program: Program, index: int) -> int:
+    """The layer that computes while they are copied; itself where it is the first."""
+    return max((layer.index for layer in program.layers[:index] if not layer.is_view), default=index)
 
 
 def _state(program: Program) -> tuple[dict[str, Place], int]:

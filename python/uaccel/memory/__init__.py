@@ -6,10 +6,11 @@ from uaccel.memory.block import Block, Overlap, Plan, live_at, live_bytes, lower
 from uaccel.memory.check import check
 from uaccel.memory.firstfit import lowest_free
 from uaccel.memory.planner import plan
-from uaccel.memory.pools import Pool, Rooms, Store, divide
+from uaccel.memory.pools import ANY_SIZE, Pool, Rooms, Store, divide
 from uaccel.memory.sharing import Share, choose_inplace, merge_shared, overlaps_of
 
 __all__ = [
+    "ANY_SIZE",
     "Block",
     "Overlap",
     "Plan",

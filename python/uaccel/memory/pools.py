@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from uaccel.memory.block import Block, Plan, live_bytes
 
@@ -15,13 +16,19 @@ Planned = Callable[[Sequence[Block]], Plan]
 """A plan of some of the blocks."""
 
 
+ANY_SIZE: Final = 1 << 40
+"""More than any layer has."""
+
+
 @dataclass(frozen=True)
 class Pool:
-    """``size`` in bytes; None: as large as what is left for it. ``spare``: of memory off the chip."""
+    """``size`` in bytes; None: as large as what is left for it. ``spare``: of memory off the chip. ``fetch``: of
+    constants, which are copied into the arena ahead of their layer, so many bytes for one; None where they are not."""
 
     name: str
     size: int | None = None
     spare: bool = False
+    fetch: int | None = None
 
 
 @dataclass(frozen=True)

@@ -72,20 +72,15 @@ def holders(run: Run) -> list[Held]:
                     value.get("pool", ""),
                 )
             )
-    for entry in run.section("plan").get("scratch", ()):
-        step = entry["step"]
-        found.append(
-            Held(
-                f"scratch of {entry['layer']}",
-                "scratch",
-                entry["bytes"],
-                entry["offset"],
-                step,
-                step,
-                entry.get("pool", ""),
-            )
-        )
-    return found
+    plan = run.section("plan")
+    found += [_apart(entry, "scratch", entry["step"], entry["step"]) for entry in plan.get("scratch", ())]
+    return found + [_apart(entry, "constants", entry["first"], entry["last"]) for entry in plan.get("ahead", ())]
+
+
+def _apart(entry: Mapping[str, Any], kind: str, first: int, last: int) -> Held:
+    """What a layer has beside its tensors, from step to step."""
+    words, place = f"{kind} of {entry['layer']}", (entry["bytes"], entry["offset"])
+    return Held(words, "scratch", *place, first, last, entry.get("pool", ""))
 
 
 def live(plan: Mapping[str, Any]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uaccel.board import Board
 from uaccel.emit.functions import LayerFunctions
 from uaccel.emit.weights import ConstantPool
-from uaccel.lower.placement import Place, lifetimes, needed_by_layer
+from uaccel.lower.placement import Place, computed_before, lifetimes, needed_by_layer
 from uaccel.lower.program import Layer, view_roots
 from uaccel.pipeline import Compiled
 from uaccel.plans import Estimator
@@ -100,7 +100,8 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
     """The memory plan: blocks of bytes from a first to a last layer, and how near it is to what must be."""
     placement = compiled.placement
     plan = placement.plan
-    found = needed_by_layer(compiled.program, workspace_io=compiled.options.workspace_io)
+    ahead = compiled.generated.ahead.blocks(compiled.program)
+    found = needed_by_layer(compiled.program, workspace_io=compiled.options.workspace_io, ahead=ahead)
     return {
         "arena": placement.arena,
         "lower_bound": plan.lower_bound,
@@ -119,6 +120,16 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
             }
             for layer in compiled.program.layers
             if layer.index in placement.scratch
+        ],
+        "ahead": [
+            {
+                "layer": compiled.program.layers[index].name,
+                "first": computed_before(compiled.program, index),
+                "last": index,
+                "bytes": ahead[index],
+                **_place(place),
+            }
+            for index, place in placement.ahead.items()
         ],
         "pools": [{"name": name, "bytes": size} for name, size in placement.pools.items()],
         "live": [
@@ -186,7 +197,8 @@ def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
 def sources_report(compiled: Compiled) -> dict[str, str]:
     """The C of each layer that has a function: what it shares with others as well."""
     program = compiled.program
-    functions = LayerFunctions(program, ConstantPool(program, compiled.generated.names))
+    generated = compiled.generated
+    functions = LayerFunctions(program, ConstantPool(program, generated.names), generated.ahead)
     texts = {layer.name: functions.of(layer) for layer in program.layers if not layer.is_view}
     return {name: _shortened(text) for name, text in texts.items()}
 
