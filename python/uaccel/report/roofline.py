@@ -51,7 +51,8 @@ def section(run: Run) -> Section:
         missing = "No layer of this model multiplies."
     if missing:
         return Section("roofline", "Roofline", missing=missing)
-    roofs = roofs_of(run)
+    seen = {point.engine for point in points}
+    roofs = [roof for roof in roofs_of(run) if roof.engine in seen]
     context = {
         "chart": _chart(run, points, roofs),
         "legend": [(run.engine_class(name), name) for name in dict.fromkeys(point.engine for point in points)],
@@ -85,8 +86,7 @@ def roofs_of(run: Run) -> list[Roof]:
     for engine in run.data.get("engines", ()):
         if engine.get("macs_per_cycle") and engine.get("bytes_per_cycle"):
             found.append(Roof(engine["name"], engine["macs_per_cycle"], engine["bytes_per_cycle"]))
-    used = {step.engine for step in run.steps}
-    return [roof for roof in found if roof.engine in used]
+    return found
 
 
 def _roof_words(roof: Roof) -> str:
