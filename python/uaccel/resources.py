@@ -5,6 +5,7 @@ In a checkout these are folders beside ``python/``; a wheel carries them inside 
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, Literal
 
@@ -27,6 +28,26 @@ def data_dir(name: DataFolder) -> Path:
             f"this installation of uaccel lacks its folder '{name}' (looked at {folder}): reinstall uaccel"
         )
     return folder
+
+
+ACCELERATOR_GROUP: Final = "uaccel.accelerators"
+"""Of entry points, by which other packages bring accelerators."""
+ACCELERATOR_FILE: Final = "accelerator.py"
+
+
+def accelerator_folders() -> dict[str, Path]:
+    """Of uaccel's own accelerators, by name."""
+    return {path.parent.name: path.parent for path in sorted(data_dir("accelerators").glob(f"*/{ACCELERATOR_FILE}"))}
+
+
+def accelerator_entries() -> dict[str, list[EntryPoint]]:
+    """What other packages install, by name; a name that several of them take can be used for none."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=ACCELERATOR_GROUP):
+        others = found.setdefault(entry.name, [])
+        if all(other.value != entry.value for other in others):  # a package may be found twice
+            others.append(entry)
+    return found
 
 
 def models() -> dict[str, Path]:

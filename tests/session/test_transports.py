@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from support.device import include_flags, known_inputs, known_outputs, runtime_sources
+from uaccel.cli import main
 from uaccel.errors import DeviceError
 from uaccel.resources import data_dir
 from uaccel.session.link import Timeouts
@@ -249,6 +250,11 @@ def test_tcp(on_tcp: int) -> None:
         check(session)
         session.reset()
         check(session)
+
+
+def test_a_monitor_may_ask_for_more_of_the_log(on_tcp: int, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["monitor", "--port", f"socket://127.0.0.1:{on_tcp}", "--level", "debug", "--seconds", "0.3"]
+    assert main(words) == 0, capfd.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["socket://", "socket://host", "socket://host:x", "socket://:1"])

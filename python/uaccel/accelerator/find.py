@@ -10,7 +10,7 @@ import types
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +20,13 @@ from uaccel.accelerator.vendor import FAILURES, described
 from uaccel.basics.suggest import did_you_mean
 from uaccel.cache import folder_digest
 from uaccel.errors import AcceleratorError
-from uaccel.resources import data_dir
+from uaccel.resources import ACCELERATOR_FILE, ACCELERATOR_GROUP, accelerator_entries, accelerator_folders
 
-GROUP: Final = "uaccel.accelerators"
-FILE: Final = "accelerator.py"
+GROUP: Final = ACCELERATOR_GROUP
+FILE: Final = ACCELERATOR_FILE
 VARIABLE: Final = "ACCELERATOR"
+bundled_folders = accelerator_folders
+installed_entries = accelerator_entries
 _importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
 """Folders whose modules are being imported now, each for the one before it."""
 
@@ -85,21 +87,6 @@ def load_accelerator(name: str) -> Accelerator:
 def is_path(name: str) -> bool:
     """Whether it says where, rather than which."""
     return "/" in name or name.endswith(".py") or name in (".", "..")
-
-
-def bundled_folders() -> dict[str, Path]:
-    """The folders of uaccel's own."""
-    return {path.parent.name: path.parent for path in sorted(data_dir("accelerators").glob(f"*/{FILE}"))}
-
-
-def installed_entries() -> dict[str, list[EntryPoint]]:
-    """What other packages install, by name; a name that several of them take can be used for none."""
-    found: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=GROUP):
-        others = found.setdefault(entry.name, [])
-        if all(other.value != entry.value for other in others):  # a package may be found twice
-            others.append(entry)
-    return found
 
 
 def _clash(name: str, one: str, other: str) -> AcceleratorError:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
+from uaccel.bench.plugged import fits, identity, usb_ports
 from uaccel.board import Board, SerialRun
 from uaccel.errors import BoardError, DeviceError
 from uaccel.project.api_options import port_from_here
@@ -29,6 +29,16 @@ def find_port(board: Board, port: str | None = None) -> str:
     return _search(board, run) if port or run.port == AUTO else run.port
 
 
+def only_port() -> str:
+    """The only USB port that there is, whatever board may be there."""
+    seen = usb_ports()
+    if len(seen) == 1:
+        return str(seen[0].device)
+    raise BoardAbsentError(
+        f"the only USB port is wanted, seen {_list(seen) or 'none'}; name one with --port, or the board with --board"
+    )
+
+
 def port_of_project(project: Path, port: str = "") -> str | None:
     """The port by which a project's board is known to others; None where nothing tells one.
 
@@ -40,7 +50,7 @@ def port_of_project(project: Path, port: str = "") -> str | None:
     if named != AUTO:
         return port_from_here(named) if named else None
     run = SerialRun(AUTO, serial.get("usb"), serial.get("serial_number"))
-    fitting = [info for info in _usb_ports() if _fits(info, run)]
+    fitting = [info for info in usb_ports() if _fits(info, run)]
     told = run.usb is not None or run.serial_number is not None
     return str(fitting[0].device) if told and len(fitting) == 1 else None
 
@@ -54,8 +64,7 @@ def serial_run(board: Board) -> SerialRun:
 
 
 def _search(board: Board, run: SerialRun) -> str:
-    """Plugs of USB only: a computer's own serial ports are there even when nothing is at them."""
-    seen = _usb_ports()
+    seen = usb_ports()
     fitting = [info for info in seen if _fits(info, run)]
     if len(fitting) == 1:
         return str(fitting[0].device)
@@ -70,17 +79,8 @@ def _search(board: Board, run: SerialRun) -> str:
     )
 
 
-def _usb_ports() -> list[ListPortInfo]:
-    return [info for info in list_ports.comports() if info.vid is not None]
-
-
 def _fits(info: ListPortInfo, run: SerialRun) -> bool:
-    same_kind = run.usb is None or _identity(info) == run.usb
-    return same_kind and (run.serial_number is None or info.serial_number == run.serial_number)
-
-
-def _identity(info: ListPortInfo) -> str:
-    return f"{info.vid:04x}:{info.pid:04x}"
+    return fits(run, identity(info), info.serial_number)
 
 
 def _wanted(run: SerialRun) -> str:
@@ -91,5 +91,5 @@ def _wanted(run: SerialRun) -> str:
 
 def _list(ports: Sequence[ListPortInfo]) -> str:
     return ", ".join(
-        f"{info.device} ({_identity(info)}, serial number {info.serial_number or 'unknown'})" for info in ports
+        f"{info.device} ({identity(info)}, serial number {info.serial_number or 'unknown'})" for info in ports
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.board import load_board
+from uaccel.cli.completion import board_names
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 
@@ -21,7 +22,13 @@ ArchiveArgument = Annotated[
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder, a new one.")]
 BoardOption = Annotated[
     str,
-    typer.Option("--board", "-b", metavar="BOARD", help="A board's name or file (the archive's when left away)."),
+    typer.Option(
+        "--board",
+        "-b",
+        metavar="BOARD",
+        help="A board's name or file (the archive's when left away).",
+        autocompletion=board_names,
+    ),
 ]
 
 

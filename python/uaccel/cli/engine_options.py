@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from uaccel.cli.completion import accelerator_names, layer_and_engine
 from uaccel.running.engines import Engines
 
 
@@ -35,7 +36,11 @@ class Objective(str, Enum):
 AcceleratorOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--accelerator", "-a", metavar="NAME|PATH", help="May be given several times, the preferred one first."
+        "--accelerator",
+        "-a",
+        metavar="NAME|PATH",
+        help="May be given several times, the preferred one first.",
+        autocompletion=accelerator_names,
     ),
 ]
 ChooseOption = Annotated[
@@ -43,10 +48,19 @@ ChooseOption = Annotated[
     typer.Option("--choose", help="Between engines: as they are named, or by estimated cost."),
 ]
 PinOption = Annotated[
-    list[str] | None, typer.Option("--pin", metavar="LAYER=ENGINE", help="Compute a layer there, or say why not.")
+    list[str] | None,
+    typer.Option(
+        "--pin",
+        metavar="LAYER=ENGINE",
+        help="Compute a layer there, or say why not.",
+        autocompletion=layer_and_engine,
+    ),
 ]
 ForbidOption = Annotated[
-    list[str] | None, typer.Option("--forbid", metavar="LAYER=ENGINE", help="Do not compute a layer there.")
+    list[str] | None,
+    typer.Option(
+        "--forbid", metavar="LAYER=ENGINE", help="Do not compute a layer there.", autocompletion=layer_and_engine
+    ),
 ]
 EnginesOption = Annotated[
     Path | None,

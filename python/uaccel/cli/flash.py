@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.bench import hold_if_known, port_of_project
+from uaccel.cli.completion import ports_here
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.project_options import OptionOption, ProjectArgument, VerboseFlag, read_options
 
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
 PortOption = Annotated[
     str,
-    typer.Option("--port", "-p", metavar="PORT", help="The board's port: a device path, or auto to look for it."),
+    typer.Option(
+        "--port",
+        "-p",
+        metavar="PORT",
+        help="The board's port: a device path, or auto to look for it.",
+        autocompletion=ports_here,
+    ),
 ]
 
 

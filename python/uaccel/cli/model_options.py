@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from uaccel.basics.favour import Favour
+from uaccel.cli.completion import board_names
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
 
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 # readable=False: a file that may not be read is no error of usage, and our own words say more.
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=f"The model file ({SUFFIXES}).", readable=False)]
 BoardOption = Annotated[
-    str, typer.Option("--board", "-b", metavar="BOARD", help="A board's name, or the path of a board file.")
+    str,
+    typer.Option(
+        "--board",
+        "-b",
+        metavar="BOARD",
+        help="A board's name, or the path of a board file.",
+        autocompletion=board_names,
+    ),
 ]
 NameOption = Annotated[
     str,

@@ -15,13 +15,17 @@ import typer
 from uaccel.board import Board, load_board
 from uaccel.board.port import ports_folder
 from uaccel.board.starter import starter_text
+from uaccel.cli.completion import board_names
 from uaccel.cli.output import JsonFlag, emit
 from uaccel.errors import BoardError, UaccelError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The board's name; NAME.toml is written.")]
 AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME", help="The accelerator's name, as C will have it.")]
 FolderArgument = Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write (NAME).")]
-LikeOption = Annotated[str, typer.Option("--like", metavar="BOARD", help="The board to begin with.")]
+LikeOption = Annotated[
+    str,
+    typer.Option("--like", metavar="BOARD", help="The board to begin with.", autocompletion=board_names),
+]
 PortFlag = Annotated[bool, typer.Option("--with-port", help="Copy the drivers too, into NAME_port, to change them.")]
 
 

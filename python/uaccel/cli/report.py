@@ -13,6 +13,7 @@ from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cache import Cache
 from uaccel.cli.cache import NoCacheFlag, kept
+from uaccel.cli.completion import ports_here
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -70,7 +71,10 @@ QuantizedOption = Annotated[
         readable=False,
     ),
 ]
-PortOption = Annotated[str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.")]
+PortOption = Annotated[
+    str,
+    typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.", autocompletion=ports_here),
+]
 
 
 def register(app: typer.Typer) -> None:

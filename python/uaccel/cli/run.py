@@ -14,6 +14,7 @@ from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, kept
+from uaccel.cli.completion import ports_here
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -67,7 +68,10 @@ SequenceFlag = Annotated[
     typer.Option("--sequence", help="The samples are frames of one sequence: the model's state goes on between them."),
 ]
 ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
-PortOption = Annotated[str, typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.")]
+PortOption = Annotated[
+    str,
+    typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.", autocompletion=ports_here),
+]
 NoFlashFlag = Annotated[
     bool, typer.Option("--no-flash", help="Talk to the firmware that is on the board already; write none to it.")
 ]

@@ -12,6 +12,7 @@ from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, kept
+from uaccel.cli.completion import ports_here
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -40,7 +41,14 @@ RecordsFile = Annotated[
 ]
 AgainFlag = Annotated[bool, typer.Option("--again", help="Measure also what the file knows already.")]
 PortOption = Annotated[
-    str, typer.Option("--port", "-p", metavar="PORT", help="The serial port of a real board, which is flashed anew.")
+    str,
+    typer.Option(
+        "--port",
+        "-p",
+        metavar="PORT",
+        help="The serial port of a real board, which is flashed anew.",
+        autocompletion=ports_here,
+    ),
 ]
 JobsOption = Annotated[
     int | None,
