@@ -9,6 +9,7 @@ from uaccel.emit.engines import HOOKS, hook
 from uaccel.emit.feed import fed_layer, feed_interface, held_from
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
+from uaccel.emit.run import PLAIN_STATUS, failure_function
 from uaccel.emit.state import state_interface
 from uaccel.emit.typed import conversions, typed_macros
 from uaccel.lower.placement import Placement
@@ -139,7 +140,7 @@ def _devices(program: Program, names: Names) -> str:
     return (
         "/* What the hooks below are given: the driver says what it wants here. */\n"
         f"struct {names.prefix}_devices {{\n{members}}};\n\n"
-        "/* Of the accelerators' drivers; each returns 0 or an error code above 0. An inference activates each device\n"
+        "/* Of the accelerators' drivers; each returns 0 or an error code. An inference activates each device\n"
         " * once, opens and closes it around each of its layers, and deactivates it at the end. */\n"
         f"{hooks}"
     )
@@ -170,12 +171,18 @@ def _run(program: Program, names: Names, options: EmitOptions) -> str:
     structs += ["devices"] if program.engines else []
     given = ",".join(f"\n    struct {names.prefix}_{struct} *{struct}" for struct in structs) or "void"
     where = "" if options.given_pools else "The workspace is static: not reentrant. "
+    fails = any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)
     failed = (
-        "\n * A number above 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h."
-        if any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)
+        "\n * Another number below 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h. With\n"
+        f" * {PLAIN_STATUS} it is -1, and {names.prefix}_failure returns that number."
+        if fails
         else ""
     )
+    failure = f"\n#ifdef {PLAIN_STATUS}\n{failure_function(names)};\n#endif\n" if fails else ""
     return (
+        "/* A packed interface has a function of the same name with other arguments: by this, an application that was\n"
+        " * made for it does not link. */\n"
+        f"#define {names.prefix}_run {names.prefix}_run_c\n\n"
         f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above.{failed} */\n"
-        f"int32_t {names.prefix}_run({given});\n"
+        f"int32_t {names.prefix}_run({given});\n{failure}"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.address import address
 from uaccel.emit.engines import activated, found_again, hook
@@ -12,6 +14,22 @@ from uaccel.emit.state import begin_state
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program, Value
 
+PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"
+"""The macro with which a failed accelerator is -1, as in microTVM."""
+RETURNED: Final = (
+    f"#ifdef {PLAIN_STATUS}",
+    "    failure = status;",
+    "    return status == 0 ? 0 : -1;",
+    "#else",
+    "    return status;",
+    "#endif",
+)
+
+
+def failure_function(names: Names) -> str:
+    """Its head: what the last run function would have returned without the macro."""
+    return f"int32_t {names.prefix}_failure(void)"
+
 
 class RunFunction:
     def __init__(self, program: Program, placement: Placement, names: Names, options: EmitOptions) -> None:
@@ -21,6 +39,9 @@ class RunFunction:
         self.options = options
 
     def render(self) -> str:
+        return f"{self._called_by_its_header()}\n{self._by_name()}"
+
+    def _called_by_its_header(self) -> str:
         if not self.program.engines:
             body = [*self._workspace(), *self._layers(), f"    return {self.names.macro}_OK;"]
             return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *body])
@@ -60,8 +81,21 @@ class RunFunction:
         return "\n".join(
             [
                 head + self._function("static int32_t layers", inner),
-                self._function(f"int32_t {names.prefix}_run", [*outer, "    return status;"]),
+                f"#ifdef {PLAIN_STATUS}\nstatic int32_t failure;\n\n"
+                f"{failure_function(names)}\n{{\n    return failure;\n}}\n#endif\n",
+                self._function(f"int32_t {names.prefix}_run", [*outer, *RETURNED]),
             ]
+        )
+
+    def _by_name(self) -> str:
+        """The header gives the run function another name; libraries are asked for that of the manual."""
+        run, parameters = f"{self.names.prefix}_run", self._parameters()
+        head = wrapped(f"int32_t {run}", parameters)
+        arguments = ", ".join(parameter.rpartition("*")[2] for parameter in parameters)
+        return (
+            "#if defined(__PIC__) && !defined(__PIE__)\n"
+            "/* In a shared library, for whoever looks the function up by its name. */\n"
+            f"#undef {run}\n{head};\n\n{head}\n{{\n    return {run}_c({arguments});\n}}\n#endif\n"
         )
 
     def _with_cpu_in_place(self) -> list[str]:

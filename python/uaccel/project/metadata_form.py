@@ -25,12 +25,10 @@ _MAIN: Final = Fields(
     {
         "workspace_size_bytes": WHOLE,
         "constants_size_bytes": WHOLE,
-        "device_constants_size_bytes": WHOLE,
         "io_size_bytes": WHOLE,
         "inputs": _SIZES,
         "outputs": _SIZES,
-    },
-    optional=("device_constants_size_bytes",),
+    }
 )
 _TENSORS: Final = Named(Fields({"shape": SHAPE, "dtype": TEXT}))
 _COVERED: Final = Fields(
@@ -72,6 +70,7 @@ _OWN: Final = Fields(
         "pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE}))),
         "constant_pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
         "requires": Rows(TEXT),
+        "device_constants": WHOLE,
         "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
         "layers": Rows(_LAYER),
         "meanings": Rows(_MEANING),
