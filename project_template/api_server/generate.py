@@ -17,8 +17,7 @@ ACCELERATORS = "project/accelerators/"
 """What it holds of the model's accelerators: their drivers and models, for ``accelerators/`` of the project."""
 OVERLAY_FOLDERS = ("board/", "firmware/")
 FIRMWARE_PARTS = ("include", "runtime")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "build-*", ".*", "tvm", "dlpack", "dmlc")
-"""What is no source, and the headers that templates of microTVM take of the same folder."""
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "build-*", ".*")
 
 
 def find_firmware(template: Path, standalone_crt_dir: Path) -> Path:

@@ -75,7 +75,3 @@ def test_all_that_is_missing_is_said_at_once(microtvm: Path, tar: Path, tmp_path
     )
     done = call("create", tar, tmp_path / "p", "--template", microtvm, "--option", "kind=crt", "--option", "source=a")
     assert f"wants option 'board' for generate_project (one of {boards}, ...): The board.; give" in done.complaint
-
-
-def test_a_project_of_ours_has_no_headers_of_microtvm(project: Path) -> None:
-    assert {path.parent.name for path in (project / "firmware").rglob("*.h")} <= {"include", "runtime", "host"}

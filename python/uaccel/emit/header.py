@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from uaccel.ctext.layout import quoted
-from uaccel.emit.engines import HOOKS, hook
+from uaccel.emit.engines import hook
 from uaccel.emit.feed import fed_layer, feed_interface, held_from
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
@@ -133,10 +133,11 @@ def _constant_pools(names: Names, options: EmitOptions, sizes: Mapping[str, int]
 
 def _devices(program: Program, names: Names) -> str:
     """Who provides the hooks is the application, or the accelerator's driver."""
-    if not program.engines:
+    engines = program.devices
+    if not engines:
         return ""
-    members = "".join(f"    void *{engine.name};\n" for engine in program.engines)
-    hooks = "".join(f"int32_t {hook(engine, what)}(void *device);\n" for engine in program.engines for what in HOOKS)
+    members = "".join(f"    void *{engine.name};\n" for engine in engines)
+    hooks = "".join(f"int32_t {hook(engine, what)}(void *device);\n" for engine in engines for what in engine.hooks)
     return (
         "/* What the hooks below are given: the driver says what it wants here. */\n"
         f"struct {names.prefix}_devices {{\n{members}}};\n\n"
@@ -168,7 +169,7 @@ def _maps(placement: Placement, names: Names, options: EmitOptions) -> str:
 def _run(program: Program, names: Names, options: EmitOptions) -> str:
     structs = [] if options.workspace_io else ["inputs", "outputs"]
     structs += ["workspace_pools"] if options.given_pools else []
-    structs += ["devices"] if program.engines else []
+    structs += ["devices"] if program.devices else []
     given = ",".join(f"\n    struct {names.prefix}_{struct} *{struct}" for struct in structs) or "void"
     where = "" if options.given_pools else "The workspace is static: not reentrant. "
     fails = any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)

@@ -91,7 +91,7 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
         own = document.get("uaccel", {})
         device = own.get("device_constants", 0)
-        accelerators = tuple(str(entry["name"]) for entry in own.get("accelerators", []))
+        accelerators = tuple(str(entry["name"]) for entry in own.get("accelerators", []) if entry.get("device", True))
         pools, constants = (_parts(document, key) for key in ("pools", "constant_pools"))
         rest = int(weights) - int(device) - sum(size for _, size in constants)
         needs = Needs(str(name), int(arena), int(io), rest, accelerators, int(device), pools, constants)

@@ -71,7 +71,7 @@ _OWN: Final = Fields(
         "constant_pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
         "requires": Rows(TEXT),
         "device_constants": WHOLE,
-        "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
+        "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER, "device": FLAG}, optional=("device",))),
         "layers": Rows(_LAYER),
         "meanings": Rows(_MEANING),
         "warnings": Rows(TEXT),
