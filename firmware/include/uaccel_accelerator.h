@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* What a driver's functions return: 0 when all is well. Codes of a vendor's own begin at UACCEL_ACCELERATOR_OWN. */
+/* What a driver's functions return: 0 when all is well. Codes of a vendor's own begin at UACCEL_ACCELERATOR_OWN, or
+ * are below 0. */
 enum uaccel_accelerator_code {
     UACCEL_ACCELERATOR_OK = 0,
     UACCEL_ACCELERATOR_TIMEOUT = 1,  /* the device did not finish */
@@ -59,18 +60,19 @@ void uaccel_account_fallback(uint32_t layer);
 
 #endif
 
-/* A driver's code that is none of 1 to 0x7FFE counts as this one. */
+/* A driver's code that has more than 16 bits counts as this one. */
 #define UACCEL_CODE_OTHER 0x7FFF
 
-/* What a run function returns when a layer's driver has returned `code`: a number above 0, from which
- * UACCEL_FAILED_LAYER and UACCEL_FAILED_CODE tell both. */
+/* What a run function returns when a layer's driver has returned `code`: a number below 0, from which
+ * UACCEL_FAILED_LAYER and UACCEL_FAILED_CODE tell both. It is below -65536; other errors of a run function are not. */
 static inline int32_t uaccel_layer_failed(uint32_t layer, int32_t code)
 {
-    const uint32_t told = code > 0 && code < UACCEL_CODE_OTHER ? (uint32_t)code : UACCEL_CODE_OTHER;
-    return (int32_t)((layer & 0xFFFFu) << 15 | told);
+    const int32_t told = code >= -0x8000 && code < UACCEL_CODE_OTHER ? code : UACCEL_CODE_OTHER;
+    const uint32_t known = layer < 0x7FFEu ? layer : 0x7FFEu;
+    return INT32_MIN + (int32_t)(known << 16 | ((uint32_t)told & 0xFFFFu));
 }
 
-#define UACCEL_FAILED_LAYER(status) ((uint32_t)(status) >> 15)
-#define UACCEL_FAILED_CODE(status) ((uint32_t)(status) & 0x7FFFu)
+#define UACCEL_FAILED_LAYER(status) ((uint32_t)(status) >> 16 & 0x7FFFu)
+#define UACCEL_FAILED_CODE(status) ((int32_t)(((uint32_t)(status) & 0xFFFFu) ^ 0x8000u) - 0x8000)
 
 #endif

@@ -34,8 +34,8 @@ struct uaccel_model {
     const char *const *description;
     /* For the server to count in, one for each layer; NULL in a model without an accelerator (uaccel_accelerator.h). */
     struct uaccel_account *accounts;
-    /* One inference over the tensors' data. Returns 0, the model's own error (below 0), or which layer's accelerator
-     * failed (above 0, uaccel_layer_failed). */
+    /* One inference over the tensors' data. Returns 0, the model's own error (-1 to -65536), or which layer's
+     * accelerator failed (below that, uaccel_layer_failed). */
     int32_t (*run)(void);
     /* Of a model that remembers: begin anew, as before the first inference; else NULL. */
     void (*reset)(void);

@@ -1,8 +1,19 @@
 # What a model's accelerators need: their drivers, and the way from these to the devices (firmware/include/uaccel_hal.h).
 file(GLOB_RECURSE DRIVERS CONFIGURE_DEPENDS accelerators/*/driver/*.c)
+file(GLOB_RECURSE CXX_DRIVERS CONFIGURE_DEPENDS accelerators/*/driver/*.cc accelerators/*/driver/*.cpp
+     accelerators/*/driver/*.cxx)
 file(GLOB DRIVER_FOLDERS CONFIGURE_DEPENDS accelerators/*/driver)
-target_sources(model PRIVATE ${DRIVERS})
+target_sources(model PRIVATE ${DRIVERS} ${CXX_DRIVERS})
 target_include_directories(model PUBLIC ${DRIVER_FOLDERS} firmware/include)
+if(CXX_DRIVERS)
+  # Without C++'s run-time library: C links.
+  enable_language(CXX)
+  target_compile_options(model PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2 -fno-exceptions -fno-rtti -fno-threadsafe-statics>)
+  set_target_properties(firmware PROPERTIES LINKER_LANGUAGE C)
+endif()
+if(NOT BOARD_HAL)
+  return()
+endif()
 
 set(HAL board/devices.c)
 set(HAL_FOLDERS firmware/include)

@@ -270,12 +270,19 @@ static void test_an_accelerator_that_fails(void)
 
 static void test_a_drivers_codes(void)
 {
-    static const int32_t odd[] = {0, -1, 0x7FFF, 0x8000, INT32_MIN, INT32_MAX};
+    static const int32_t odd[] = {0x7FFF, 0x8000, -0x8001, INT32_MIN, INT32_MAX};
+    static const int32_t codes[] = {0, 1, -1, 64, 0x7FFE, -0x8000};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; ++i) {
-        CHECK_EQ(uaccel_layer_failed(0, odd[i]), UACCEL_CODE_OTHER);
+        CHECK_EQ(UACCEL_FAILED_CODE(uaccel_layer_failed(0, odd[i])), UACCEL_CODE_OTHER);
     }
-    CHECK_EQ(uaccel_layer_failed(0, 1), 1);
-    CHECK_EQ(uaccel_layer_failed(0xFFFF, 0x7FFE), 0x7FFFFFFE);
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; ++i) {
+        const int32_t status = uaccel_layer_failed(0x7FFE, codes[i]);
+        CHECK(status < -65536);
+        CHECK_EQ(UACCEL_FAILED_CODE(status), codes[i]);
+        CHECK_EQ(UACCEL_FAILED_LAYER(status), 0x7FFE);
+    }
+    CHECK_EQ(UACCEL_FAILED_LAYER(uaccel_layer_failed(0xFFFF, 1)), 0x7FFE);
+    CHECK_EQ(UACCEL_FAILED_LAYER(uaccel_layer_failed(3, -1)), 3);
 }
 
 static void test_accounts(void)

@@ -16,6 +16,7 @@ LONG = {"boards.md", "debugging.md", "npu.md"}
 SLOW = {
     "api.md",
     "export.md",
+    "from-microtvm.md",
     *("bring-your-accelerator.md", "cli.md", "generated-code.md", "kernels.md", "lab.md", "memory.md", "models.md"),
     *("project-api.md", "report.md", "session.md", "sweep.md", "testing.md"),
 }

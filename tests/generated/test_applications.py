@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,17 @@ def test_an_application_for_microtvms_interface_links_and_runs(pool: str, tmp_pa
     reference = Tflm(data)
     for values in random_inputs(data, 4, 8):
         assert run(program, joined(values)) == joined(reference.run(values))
+
+
+def test_an_application_for_the_packed_interface_does_not_link(tmp_path: Path) -> None:
+    """It would compute with what lies where the structures should."""
+    tree = Unpacked(tmp_path, archive(BRANCHES))
+    sources = [str(path) for path in (HERE / "app_packed.c", *tree.sources)]
+    command = ["gcc", *sources, f"-I{tree.include}", "-lm", "-o", str(tmp_path / "app")]
+    for flags in ([], ["-fno-pie", "-no-pie"], ["-O2", "-flto"]):
+        done = subprocess.run([*command, *flags], capture_output=True, text=True)
+        assert done.returncode != 0
+        assert "undefined reference to `tvmgen_branches_run'" in done.stderr
 
 
 def test_a_null_pointer_is_refused_and_nothing_written(tmp_path: Path) -> None:

@@ -14,19 +14,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tvm.runtime import load_param_dict
 
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
+from uaccel.accelerator import load_accelerators
 from uaccel.basics.mlf import write_archive
 from uaccel.basics.words import BOUNDED
 from uaccel.board import load_board
+from uaccel.pipeline import compile_model
 from uaccel.project.overlay import archive_overlay
+from uaccel.running.packed import archive_of
 
 GESTURE = OWN / "gesture.tflite"
 FOLDERS = {
     *("codegen", "codegen/host", "codegen/host/src", "codegen/host/lib", "codegen/host/include"),
     *("parameters", "src", "executor-config", "templates"),
 }
+
+
+MICROTVMS = ("constants_size_bytes", "device", "inputs", "io_size_bytes", "outputs", "workspace_size_bytes")
+"""The keys of a model's memory, which microTVM's own tests compare as a whole."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +88,9 @@ def test_metadata_is_model_library_format_7(network: Network) -> None:
     assert module["executors"] == ["aot"]
     assert module["style"] == "full-model"
     assert module["target"] == ["c -keys=cpu"]
+    assert list(module) == ["model_name", "export_datetime", "memory", "target", "executors", "style"]
     (main,) = module["memory"]["functions"]["main"]
+    assert sorted(main) == [*MICROTVMS]
     assert main["device"] == 1
     assert main["workspace_size_bytes"] == model.placement.arena
     assert main["constants_size_bytes"] == sum(array.data.nbytes for array in model.generated.arrays)
@@ -94,6 +104,28 @@ def test_metadata_is_model_library_format_7(network: Network) -> None:
         ((workspace),) = function["workspace"]
         assert workspace["device"] == 1
         assert 0 <= workspace["workspace_size_bytes"] <= model.placement.arena
+
+
+def test_metadata_names_the_accelerators_targets() -> None:
+    engines = load_accelerators(("nuc_fpga", "matrix8"))
+    model = compile_model(GESTURE, board="host", accelerators=engines)
+    document = json.loads(archive_of(model)["metadata.json"])
+    module = document["modules"]["gesture"]
+    assert module["target"] == ["c -keys=cpu", *(engine.name for engine in model.program.engines)]
+    assert len(module["target"]) > 1
+    assert sorted(module["memory"]["functions"]["main"][0]) == [*MICROTVMS]
+    devices = [array.data.nbytes for array in model.generated.arrays if array.for_device]
+    assert document["uaccel"]["device_constants"] == sum(devices) > 0
+
+
+def test_there_is_a_dictionary_of_parameters_as_tvmc_reads_it(tar: Path, tmp_path: Path) -> None:
+    """What its import_package opens; microTVM's held nothing either, since the constants are in the C."""
+    with tarfile.open(tar) as opened:
+        opened.extractall(tmp_path, filter="data")
+    metadata = json.loads((tmp_path / "metadata.json").read_text())
+    (name,) = metadata["modules"]
+    assert metadata["modules"][name]["executors"] == ["aot"]
+    assert dict(load_param_dict(bytearray((tmp_path / f"parameters/{name}.params").read_bytes()))) == {}
 
 
 @each_network

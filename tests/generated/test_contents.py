@@ -71,7 +71,7 @@ def test_nothing_but_bytes_and_maths_is_called(network: Network, build: tuple[st
     files = objects(network.path, *build)
     prefix = compiled(network.path).generated.names.prefix
     defined = symbols(files, "--defined-only", "-g")
-    assert f"{prefix}_run" in defined
+    assert f"{prefix}_run_c" in defined
     assert {name for name in defined if not name.startswith(f"{prefix}_")} == set()
     called = symbols(files, "-u") - defined
     assert called <= BYTES_ONLY | (MATHS if network.float_outputs else set())

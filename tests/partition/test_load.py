@@ -266,8 +266,8 @@ def test_a_choice_of_which_one_can_match_is_fine() -> None:
     assert Operation("x", "add").operators == ["uaccel.add"]
 
 
-@pytest.mark.parametrize("place", ["driver/fast.cpp", "device/parts/model.cc"])
-def test_cxx_files_are_named(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["device/fast.cpp", "device/parts/model.cc"])
+def test_models_in_cxx_are_named(tmp_path: Path, place: str) -> None:
     """They would be left out, and the linker would miss what is in them."""
     folder = vendor_folder(tmp_path / "chip")
     file = folder / place
@@ -275,5 +275,5 @@ def test_cxx_files_are_named(tmp_path: Path, place: str) -> None:
     file.touch()
     where = folder / place.partition("/")[0]
     assert complaint(folder) == (
-        f": {file} is C++, and uaccel compiles C alone; write it in C, or keep it outside {where}"
+        f": {file} is C++, and models of devices are C alone; write it in C, or keep it outside {where}"
     )

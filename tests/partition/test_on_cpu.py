@@ -56,25 +56,29 @@ def failing(*operators: str, whole: bool = True) -> Accelerator:
 class Failing:
     """A model whose accelerator always fails, in this process."""
 
-    def __init__(self, compiled: Compiled, folder: Path) -> None:
+    def __init__(self, compiled: Compiled, folder: Path, *flags: str) -> None:
         sources = write_sources(compiled, folder)
         (folder / "tiny.h").write_text(HEADER)
         (folder / "tiny.c").write_text(DRIVER)
         library = folder / "model.so"
-        compile_c(folder, [*sources, folder / "tiny.c"], library, flags=("-shared", "-fPIC", "-O1"))
+        compile_c(folder, [*sources, folder / "tiny.c"], library, flags=("-shared", "-fPIC", "-O1", *flags))
         self.signature = compiled.model.signature
         self.library = ctypes.CDLL(str(library))
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         outputs = [np.full(spec.info.shape, 0x55, spec.info.dtype) for spec in self.signature.outputs]
+        assert self.run(inputs, outputs) == 0
+        return outputs
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
+        """What the run function returns."""
         given, wanted = (
             (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values)) for values in (inputs, outputs)
         )
         device = ctypes.c_int(0)
         devices = (ctypes.c_void_p * 1)(ctypes.addressof(device))
-        status = self.library.tvmgen_model_run(ctypes.byref(given), ctypes.byref(wanted), ctypes.byref(devices))
-        assert status == 0
-        return outputs
+        status: int = self.library.tvmgen_model_run(ctypes.byref(given), ctypes.byref(wanted), ctypes.byref(devices))
+        return status
 
     @property
     def asked(self) -> int:
@@ -136,6 +140,20 @@ def test_each_alone(tmp_path: Path) -> None:
     """What is a view for the CPU must still give the bytes."""
     compiled = assert_stands_in(model_of(everything), failing(*ALL, whole=False), tmp_path)
     assert all(layer.on_accelerator for layer in compiled.program.layers)
+
+
+@pytest.mark.parametrize("mode", ["", "-DUACCEL_PLAIN_STATUS"])
+def test_a_failure_is_below_zero_and_tells_layer_and_code(mode: str, tmp_path: Path) -> None:
+    """The driver's -7; in microTVM's mode -1, and a function tells the rest."""
+    compiled = compile_on(model_of(everything), [failing(*ALL, whole=False)], cpu_fallback=False)
+    firmware = Failing(compiled, tmp_path, *([mode] if mode else []))
+    status = firmware.run([np.zeros((2, 3), np.float32)], [np.zeros((3, 2), np.float32), np.zeros(6, np.float32)])
+    assert firmware.asked == 1
+    if mode:
+        assert status == -1
+        status = firmware.library.tvmgen_model_failure()
+    first = next(layer.index for layer in compiled.program.layers if layer.on_accelerator)
+    assert status == -(1 << 31) + (first << 16) + (-7 & 0xFFFF)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

@@ -36,7 +36,6 @@ def chain_files() -> dict[str, bytes]:
         "workspace_size_bytes": ARENA,
         "io_size_bytes": 2 * INPUTS + KNOWN,
         "constants_size_bytes": KNOWN,
-        "device_constants_size_bytes": KNOWN,
         "inputs": {"wave": {"size": INPUTS}},
         "outputs": {"sum": {"size": INPUTS}, "known": {"size": KNOWN}},
     }
@@ -44,6 +43,7 @@ def chain_files() -> dict[str, bytes]:
         "board": "any",
         "model": {"name": "chain", "sha256": "00" * 32},
         "build": "00" * 8,
+        "device_constants": KNOWN,
         "inputs": {"wave": tensor(INPUTS)},
         "outputs": {"sum": tensor(INPUTS), "known": tensor(KNOWN)},
         "arena": {"bytes": ARENA, "lower_bound": ARENA},

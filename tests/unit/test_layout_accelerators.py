@@ -156,9 +156,9 @@ def test_each_board_has_a_way_of_its_own(name: str, folders: list[str]) -> None:
 
 
 def test_what_the_archive_says_of_accelerators() -> None:
-    main = {"workspace_size_bytes": 1, "io_size_bytes": 2, "constants_size_bytes": 30, "device_constants_size_bytes": 4}
+    main = {"workspace_size_bytes": 1, "io_size_bytes": 2, "constants_size_bytes": 30}
     document = {"modules": {"m": {"memory": {"functions": {"main": [main]}}}}}
-    own = {"uaccel": {"accelerators": [{"name": "fast"}, {"name": "slow"}]}}
+    own = {"uaccel": {"device_constants": 4, "accelerators": [{"name": "fast"}, {"name": "slow"}]}}
     assert needs_of({"metadata.json": json.dumps(document | own).encode()}) == Needs("m", 1, 2, 26, ("fast", "slow"), 4)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,11 @@ from uaccel.accelerator.region import Region
 from uaccel.ops.kernel import KernelCall
 from uaccel.ops.rounding import TFLITE
 
+HOOKS: Final = ("Activate", "Open", "Close", "Deactivate")
+"""What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on."""
+C_SUFFIX: Final = ".c"
+CXX_SUFFIXES: Final = (".cc", ".cpp", ".cxx")
+SUFFIXES: Final = (C_SUFFIX, *CXX_SUFFIXES, ".h", ".hh", ".hpp")
 OBJECTIVES: Final = ("latency", "energy")
 """What an accelerator may be asked to save: time, or bytes moved."""
 
@@ -74,8 +80,9 @@ class Operation:
 class Accelerator:
     """All of it. ``name`` is a C identifier; the driver's device hooks are called after it (``TVMDeviceNucFpga...``).
 
-    ``headers`` are the driver's, which generated code includes. ``tolerance``: how far outputs may be from the exact
-    meaning, as a number of steps of the tensor's type (of the last digits: relative, for float); 0 claims exactness.
+    ``headers`` are the driver's, which generated code includes; its sources are C or C++. ``tolerance``: how far
+    outputs may be from the exact meaning, as a number of steps of the tensor's type (of the last digits: relative, for
+    float); 0 claims exactness.
     ``alignment``: of every address that the device is given, in bytes. ``memories``: on-chip memories, in bytes.
 
     Passes of the designers' own: ``before_partition`` over the whole module, ``on_region`` over each claimed region,
@@ -125,6 +132,20 @@ class Accelerator:
     def devices(self) -> list[Path]:
         return [path for name, path in self.files.items() if name.startswith("device/")]
 
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """Those that its driver has. All of them where there is no driver to look at, or where it pastes names."""
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in self.drivers]
+        there = {name for text in texts for name in re.findall(r"TVMDevice(\w*)", text)}
+        if not texts or "" in there or any(f"TVMDevice{self.camel_case}##" in text for text in texts):
+            return HOOKS
+        return tuple(hook for hook in HOOKS if f"{self.camel_case}{hook}" in there)
+
+    @property
+    def has_device(self) -> bool:
+        """A driver that computes by itself has none, and so needs no model of one."""
+        return not self.drivers or any(path.suffix == C_SUFFIX for path in self.devices)
+
     def lower(self, operation: Operation | None, region: Region) -> Lowered:
         """What a region becomes, the first way where there are several."""
         return self.lowerings(operation, region)[0]
@@ -143,5 +164,5 @@ class Accelerator:
 
 
 def _files(folder: Path) -> list[Path]:
-    parts = (folder / part for part in ("driver", "device"))
-    return [path for part in parts for path in part.rglob("*") if path.suffix in (".c", ".h") and path.is_file()]
+    found = (path for part in ("driver", "device") for path in (folder / part).rglob("*"))
+    return [path for path in found if path.suffix in SUFFIXES and path.is_file()]

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.accelerator.description import Accelerator, Operation
+from uaccel.accelerator.description import C_SUFFIX, CXX_SUFFIXES, Accelerator, Operation
 from uaccel.basics.sinks import is_reserved
 from uaccel.errors import AcceleratorError
 from uaccel.ops.rounding import ROUNDINGS
 
 Wrong = Callable[[str], AcceleratorError]
-CXX: Final = (".cc", ".cpp", ".cxx")
-HOOKS: Final = ("before_partition", "on_region", "after_lowering")
+REACHES: Final = re.compile("uaccel_hal|TVMDevice")
+"""In a driver: it has a device, and does not compute by itself."""
+PASSES: Final = ("before_partition", "on_region", "after_lowering")
 
 
 def validate(accelerator: Accelerator, file: Path) -> None:
@@ -26,7 +27,7 @@ def validate(accelerator: Accelerator, file: Path) -> None:
 
     _validate_words(accelerator, wrong)
     _validate_numbers(accelerator, wrong)
-    for hook in HOOKS:
+    for hook in PASSES:
         for change in _list(hook, getattr(accelerator, hook), "passes", wrong):
             if not callable(change):
                 raise wrong(f"{hook} holds {change!r}; wanted passes, which take a module and return one")
@@ -102,12 +103,13 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     base = accelerator.base
     if not isinstance(base, Path) or (base != Path() and not (base.is_absolute() and base.is_dir())):
         raise wrong(f"base is {base!r}; wanted the absolute path of the folder whose C files it shares")
-    for part, what, files in (
-        ("driver", "driver", accelerator.drivers),
-        ("device", "device model", accelerator.devices),
+    _validate_language(accelerator.folder / "device", wrong)
+    reaches = any(REACHES.search(path.read_text(encoding="utf-8", errors="replace")) for path in accelerator.drivers)
+    for part, what, files, is_needed in (
+        ("driver", "driver", accelerator.drivers, True),
+        ("device", "device model", accelerator.devices, reaches),
     ):
-        _validate_language(accelerator.folder / part, wrong)
-        if not any(path.suffix == ".c" for path in files):
+        if is_needed and not any(path.suffix in (C_SUFFIX, *CXX_SUFFIXES) for path in files):
             shared = f" or {base / part}" if base != Path() else ""
             raise wrong(f"its {what} is missing: no C file in {accelerator.folder / part}{shared}")
     headers = _list("headers", accelerator.headers, "names of files", wrong)
@@ -121,10 +123,10 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
 
 
 def _validate_language(folder: Path, wrong: Wrong) -> None:
-    """What would be left out without a word, and be missed by the linker."""
+    """Models of devices are compiled into an emulator's plugin, too."""
     for path in sorted(folder.rglob("*")):
-        if path.suffix in CXX:
-            raise wrong(f"{path} is C++, and uaccel compiles C alone; write it in C, or keep it outside {folder}")
+        if path.suffix in CXX_SUFFIXES:
+            raise wrong(f"{path} is C++, and models of devices are C alone; write it in C, or keep it outside {folder}")
 
 
 def _list(name: str, value: Any, of: str, wrong: Wrong) -> Sequence[Any]:

@@ -11,7 +11,7 @@ import typer
 from uaccel.board import load_board
 from uaccel.cli.completion import board_names
 from uaccel.cli.output import JsonFlag, emit, progress
-from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
+from uaccel.cli.project_options import OptionOption, StandaloneCrtOption, TemplateOption, read_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +43,7 @@ def create_command(
     board: BoardOption = "",
     template: TemplateOption = None,
     option: OptionOption = None,
+    standalone_crt: StandaloneCrtOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a firmware project of an archive: plain C and CMake in a folder of its own."""
@@ -52,7 +53,8 @@ def create_command(
         from uaccel.project.create import create_from_archive
 
         step(f"create {folder}")
-        metadata = create_from_archive(archive, folder, target, template=template, options=options)
+        runtime = standalone_crt
+        metadata = create_from_archive(archive, folder, target, template=template, options=options, runtime=runtime)
     report = {
         "project": str(folder),
         "model": metadata.model,

@@ -21,6 +21,14 @@ TemplateOption = Annotated[
     Path | None,
     typer.Option("--template", "-t", metavar="DIR", help="A template of your own, with its Project API server."),
 ]
+StandaloneCrtOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--standalone-crt",
+        metavar="DIR",
+        help="With --template: the folder of C sources that it copies from, such as TVM's build/standalone_crt.",
+    ),
+]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the tools print, on stderr.")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from uaccel.basics.numbers import round_up
 from uaccel.basics.sinks import c_string
@@ -47,8 +47,12 @@ def describe(
     return "\n".join(part for part in parts if part)
 
 
+ACCELERATORS: Final = {"uaccel_accelerator.h": "engines", "uaccel_hal.h": "devices"}
+"""Headers that are there for some of a program's parts."""
+
+
 def _includes(program: Program, names: Names) -> str:
-    more = ("uaccel_accelerator.h", "uaccel_hal.h") if program.engines else ()
+    more = [header for header, used in ACCELERATORS.items() if getattr(program, used)]
     headers = (names.header, *more, "uaccel_kernel.h", "uaccel_model.h")
     return "".join(f'#include "{header}"\n' for header in headers)
 
@@ -154,8 +158,8 @@ def _run(program: Program, names: Names, placement: Placement, options: EmitOpti
     lines += _given_pools(names, placement, options)
     if options.given_pools:
         arguments.append("&pools")
-    if program.engines:
-        handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.engines)
+    if program.devices:
+        handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.devices)
         lines.append(f"    struct {names.prefix}_devices devices = {{{handles}}};")
         arguments.append("&devices")
     return "\n".join([*lines, f"    return {names.prefix}_run({', '.join(arguments)});", "}", ""])

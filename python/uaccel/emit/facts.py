@@ -28,7 +28,11 @@ def facts(generated: Generated) -> dict[str, Any]:
         **_pools(placement),
         **_constant_pools(generated),
         "requires": sorted({need for layer in program.layers for v in layer.functions for need in v.kernel.requires}),
-        "accelerators": [{"name": engine.name, "tolerance": engine.tolerance} for engine in program.engines],
+        "device_constants": sum(array.data.nbytes for array in generated.arrays if array.for_device),
+        "accelerators": [
+            {"name": engine.name, "tolerance": engine.tolerance, "device": engine.has_device}
+            for engine in program.engines
+        ],
         "layers": [_layer(layer, placement) for layer in program.layers],
         "build": generated.build.hex(),
     }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from uaccel.ctext.layout import quoted
-from uaccel.emit.engines import HOOKS, hook
+from uaccel.emit.engines import hook
 from uaccel.emit.feed import fed_layer, feed_interface, held_from
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
+from uaccel.emit.run import PLAIN_STATUS, failure_function
 from uaccel.emit.state import state_interface
 from uaccel.emit.typed import conversions, typed_macros
 from uaccel.lower.placement import Placement
@@ -132,14 +133,15 @@ def _constant_pools(names: Names, options: EmitOptions, sizes: Mapping[str, int]
 
 def _devices(program: Program, names: Names) -> str:
     """Who provides the hooks is the application, or the accelerator's driver."""
-    if not program.engines:
+    engines = program.devices
+    if not engines:
         return ""
-    members = "".join(f"    void *{engine.name};\n" for engine in program.engines)
-    hooks = "".join(f"int32_t {hook(engine, what)}(void *device);\n" for engine in program.engines for what in HOOKS)
+    members = "".join(f"    void *{engine.name};\n" for engine in engines)
+    hooks = "".join(f"int32_t {hook(engine, what)}(void *device);\n" for engine in engines for what in engine.hooks)
     return (
         "/* What the hooks below are given: the driver says what it wants here. */\n"
         f"struct {names.prefix}_devices {{\n{members}}};\n\n"
-        "/* Of the accelerators' drivers; each returns 0 or an error code above 0. An inference activates each device\n"
+        "/* Of the accelerators' drivers; each returns 0 or an error code. An inference activates each device\n"
         " * once, opens and closes it around each of its layers, and deactivates it at the end. */\n"
         f"{hooks}"
     )
@@ -167,15 +169,21 @@ def _maps(placement: Placement, names: Names, options: EmitOptions) -> str:
 def _run(program: Program, names: Names, options: EmitOptions) -> str:
     structs = [] if options.workspace_io else ["inputs", "outputs"]
     structs += ["workspace_pools"] if options.given_pools else []
-    structs += ["devices"] if program.engines else []
+    structs += ["devices"] if program.devices else []
     given = ",".join(f"\n    struct {names.prefix}_{struct} *{struct}" for struct in structs) or "void"
     where = "" if options.given_pools else "The workspace is static: not reentrant. "
+    fails = any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)
     failed = (
-        "\n * A number above 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h."
-        if any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)
+        "\n * Another number below 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h. With\n"
+        f" * {PLAIN_STATUS} it is -1, and {names.prefix}_failure returns that number."
+        if fails
         else ""
     )
+    failure = f"\n#ifdef {PLAIN_STATUS}\n{failure_function(names)};\n#endif\n" if fails else ""
     return (
+        "/* A packed interface has a function of the same name with other arguments: by this, an application that was\n"
+        " * made for it does not link. */\n"
+        f"#define {names.prefix}_run {names.prefix}_run_c\n\n"
         f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above.{failed} */\n"
-        f"int32_t {names.prefix}_run({given});\n"
+        f"int32_t {names.prefix}_run({given});\n{failure}"
     )

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.address import address
 from uaccel.emit.ahead import Ahead
-from uaccel.emit.engines import activated, found_again, hook
+from uaccel.emit.engines import activated, found_again, hook, is_activated
 from uaccel.emit.feed import fed_layer, feed_check, held_from
 from uaccel.emit.layer_text import function_name
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import begin_state
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program, Value
+
+PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"
+"""The macro with which a failed accelerator is -1, as in microTVM."""
+RETURNED: Final = (
+    f"#ifdef {PLAIN_STATUS}",
+    "    failure = status;",
+    "    return status == 0 ? 0 : -1;",
+    "#else",
+    "    return status;",
+    "#endif",
+)
+
+
+def failure_function(names: Names) -> str:
+    """Its head: what the last run function would have returned without the macro."""
+    return f"int32_t {names.prefix}_failure(void)"
 
 
 class RunFunction:
@@ -25,12 +43,15 @@ class RunFunction:
         self.options = options
 
     def render(self) -> str:
+        return f"{self._called_by_its_header()}\n{self._by_name()}"
+
+    def _called_by_its_header(self) -> str:
         if not self.program.engines:
             body = [*self._workspace(), *self._layers(), f"    return {self.names.macro}_OK;"]
             return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *body])
         if all(layer.otherwise for layer in self.program.layers if layer.on_accelerator):
             whole = self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *self._with_cpu_in_place()])
-            return "\n".join([*map(found_again, self.program.engines), whole])
+            return "\n".join([*map(found_again, filter(is_activated, self.program.engines)), whole])
         return self._layers_apart()
 
     def _function(self, head: str, body: list[str]) -> str:
@@ -44,7 +65,7 @@ class RunFunction:
             else [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
         )
         parameters = own + ([f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.given_pools else [])
-        return parameters + ([f"struct {prefix}_devices *devices"] if self.program.engines else [])
+        return parameters + ([f"struct {prefix}_devices *devices"] if self.program.devices else [])
 
     def _layers_apart(self) -> str:
         """Errors leave the layers by return; the devices are deactivated whatever happened."""
@@ -64,25 +85,38 @@ class RunFunction:
         return "\n".join(
             [
                 head + self._function("static int32_t layers", inner),
-                self._function(f"int32_t {names.prefix}_run", [*outer, *self._all_copied(), "    return status;"]),
+                f"#ifdef {PLAIN_STATUS}\nstatic int32_t failure;\n\n"
+                f"{failure_function(names)}\n{{\n    return failure;\n}}\n#endif\n",
+                self._function(f"int32_t {names.prefix}_run", [*outer, *self._all_copied(), *RETURNED]),
             ]
+        )
+
+    def _by_name(self) -> str:
+        """The header gives the run function another name; libraries are asked for that of the manual."""
+        run, parameters = f"{self.names.prefix}_run", self._parameters()
+        head = wrapped(f"int32_t {run}", parameters)
+        arguments = ", ".join(parameter.rpartition("*")[2] for parameter in parameters)
+        return (
+            "#if defined(__PIC__) && !defined(__PIE__)\n"
+            "/* In a shared library, for whoever looks the function up by its name. */\n"
+            f"#undef {run}\n{head};\n\n{head}\n{{\n    return {run}_c({arguments});\n}}\n#endif\n"
         )
 
     def _with_cpu_in_place(self) -> list[str]:
         """No error ends the run: the CPU computes what an accelerator does not."""
         engines = self.program.engines
         lines = self._workspace()
-        lines += [
-            f"    int32_t {_status(engine.name)} = {hook(engine, 'Activate')}(devices->{engine.name});"
-            for engine in engines
-        ]
+        for engine in engines:
+            began = f"{hook(engine, 'Activate')}(devices->{engine.name})" if is_activated(engine) else "0"
+            lines.append(f"    int32_t {_status(engine.name)} = {began};")
         lines += self._layers()
         for engine in engines:
-            lines += [
-                f"    if ({_status(engine.name)} == 0) {{",
-                f"        (void){hook(engine, 'Deactivate')}(devices->{engine.name});",
-                "    }",
-            ]
+            if "Deactivate" in engine.hooks:
+                lines += [
+                    f"    if ({_status(engine.name)} == 0) {{",
+                    f"        (void){hook(engine, 'Deactivate')}(devices->{engine.name});",
+                    "    }",
+                ]
         return [*lines, f"    return {self.names.macro}_OK;"]
 
     def _workspace(self) -> list[str]:
@@ -104,7 +138,7 @@ class RunFunction:
             pointers += [f"outputs->{member}" for member in self.names.outputs]
         if self.options.given_pools:
             pointers += ["workspace_pools", *(f"workspace_pools->{pool}" for pool in self._used_pools())]
-        if self.program.engines:
+        if self.program.devices:
             pointers.append("devices")
         begin = [*feed_check(self.program, self.names), *begin_state(self.program, self.names)]
         if not pointers:
@@ -162,7 +196,8 @@ class RunFunction:
         return f"{function_name(layer)}({', '.join(arguments)})"
 
     def _on_accelerator(self, layer: Layer) -> list[str]:
-        call = self._call(layer, f"devices->{layer.engine}")
+        engine = self.program.engine(layer)
+        call = self._call(layer, *([f"devices->{engine.name}"] if engine.has_device else []))
         account = f"    UACCEL_ACCOUNT_LAYER({layer.index});"
         if layer.twin is None:
             return [
@@ -177,7 +212,11 @@ class RunFunction:
             account,
             f"    if ({status} != 0 || {call} != 0) {{",
             f"        UACCEL_ACCOUNT_FALLBACK({layer.index});",
-            f"        {status} = {layer.engine}_found_again({status}, devices->{layer.engine});",
+            *(
+                [f"        {status} = {engine.name}_found_again({status}, devices->{engine.name});"]
+                if is_activated(engine)
+                else []
+            ),
             f"        {self._call(layer.twin)};",
             "    }",
         ]

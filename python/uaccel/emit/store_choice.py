@@ -74,7 +74,7 @@ def own_stores(
 ) -> tuple[Store, ...]:
     """Flash memories, where none has room for all; before them the fast memory of what it pays to copy at start. None
     where everything lies in one flash."""
-    if not rooms or program.engines:
+    if not rooms or any(engine.has_device for engine in program.engines):
         return ()
     homes = _homes(pool.arrays, rooms, beside_code(rooms, program))
     fast = None if saves_ram or selection.favour is Favour.ram else _fast(program, pool, homes, rooms, selection)

@@ -55,6 +55,7 @@ class ConstantPool:
 
     def __init__(self, program: Program, names: Names) -> None:
         self._names = names
+        self._program = program
         self._by_content: dict[tuple[str, bytes, bool], Array] = {}
         self._symbols: dict[tuple[str, int, int], str] = {}
         for layer in program.layers:
@@ -70,10 +71,11 @@ class ConstantPool:
 
     def _add(self, layer: Layer, constant: Constant, suffix: str) -> str:
         data = np.ascontiguousarray(constant.data)
-        key = (str(data.dtype), data.tobytes(), layer.on_accelerator)
+        for_device = layer.on_accelerator and self._program.engine(layer).has_device
+        key = (str(data.dtype), data.tobytes(), for_device)
         if key not in self._by_content:
             symbol = f"{self._names.prefix}_{layer.name}_{constant.role}{suffix}"
-            self._by_content[key] = Array(symbol, data, layer.on_accelerator)
+            self._by_content[key] = Array(symbol, data, for_device)
         array = self._by_content[key]
         if layer.name not in array.users:
             array.users.append(layer.name)

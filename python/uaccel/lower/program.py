@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from uaccel.accelerator.description import HOOKS
 from uaccel.basics.favour import Favour
 from uaccel.basics.roots import roots_of
 from uaccel.basics.words import CPU
@@ -57,8 +58,8 @@ class Covered:
 class Engine:
     """An accelerator, as generated code needs it.
 
-    ``hook`` is its name in ``TVMDevice<hook>Activate``; ``files`` are its driver and the model of its
-    device, by their place in its folder.
+    ``hook`` is its name in ``TVMDevice<hook>Activate``; ``hooks`` are those that its driver has. ``files`` are its
+    driver and the model of its device, by their place in its folder; ``has_device``: there is one.
     """
 
     name: str
@@ -66,6 +67,8 @@ class Engine:
     headers: tuple[str, ...]
     files: tuple[tuple[str, Path], ...]
     tolerance: float = 0
+    hooks: tuple[str, ...] = HOOKS
+    has_device: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +278,11 @@ class Program:
         """The inputs but the one whose rows are handed over."""
         first = self.layers[0].streaming if self.layers else None
         return self.inputs[1:] if first is not None and first.fed is not None else self.inputs
+
+    @property
+    def devices(self) -> tuple[Engine, ...]:
+        """The accelerators that the application gives handles for."""
+        return tuple(engine for engine in self.engines if engine.has_device)
 
     def engine(self, layer: Layer) -> Engine:
         """The accelerator of a layer."""

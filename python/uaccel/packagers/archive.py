@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from uaccel.packagers import Generated
 
 FORMAT_VERSION: Final = 7
 CPU_DEVICE: Final = 1
+NO_PARAMETERS: Final = struct.pack("<4Q", 0xF7E58D4F05049CB7, 0, 0, 0)
+"""TVM's dictionary of parameters, with nothing in it, as microTVM wrote it: the constants are in the C."""
 NO_DATE: Final = "1970-01-01 00:00:00Z"
 """The format wants a date; the same model must give the same bytes, so it is always this one."""
 
@@ -34,6 +37,7 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
     parameters = io.BytesIO()
     write_npz(parameters, {array.symbol: array.data for array in generated.arrays})
     files[f"parameters/{program.name}.npz"] = parameters.getvalue()
+    files[f"parameters/{program.name}.params"] = NO_PARAMETERS
     model = program.model.file
     given = {} if model is None else {f"src/{program.name}{model.suffix}": model.data}
     metadata = _metadata(generated, next(iter(given), None), told or {})
@@ -53,7 +57,7 @@ def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -
         "model_name": name,
         "export_datetime": NO_DATE,
         "memory": _memory(generated),
-        "target": ["c -keys=cpu"],
+        "target": ["c -keys=cpu", *(engine.name for engine in generated.program.engines)],
         "executors": ["aot"],
         "style": "full-model",
     }
@@ -69,7 +73,6 @@ def _memory(generated: Generated) -> dict[str, Any]:
         "device": CPU_DEVICE,
         "workspace_size_bytes": generated.placement.arena,
         "constants_size_bytes": generated.weight_bytes,
-        "device_constants_size_bytes": sum(a.data.nbytes for a in generated.arrays if a.for_device),
         "io_size_bytes": io_bytes(program, generated.options),
         "inputs": _sizes(program.signature.inputs),
         "outputs": _sizes(program.signature.outputs),

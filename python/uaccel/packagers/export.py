@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from uaccel.accelerator.description import CXX_SUFFIXES
 from uaccel.board import Board
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import INCLUDE, closed
@@ -59,7 +60,8 @@ class Export:
 
     @property
     def engines(self) -> tuple[Engine, ...]:
-        return self.program.engines
+        """Those with a device: drivers that compute by themselves need nothing but to be compiled."""
+        return self.program.devices
 
     @cached_property
     def sources(self) -> dict[str, str]:
@@ -87,12 +89,17 @@ class Export:
     def _drivers(self) -> dict[str, str]:
         """By file name: their folders are on one path of includes."""
         found: dict[str, str] = {}
-        for engine in self.engines:
+        for engine in self.program.engines:
             for name, text in folder_of(engine, "driver").items():
                 if name in found or name in self.generated.firmware_headers:
                     raise AcceleratorError(
                         f"accelerator {engine.name}: another file of this export is called {name}, too; "
                         "give the driver's file a name of its own"
+                    )
+                if name.endswith(CXX_SUFFIXES):
+                    raise AcceleratorError(
+                        f"accelerator {engine.name}: its driver {name} is C++, and exports are C; write it in C, "
+                        "or make a project with 'uaccel create'"
                     )
                 found[name] = text
         return found

@@ -14,6 +14,7 @@ OptionValue = str | int | bool | None
 
 TRUE: Final = ("true", "1", "yes", "on")
 FALSE: Final = ("false", "0", "no", "off")
+MOST_CHOICES: Final = 8
 
 
 def port_from_here(port: str) -> str:
@@ -59,13 +60,26 @@ def option_values(
             there = ", ".join(known) or "none"
             raise UaccelError(f"{where} has no option {name!r}{did_you_mean(name, known)} (known: {there})")
     values = {name: _value(where, option, given.get(name)) for name, option in known.items()}
-    for name, option in known.items():
-        if values[name] is None and method in option.required:
-            choices = f" (one of {', '.join(map(str, option.choices))})" if option.choices else ""
-            raise UaccelError(
-                f"{where} wants option {name!r} for {method}{choices}: {option.help}; give --option {name}=VALUE"
-            )
+    missing = [option for option in known.values() if values[option.name] is None and method in option.required]
+    if missing:
+        give = " ".join(f"--option {option.name}=VALUE" for option in missing)
+        raise UaccelError(f"{where} wants {_wanted(method, missing)}; give {give}")
     return values
+
+
+def _wanted(method: str, missing: Sequence[ProjectOption]) -> str:
+    """All of them at once, for a message of one line."""
+    if len(missing) == 1:
+        (option,) = missing
+        return f"option {option.name!r} for {method}{_choices(option)}: {option.help}"
+    return f"options {', '.join(f'{option.name!r}{_choices(option)}' for option in missing)} for {method}"
+
+
+def _choices(option: ProjectOption) -> str:
+    """Some templates know a hundred boards."""
+    shown = [str(choice) for choice in option.choices[:MOST_CHOICES]]
+    rest = ["..."] if len(option.choices) > MOST_CHOICES else []
+    return f" (one of {', '.join(shown + rest)})" if shown else ""
 
 
 def _value(where: str, option: ProjectOption, given: OptionValue) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uaccel.basics.mlf import write_tar
 from uaccel.board import Board
-from uaccel.errors import BoardError
+from uaccel.errors import BoardError, UaccelError
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
 from uaccel.project.archive_reader import METADATA, Metadata, read_metadata
@@ -33,8 +33,15 @@ def create_from_archive(
     *,
     template: Path | None = None,
     options: Mapping[str, OptionValue] | None = None,
+    runtime: Path | None = None,
 ) -> Metadata:
-    """The archive's metadata. Without a board the project is for the one that the model was compiled for."""
+    """The archive's metadata. Without a board the project is for the one that the model was compiled for.
+
+    ``runtime``: the folder of C sources that the template takes what it needs from; uaccel's own when left out, which
+    has the layout of microTVM's, too.
+    """
+    if runtime is not None and not runtime.is_dir():
+        raise UaccelError(f"--standalone-crt {runtime} is no folder; name one with TVM's C runtime, or leave it away")
     metadata = read_metadata(archive)
     if board is not None:
         _require_features(metadata, board)
@@ -48,7 +55,7 @@ def create_from_archive(
             overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
             _write(Path(temporary), overlay)
             server.offer("board_files", temporary)
-        server.generate_project(archive, folder, data_dir("firmware"))
+        server.generate_project(archive, folder, runtime or data_dir("firmware"))
     return metadata
 
 

@@ -89,8 +89,9 @@ def needs_of(files: Mapping[str, bytes]) -> Needs:
         ((name, module),) = modules.items()
         main = module["memory"]["functions"]["main"][0]
         arena, io, weights = (main[f"{what}_size_bytes"] for what in ("workspace", "io", "constants"))
-        device = main.get("device_constants_size_bytes", 0)
-        accelerators = tuple(str(entry["name"]) for entry in document.get("uaccel", {}).get("accelerators", []))
+        own = document.get("uaccel", {})
+        device = own.get("device_constants", 0)
+        accelerators = tuple(str(entry["name"]) for entry in own.get("accelerators", []) if entry.get("device", True))
         pools, constants = (_parts(document, key) for key in ("pools", "constant_pools"))
         rest = int(weights) - int(device) - sum(size for _, size in constants)
         needs = Needs(str(name), int(arena), int(io), rest, accelerators, int(device), pools, constants)

@@ -25,12 +25,10 @@ _MAIN: Final = Fields(
     {
         "workspace_size_bytes": WHOLE,
         "constants_size_bytes": WHOLE,
-        "device_constants_size_bytes": WHOLE,
         "io_size_bytes": WHOLE,
         "inputs": _SIZES,
         "outputs": _SIZES,
-    },
-    optional=("device_constants_size_bytes",),
+    }
 )
 _TENSORS: Final = Named(Fields({"shape": SHAPE, "dtype": TEXT}))
 _COVERED: Final = Fields(
@@ -72,7 +70,8 @@ _OWN: Final = Fields(
         "pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE}))),
         "constant_pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
         "requires": Rows(TEXT),
-        "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER})),
+        "device_constants": WHOLE,
+        "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER, "device": FLAG}, optional=("device",))),
         "layers": Rows(_LAYER),
         "meanings": Rows(_MEANING),
         "warnings": Rows(TEXT),

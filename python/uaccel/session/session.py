@@ -51,7 +51,7 @@ from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF
 TO_THE_END: Final = 0xFFFFFFFF
-CODE_BITS: Final = 15
+CODE_BITS, CODE_MASK, CODE_SIGN, LAYER_MASK = 16, 0xFFFF, 0x8000, 0x7FFF
 """Of a model's status above 0: the driver's code, below the layer's number."""
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
@@ -413,8 +413,8 @@ class Session:
 
     def _failed(self, status: int, said: bytes) -> DeviceError:
         """What the model returned, in words."""
-        layer, code = status >> CODE_BITS, status & ((1 << CODE_BITS) - 1)
-        if status <= 0 or layer >= len(self.model.layers):
+        layer, code = status >> CODE_BITS & LAYER_MASK, (status & CODE_MASK ^ CODE_SIGN) - CODE_SIGN
+        if status >= -CODE_MASK - 1 or layer >= len(self.model.layers):
             return DeviceError(f"{self._link.name}: the model returned {status} instead of 0")
         info, text = self.model.layers[layer], shown(said)
         meaning = text or CODES.get(code)

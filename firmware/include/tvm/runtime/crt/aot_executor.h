@@ -1,0 +1,2 @@
+/* Of applications that need microTVM's own C runtime. */
+#error "microTVM's run-time calls (aot_executor) are not there: call tvmgen_<name>_run of tvmgen_<name>.h, or create the project with --standalone-crt"

@@ -1,0 +1,2 @@
+/* microTVM's templates want a library or a folder of this name; models of uaccel need nothing of it. */
+typedef int uaccel_crt_has_no_aot_executor;

@@ -1,0 +1,1 @@
+#include <tvm/runtime/crt/microtvm_rpc_server.h>
