@@ -1,6 +1,6 @@
 """matrix8: an 8x8 int8 matrix unit with on-chip memories and DMA, which uaccel tiles layers to."""
 
-from uaccel.accelerator import Accelerator, Operation, tensor
+from uaccel.accelerator import ROUNDINGS, Accelerator, Operation, tensor
 
 KIB = 1024
 
@@ -16,6 +16,7 @@ MACHINE = tensor.Machine(
     store=tensor.Dma(bytes_per_cycle=8, start_up=16),
     start_up=8,
     issue=80,
+    single=True,
 )
 
 MATMUL = (tensor.convolution(MACHINE), tensor.fits(MACHINE), tensor.cycles(MACHINE))
@@ -28,8 +29,8 @@ ACCELERATOR = Accelerator(
     macs_per_cycle=MACHINE.block_bytes,
     bytes_per_cycle=MACHINE.load.bytes_per_cycle,
     operations=[
-        Operation("conv2d", "conv2d", *MATMUL),
-        Operation("depthwise_conv2d", "depthwise_conv2d", *MATMUL),  # to be refused in words
-        Operation("dense", "fully_connected", *MATMUL),
+        Operation("conv2d", "conv2d", *MATMUL, roundings=ROUNDINGS),
+        Operation("depthwise_conv2d", "depthwise_conv2d", *MATMUL, roundings=ROUNDINGS),  # of one channel
+        Operation("dense", "fully_connected", *MATMUL, roundings=ROUNDINGS),
     ],
 )

@@ -54,6 +54,15 @@ ADDITION: Final = (
     Field("rows", 8),
     Field("addition", 9),
 )
+TABLE: Final = (
+    Field("source", 1),
+    Field("source_row", 2),
+    Field("output", 3),
+    Field("output_row", 4),
+    Field("bytes", 5),
+    Field("rows", 6),
+    Field("table", 7),
+)
 SUMS: Final = (Field("sums", 14), *halves(15, "first_step", "steps"))
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -64,10 +73,14 @@ FORMATS: Final[Mapping[str, Format]] = {
         "compute",
         21,
         (*WINDOW, *halves(3, "input_pixel", "run"), *OUTPUT, *SUMS),
-        ("continue", "keep", "add", "float32"),
+        ("continue", "keep", "add", "float32", "once"),
     ),
     "depthwise": Format(
-        4, "compute", 21, (*WINDOW, *halves(3, "input_pixel", "multiplier"), *OUTPUT), ("", "", "add", "float32")
+        4,
+        "compute",
+        21,
+        (*WINDOW, *halves(3, "input_pixel", "multiplier"), *OUTPUT),
+        ("", "", "add", "float32", "once"),
     ),
     "pool": Format(
         5,
@@ -76,6 +89,7 @@ FORMATS: Final[Mapping[str, Format]] = {
         (*WINDOW, *halves(3, "input_pixel"), *octets(12, "", "", "clamp_min", "clamp_max", signed=True)),
         ("average",),
     ),
-    "add": Format(6, "compute", 10, ADDITION),
+    "add": Format(6, "compute", 10, ADDITION, ("", "", "", "", "once")),
     "sync": Format(7, "compute", 1, ()),
+    "lookup": Format(8, "compute", 8, TABLE),
 }

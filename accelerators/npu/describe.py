@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
 from uaccel.streams import Layer, Network, Shape, plan_network, why_not
 
 from .layers import Windowed
 from .machine import Npu
+from .means import mean_of
 from .network import PAD, VIEW, layer_of, padding_of
 from .stream import lower_region
 
 Check = Callable[[Region], "str | None"]
-OPERATORS: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "mean", "add")
+OPERATORS: Final = (
+    *("conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "mean", "add"),
+    *("weighted_sum", "scaled_sum", "window_mean", "window_max", "lookup"),
+)
+LARGEST_ONCE: Final = 42
+"""The shift of an addition that rounds once."""
 LARGEST_EXTENT: Final = 65535
 LARGEST_PADDING: Final = 32767
 LARGEST_STRIDE: Final = 255
@@ -73,8 +81,9 @@ def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:
 
 
 def _check(npu: Npu, operator: str) -> Check:
-    first = {"add": _why_not_added, "mean": _why_not_mean}
-    first |= dict.fromkeys(("average_pool2d", "max_pool2d"), _why_not_pooled)
+    first = {"add": _why_not_added, "weighted_sum": _why_not_added, "lookup": _why_not_looked_up}
+    first |= dict.fromkeys(("mean", "scaled_sum", "window_mean"), _why_not_mean)
+    first |= dict.fromkeys(("average_pool2d", "max_pool2d"), _why_not_pooled) | {"window_max": _why_not_largest}
     reason_of = first.get(operator, _why_not_convolved)
     found: dict[object, str | None] = {}
 
@@ -121,14 +130,34 @@ def _why_not_convolved(region: Region) -> str | None:
 
 
 def _why_not_mean(region: Region) -> str | None:
+    data, axes = region.root.operands[0], getattr(region.root.attrs, "axes", (1, 2))
+    if len(data.info.shape) != 4 or axes != (1, 2):
+        return f"it is the mean along axes {axes} of {data.info}, wanted rows and columns of NHWC"
+    reason = _why_not_pooled(region)
+    found = mean_of(region.root) if reason is None else reason
+    return found if isinstance(found, str) else None
+
+
+def _why_not_largest(region: Region) -> str | None:
     (data,), attrs = region.root.operands, region.root.attrs
-    if len(data.info.shape) != 4 or attrs.axes != (1, 2):
-        return f"it is the mean along axes {attrs.axes} of {data.info}, wanted rows and columns of NHWC"
+    for axis, word in enumerate(("rows", "columns")):
+        extent, count = data.info.shape[axis + 1], region.output.shape[axis + 1]
+        first = np.arange(count)[:, None] * attrs.strides[axis] - attrs.padding[axis]
+        taps = first + np.arange(attrs.window[axis]) * attrs.dilation[axis]
+        if not ((taps >= 0) & (taps < extent)).any(axis=1).all():
+            return f"some of its windows lie in the padding of {word} alone"
     return _why_not_pooled(region)
 
 
+def _why_not_looked_up(region: Region) -> str | None:
+    data, table = region.root.operands
+    if data.constant is not None:
+        return "its input is a constant"
+    return None if table.constant is not None else "its table is computed at run time"
+
+
 def _why_not_pooled(region: Region) -> str | None:
-    (data,) = region.root.operands
+    data = region.root.operands[0]
     if data.constant is not None:
         return "its input is a constant"
     return None if data.info.dtype == "int8" else f"its input is {data.info.dtype}, wanted int8"
@@ -142,7 +171,8 @@ def _why_not_added(region: Region) -> str | None:
             return f"its operand {number}, {operand.info}, would have to be repeated, which the machine cannot"
     if all(operand.constant is not None for operand in region.root.operands):
         return "both of its operands are constants"
-    return None
+    shift = getattr(region.root.attrs, "shift", 0)
+    return f"it shifts by {shift}, and the machine by {LARGEST_ONCE} at most" if shift > LARGEST_ONCE else None
 
 
 def _too_large(layer: Layer) -> str | None:

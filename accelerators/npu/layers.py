@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from uaccel.streams import WORD, Box, Compute, Layer, Part, Placed, Places, Window, dense, inside
 
 from .commands import FORMATS
-from .machine import ADDITION_WORDS, Npu
+from .machine import TABLE_BYTES, Npu
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Windowed(Layer):
         return -(-self.group_channels // self.npu.columns)
 
     def channels(self, blocks: range) -> range:
-        return range(self._first_channel(blocks.start), self._first_channel(blocks.stop))
+        return range(self._first_channel(blocks.start), min(self._first_channel(blocks.stop), self.shape.channels))
 
     def _first_channel(self, block: int) -> int:
         group, rest = divmod(block, self.group_blocks)
@@ -74,8 +74,11 @@ class Windowed(Layer):
         ]
 
     def pieces(self, part: Part) -> Sequence[Part]:
-        """What one command computes each."""
-        return [part]
+        """What one command computes each: of a group."""
+        size = self.group_blocks
+        groups = range(part.blocks.start // size, (part.blocks.stop - 1) // size + 1)
+        bounds = [(max(g * size, part.blocks.start), min((g + 1) * size, part.blocks.stop)) for g in groups]
+        return [Part(part.image, part.rows, part.columns, range(*bound), part.steps) for bound in bounds]
 
     def cycles(self, part: Part) -> int:
         box = self.needs(0, part)
@@ -143,6 +146,7 @@ class Weighted(Windowed):
 
     parameters: NDArray[Any]
     addition: tuple[int, ...] = ()
+    once: bool = False
 
     @property
     def block_weight_bytes(self) -> int:
@@ -195,7 +199,7 @@ class Weighted(Windowed):
     def _residual(self, some: Part, residual: Placed, addition: int) -> dict[str, int]:
         address = residual.address + self.channels(some.blocks).start - residual.box.channels.start
         pitches = {"residual_row": residual.row_pitch, "residual_pixel": residual.pixel_pitch}
-        return {"residual": address, "addition": addition, "add": 1, **pitches}
+        return {"residual": address, "addition": addition, "add": 1, "once": int(self.once), **pitches}
 
 
 @cache
@@ -236,13 +240,6 @@ class Convolution(Weighted):
         dense[: len(channels), : filters.shape[1]] = filters
         tiles = dense.reshape(npu.columns, self.steps, npu.rows).transpose(1, 0, 2)
         return np.ascontiguousarray(tiles[steps.start : steps.stop]).tobytes()
-
-    def pieces(self, part: Part) -> Sequence[Part]:
-        """A command for each group."""
-        size = self.group_blocks
-        groups = range(part.blocks.start // size, (part.blocks.stop - 1) // size + 1)
-        bounds = [(max(g * size, part.blocks.start), min((g + 1) * size, part.blocks.stop)) for g in groups]
-        return [Part(part.image, part.rows, part.columns, range(*bound), part.steps) for bound in bounds]
 
     def time(self, part: Part, read: Placed) -> int:
         """The array takes a step a cycle, unless it is scattered over more runs than the feeder has ports."""
@@ -300,11 +297,14 @@ class Depthwise(Weighted):
 
 
 @dataclass(frozen=True)
-class Addition(Layer):
-    """Two tensors of as many elements, seen as rows of them."""
+class Elements(Layer):
+    """Tensors of as many elements, seen as rows of them; ``constants`` is what each part needs beside them."""
 
     npu: Npu
-    addition: tuple[int, ...]
+    constants: bytes
+    kind = ""
+    names: ClassVar[tuple[str, ...]] = ()
+    """Of the fields that are places, the output last, and of the constants."""
 
     def channels(self, blocks: range) -> range:
         return range(1)
@@ -313,24 +313,56 @@ class Addition(Layer):
         return self.result(part)
 
     def weight_bytes(self, blocks: range, steps: range) -> int:
-        return ADDITION_WORDS * WORD
+        return len(self.constants)
 
     def weights(self, blocks: range, steps: range) -> bytes:
-        return np.array(self.addition, "<i4").tobytes()
+        return self.constants
 
     def cycles(self, part: Part) -> int:
-        rows, columns = self._rows(part)
-        return int(self.npu.compute_start + rows * -(-columns // self.npu.columns))
+        raise NotImplementedError
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
         rows, columns = self._rows(part)
-        fields = {"bytes": columns, "rows": rows, "addition": places.weights}
-        for name, placed in zip(("first", "second", "output"), (*places.inputs, places.output), strict=True):
+        fields = {"bytes": columns, "rows": rows, self.names[-1]: places.weights}
+        for name, placed in zip(self.names[:-1], (*places.inputs, places.output), strict=True):
             fields |= {name: placed.address, f"{name}_row": placed.row_pitch}
-        return [Compute("add", fields, self.cycles(part), FORMATS["add"].bytes)]
+        return [Compute(self.kind, fields | self.flags(), self.cycles(part), FORMATS[self.kind].bytes)]
+
+    def flags(self) -> dict[str, int]:
+        return {}
 
     def _rows(self, part: Part) -> tuple[int, int]:
         """Whole rows lie one behind the other and are one."""
         if len(part.columns) == self.shape.columns:
             return 1, part.pixels
         return len(part.rows), len(part.columns)
+
+
+@dataclass(frozen=True)
+class Addition(Elements):
+    """Of two tensors; ``once``: the real sum is rounded."""
+
+    addition: tuple[int, ...]
+    once: bool
+    kind = "add"
+    names = ("first", "second", "output", "addition")
+
+    def cycles(self, part: Part) -> int:
+        rows, columns = self._rows(part)
+        return int(self.npu.compute_start + rows * -(-columns // self.npu.columns))
+
+    def flags(self) -> dict[str, int]:
+        return {"once": int(self.once)}
+
+
+@dataclass(frozen=True)
+class Table(Elements):
+    """A function of each element."""
+
+    kind = "lookup"
+    names = ("source", "output", "table")
+
+    def cycles(self, part: Part) -> int:
+        rows, columns = self._rows(part)
+        filled = -(-TABLE_BYTES // self.npu.columns)
+        return int(self.npu.compute_start + filled + rows * -(-columns // self.npu.ports))

@@ -14,7 +14,7 @@ from .commands import FORMATS
 HEADER: Final = Path("device") / "npu_machine.h"
 PARAMETER_WORDS: Final = 3
 """Bias, multiplier and shift of an output channel."""
-ADDITION_WORDS: Final = 12
+TABLE_BYTES: Final = 256
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.accelerator import FLOAT32, OpCall, Region, sums
+from uaccel.accelerator import FLOAT32, OpCall, Region
 from uaccel.streams import Layer, Network, Shape, Window
 
-from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Weighted
+from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Table, Weighted
 from .machine import Npu
+from .means import Mean, mean_of
 
 VIEW: Final = "relax.reshape"
 ADD: Final = "uaccel.add"
+WEIGHTED_SUM: Final = "uaccel.weighted_sum"
+LOOKUP: Final = "uaccel.lookup"
 DEPTHWISE: Final = "uaccel.depthwise_conv2d"
 FULLY_CONNECTED: Final = "uaccel.fully_connected"
-MEAN: Final = "uaccel.mean"
+MEANS: Final = ("uaccel.mean", "uaccel.scaled_sum", "uaccel.window_mean")
 PAD: Final = "relax.nn.pad"
-MAX_POOL: Final = "uaccel.max_pool2d"
+MAX_POOLS: Final = ("uaccel.max_pool2d", "uaccel.window_max")
 AVERAGE_POOL: Final = "uaccel.average_pool2d"
 
 
@@ -41,14 +44,20 @@ def network_of(region: Region, npu: Npu) -> Network:
 def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None = None) -> Layer:
     """One call; constants that it adds go to ``known``. The zero points that ``pad`` puts around its input are the
     layer's own padding."""
-    if call.op == ADD:
+    if call.op in (ADD, WEIGHTED_SUM):
         return _addition(call, npu, known)
-    if call.op == MEAN:
-        return _mean(call, npu)
     source, result = str(call.sources[0]), call.results[0]
-    if call.op in (MAX_POOL, AVERAGE_POOL):
+    if call.op in MEANS:
+        found = mean_of(call)
+        assert isinstance(found, Mean)  # the check holds it
+        return _mean(call, found, npu)
+    if call.op == LOOKUP:
+        shape = _in_rows(call.output.shape)
+        return Table(call.name, (source,), (shape,), result, shape, 1, 1, npu, call.operands[1].value.tobytes())
+    if call.op in (*MAX_POOLS, AVERAGE_POOL):
         attrs = call.attrs
-        window = Window(_pair(attrs.window), _pair(attrs.strides), (1, 1), _pair(attrs.padding))
+        dilation = _pair(getattr(attrs, "dilation", (1, 1)))
+        window = Window(_pair(attrs.window), _pair(attrs.strides), dilation, _pair(attrs.padding))
         shape, channels = _shape(call.output.shape), call.output.shape[3]
         clamp = Clamp(clamp_min=attrs.clamp_min, clamp_max=attrs.clamp_max)
         blocks = -(-channels // npu.columns)
@@ -80,33 +89,33 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
         window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), padding)
     if call.op == DEPTHWISE:
         multiplier = output.channels // inputs.channels
-        if npu.columns % multiplier == 0:
-            blocks = -(-output.channels // npu.columns)
+        if multiplier <= npu.columns:
+            whole = npu.columns // multiplier * multiplier  # output channels of as many input channels as fill a block
+            blocks = -(-output.channels // whole)
             tensors = (call.name, (source,), (inputs,), result, output, blocks, 1)
             parameters = _parameters(call, weights.reshape(-1, output.channels).T)
-            return Depthwise(*tensors, npu, window, clamp, output.channels, parameters, (), weights, multiplier)
+            group = output.channels if whole == npu.columns else whole
+            return Depthwise(*tensors, npu, window, clamp, group, parameters, filters=weights, multiplier=multiplier)
         weights = np.ascontiguousarray(weights.transpose(2, 0, 1)[..., None])
     group_channels = output.channels * weights.shape[3] // inputs.channels
     blocks = output.channels // group_channels * -(-group_channels // npu.columns)
     steps = -(-window.taps * weights.shape[3] // npu.rows)
     tensors = (call.name, (source,), (inputs,), result, output, blocks, steps)
-    return Convolution(*tensors, npu, window, clamp, group_channels, _parameters(call, weights), (), weights)
+    return Convolution(*tensors, npu, window, clamp, group_channels, _parameters(call, weights), filters=weights)
 
 
-def _mean(call: OpCall, npu: Npu) -> Layer:
-    """A depthwise convolution with a window as large as the input and weights of 1."""
-    inputs, attrs = _shape(call.operands[0].info.shape), call.attrs
+def _mean(call: OpCall, mean: Mean, npu: Npu) -> Layer:
+    """A depthwise convolution with weights of 1."""
+    inputs = _shape(call.operands[0].info.shape)
     output = Shape(inputs.images, 1, 1, inputs.channels)
-    count = inputs.rows * inputs.columns
-    numbers = (-attrs.input_zero_point * count, *sums.mean_factor(attrs, count))
+    if call.op == "uaccel.window_mean":
+        output = _shape(call.output.shape)
     tensors = (call.name, (str(call.sources[0]),), (inputs,), call.results[0], output)
-    filters = np.ones((inputs.rows, inputs.columns, inputs.channels), np.int8)
     return Depthwise(
-        *(*tensors, -(-inputs.channels // npu.columns), 1, npu, Window((inputs.rows, inputs.columns))),
-        Clamp(attrs.input_zero_point, attrs.output_zero_point, single=attrs.rounding == FLOAT32),
+        *(*tensors, -(-inputs.channels // npu.columns), 1, npu, mean.window, mean.clamp),
         inputs.channels,
-        np.tile(np.array(numbers, "<i4"), (inputs.channels, 1)),
-        filters=filters,
+        np.tile(np.array(mean.parameters, "<i4"), (inputs.channels, 1)),
+        filters=np.ones((*mean.window.kernel, inputs.channels), np.int8),
     )
 
 
@@ -128,9 +137,18 @@ def _addition(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
             name = f"{call.name} constant {index}"
             known[name] = np.broadcast_to(operand.value, call.output.shape).astype(np.int8).tobytes()
         names.append(name)
-    columns = prod(call.output.shape[-2:])
-    shape = Shape(1, call.output.elements // columns, columns, 1)
-    return Addition(call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1, npu, astuple(call.attrs))
+    shape = _in_rows(call.output.shape)
+    once, a = call.op == WEIGHTED_SUM, call.attrs
+    numbers = once_numbers(a) if once else astuple(a)
+    packed = np.array(numbers, "<i4").tobytes()
+    tensors = (call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1)
+    return Addition(*tensors, npu, packed, numbers, once)
+
+
+def once_numbers(a: Any) -> tuple[int, ...]:
+    """An addition's parameters where it rounds once, in the places of those where it does not."""
+    operands = (a.zero_point1, a.multiplier1, 0, a.zero_point2, a.multiplier2, 0)
+    return (a.shift, *operands, a.output_zero_point, a.tolerance, 0, a.clamp_min, a.clamp_max)
 
 
 @dataclass(frozen=True)
@@ -178,7 +196,9 @@ def _with_residual(layer: Layer, addition: Layer, pair: _Pair) -> Layer:
     inputs, shapes = (layer.inputs[0], pair.residual), (layer.shapes[0], layer.shape)
     name = f"{layer.name}+{addition.name}"
     added = (left_shift, *operands, *finish)
-    return replace(layer, name=name, inputs=inputs, shapes=shapes, output=addition.output, addition=added)
+    return replace(
+        layer, name=name, inputs=inputs, shapes=shapes, output=addition.output, addition=added, once=addition.once
+    )
 
 
 def _resolved(layer: Layer, views: Mapping[str, str]) -> Layer:
@@ -190,6 +210,11 @@ def _root(name: str, views: Mapping[str, str]) -> str:
     while name in views:
         name = views[name]
     return name
+
+
+def _in_rows(extents: tuple[int, ...]) -> Shape:
+    columns = prod(extents[-2:])
+    return Shape(1, prod(extents) // columns, columns, 1)
 
 
 def _shape(extents: tuple[int, ...]) -> Shape:

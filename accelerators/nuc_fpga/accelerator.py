@@ -1,7 +1,11 @@
 """nuc_fpga: an int8 convolution and matrix engine in FPGA fabric, called as a C library.
 
-It multiplies and adds int8 tensors in NCHW into int32 sums; requantisation is the CPU's.
+It multiplies and adds int8 tensors in NCHW into int32 sums; requantisation is the CPU's. Kernels are not dilated there:
+zeros lie between their weights.
 """
+
+from functools import partial
+from math import prod
 
 from uaccel.accelerator import (
     ROUNDINGS,
@@ -16,20 +20,19 @@ from uaccel.accelerator import (
     sums,
 )
 
-from .timing import BUS_BYTES, LINE, START_UP, of_convolution, of_matrices
+from .timing import ABREAST, BUS_BYTES, LINE, START_UP, of_convolution, of_matrices
 
 MULTIPLIERS = 64
 LARGEST_KERNEL = 16
+EXPAND = partial(sums.conv2d_nchw, abreast=ABREAST)
 
 
 def can_convolve(region: Region) -> str | None:
     attrs, width = region.attrs, region.operands[0].info.shape[2]
-    if attrs.dilation != (1, 1):
-        return f"dilation {attrs.dilation}, and the engine has none"
     if width + attrs.padding[1] + attrs.padding[3] > LINE:
         return f"lines of {width} with padding {attrs.padding}, and the engine's line buffer holds {LINE}"
     reason = sums.int8_only(region)
-    height, width = sums.oihw(region).shape[2:] if reason is None else (1, 1)
+    height, width = sums.window(region) if reason is None else (1, 1)
     if max(height, width) > LARGEST_KERNEL:
         return f"kernel {height}x{width}, and the engine's largest is {LARGEST_KERNEL}x{LARGEST_KERNEL}"
     return reason
@@ -67,7 +70,10 @@ def multiply(region: Region) -> Lowered:
 
 def cycles(region: Region) -> float:
     """Of the layer as the model has it; ``timing`` is exact about what is left of it for the engine."""
-    return START_UP + max(region.macs / MULTIPLIERS, region.bytes_moved / BUS_BYTES)
+    macs = float(region.macs)
+    if getattr(region.attrs, "dilation", (1, 1)) != (1, 1):
+        macs *= prod(sums.window(region)) / prod(sums.oihw(region).shape[2:])
+    return START_UP + max(macs / MULTIPLIERS, region.bytes_moved / BUS_BYTES)
 
 
 ACCELERATOR = Accelerator(
@@ -76,7 +82,7 @@ ACCELERATOR = Accelerator(
     headers=["nuc_fpga.h"],
     operations=[
         *(
-            Operation(name, name, convolve, can_convolve, cycles, sums.conv2d_nchw, roundings=ROUNDINGS)
+            Operation(name, name, convolve, can_convolve, cycles, EXPAND, roundings=ROUNDINGS)
             for name in ("conv2d", "depthwise_conv2d")
         ),
         Operation(

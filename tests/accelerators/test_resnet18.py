@@ -26,7 +26,8 @@ def test_every_convolution_of_resnet_18_runs_on_nuc_fpga(tmp_path: Path, capfd: 
     report = done.report
     assert report["verify"]["bit_exact"] is True
     convolutions = [row for row in report["layers"] if row["op"] == "conv2d"]
-    assert [(row["engine"], row["calls"]) for row in convolutions] == [("nuc_fpga", 1)] * CONVOLUTIONS
+    assert {(row["engine"], row["calls"]) for row in convolutions} == {("nuc_fpga", 1)}
+    assert len({row["name"].partition("_sums")[0] for row in convolutions}) == CONVOLUTIONS
     assert all(row["cycles"] > 0 for row in convolutions)
     assert report["ram"]["arena"] == report["ram"]["arena_lower_bound"]
     image = ((7 * np.arange(224 * 224 * 3) + 3) % 256 - 128).astype(np.int8).reshape(1, 224, 224, 3)

@@ -54,7 +54,7 @@ REDUCED = [
     Reduced("mobilenet_v1", 32, 0.25, "npu", 29, 4120),
     Reduced("mobilenet_v2", 32, 0.25, "npu_small", 65, 12344),
     Reduced("mobilenet_v3", 32, 0.25, "matrix8", 49, 4120),
-    Reduced("mobilenet_v3_small", 32, 0.25, "npu", 79, 2076),
+    Reduced("mobilenet_v3_small", 32, 0.25, "npu", 98, 2076),
     Reduced("efficientnet_b0", 32, 0.25, "matrix8", 66, 24576),
     Reduced("unet", 32, 0.125, "nuc_fpga", 19, 32768),
     Reduced("ssd_resnet50", 64, 0.125, "nuc_fpga", 65, 18432),

@@ -28,7 +28,7 @@ def model_in(rounding: str) -> ImportedModel:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("name", "takes"), [("nuc_fpga", True), ("npu", True), ("npu_small", True), ("matrix8", False), ("conveyor", False)]
+    ("name", "takes"), [("nuc_fpga", True), ("npu", True), ("npu_small", True), ("matrix8", True), ("conveyor", False)]
 )
 def test_who_takes_such_layers(name: str, takes: bool) -> None:
     model = model_in(FLOAT32)

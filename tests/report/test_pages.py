@@ -85,7 +85,7 @@ def test_a_chosen_layer_tells_all_of_itself(browser: Browser, stored: dict[str, 
         loop = next(i for i, spot in enumerate(spots) if spot["loop"])
         assert rows.nth(loop).locator("pre").text_content() == "\n".join(spots[loop]["listing"])
         shown.locator('#offload a[data-open="layer-1"]').first.click()
-        assert "each channel sees itself alone" in text_of(shown, "[data-panel]")
+        assert "each channel sees itself alone, and 1 of" in text_of(shown, "[data-panel]")
 
 
 def test_the_graph_without_a_mouse(browser: Browser, stored: dict[str, Any], tmp_path: Path) -> None:

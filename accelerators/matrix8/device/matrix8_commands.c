@@ -168,14 +168,14 @@ static uint32_t multiply(struct matrix8_chip *chip, const uint32_t *a, const str
     return MATRIX8_ERROR_NONE;
 }
 
-/* Whether the shifts of these channels mean something. */
-static bool can_shift(const uint8_t *parameters, uint32_t channels)
+/* Whether the shifts of these channels mean something, and the multipliers where they are single-precision numbers. */
+static bool can_scale(const uint8_t *parameters, uint32_t channels, bool single)
 {
     for (uint32_t channel = 0; channel < channels; ++channel) {
         const uint32_t lane = channel % MATRIX8_COLUMNS, block = channel / MATRIX8_COLUMNS;
-        const int32_t shift =
-            word(parameters + block * MATRIX8_PARAMETERS_BYTES + 2u * MATRIX8_PIXEL_BYTES + 4u * lane);
-        if (shift < -31 || shift > 30) {
+        const uint8_t *const multiplier = parameters + block * MATRIX8_PARAMETERS_BYTES + MATRIX8_PIXEL_BYTES + 4u * lane;
+        const int32_t shift = word(multiplier + MATRIX8_PIXEL_BYTES);
+        if (shift < -31 || shift > 30 || (single && word(multiplier) < INT32_C(1) << 30)) {
             return false;
         }
     }
@@ -196,7 +196,7 @@ static uint32_t store(struct matrix8_chip *chip, const uint32_t *a, const struct
         return MATRIX8_ERROR_RANGE;
     }
     const uint8_t *const parameters = chip->memory[MATRIX8_PARAMETERS] + a[3];
-    if (!can_shift(parameters, channels)) {
+    if (output->single > 1u || !can_scale(parameters, channels, output->single != 0)) {
         return MATRIX8_ERROR_ARGUMENT;
     }
     for (uint32_t pixel = 0; pixel < pixels; ++pixel) {

@@ -6,7 +6,7 @@
 #include "uaccel_registers.h"
 
 #define IDENTITY 0x4D545838u
-#define VERSION_1_0 0x00010000u
+#define VERSION_1_1 0x00010001u
 
 enum {
     REG_IDENTITY,
@@ -22,7 +22,7 @@ enum {
     REG_ARGUMENT = 16,
     REG_WINDOW = 24,
     REG_OUTPUT = 31,
-    REGS = 34
+    REGS = 35
 };
 
 enum { BUSY = 1, FULL = 2, FAILED = 4 };
@@ -44,7 +44,7 @@ static struct uaccel_registers registers = {
     .values = reg,
     .count = REGS,
     .identity = IDENTITY,
-    .version = VERSION_1_0,
+    .version = VERSION_1_1,
     .first = REG_ARGUMENT,
     .last = REGS - 1,
     .start = REG_COMMAND,

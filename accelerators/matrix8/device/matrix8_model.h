@@ -65,7 +65,7 @@ struct matrix8_window {
 };
 
 struct matrix8_output {
-    uint32_t zero_point, clamp_min, clamp_max;
+    uint32_t zero_point, clamp_min, clamp_max, single;
 };
 
 /* A command with its arguments as they were when it was given. */
@@ -88,7 +88,7 @@ uint32_t matrix8_model_memory_bytes(uint32_t memory);
  * the bus refuses a later row of a transfer. */
 uint32_t matrix8_model_do(struct matrix8_chip *chip, const struct matrix8_command *command, struct matrix8_work *work);
 
-/* TFLite's output stage for one sum. */
+/* The output stage for one sum. */
 int8_t matrix8_model_scaled(uint32_t sum, int32_t multiplier, int32_t shift, const struct matrix8_output *output);
 
 /* The command begins when its engine and all banks that it touches are free. */

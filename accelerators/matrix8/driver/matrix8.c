@@ -24,7 +24,7 @@ int32_t TVMDeviceMatrix8Activate(void *device)
         return UACCEL_ACCELERATOR_IDENTITY;
     }
     if (uaccel_hal_read32(device, MATRIX8_VERSION) != MATRIX8_VERSION_VALUE) {
-        UACCEL_ACCOUNT_FAILURE("the device is of another version, wanted 1.0");
+        UACCEL_ACCOUNT_FAILURE("the device is of another version, wanted 1.1");
         return UACCEL_ACCELERATOR_VERSION;
     }
     return UACCEL_ACCELERATOR_OK;
@@ -90,10 +90,10 @@ void matrix8_share(const void *memory, int32_t bytes)
     uaccel_hal_clean(memory, (uint32_t)bytes);
 }
 
-void matrix8_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max)
+void matrix8_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max, int32_t single)
 {
-    const int32_t values[] = {zero_point, clamp_min, clamp_max};
-    write_from(MATRIX8_OUTPUT, values, 3);
+    const int32_t values[] = {zero_point, clamp_min, clamp_max, single};
+    write_from(MATRIX8_OUTPUT, values, 4);
 }
 
 void matrix8_window(int32_t kernel_rows, int32_t kernel_columns, int32_t run, int32_t kernel_row_pitch,

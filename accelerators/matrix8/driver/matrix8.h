@@ -21,8 +21,9 @@ void matrix8_begin(void);
 /* The device will read or write this memory. */
 void matrix8_share(const void *memory, int32_t bytes);
 
-/* How stores from now on end: sums are scaled, the zero point is added, the result is clamped. */
-void matrix8_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max);
+/* How stores from now on end: sums are scaled, the zero point is added, the result is clamped. `single`: scaled as
+ * single precision rounds, and not as TFLite does. */
+void matrix8_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max, int32_t single);
 
 /* What multiplications from now on read for one output pixel: kernel_rows x kernel_columns runs of `run` bytes, and
  * how far apart those are, and those of the next pixel in the row, and of the next row. */

@@ -3,7 +3,7 @@
 #define MATRIX8_REGISTERS_H
 
 #define MATRIX8_IDENTITY_VALUE 0x4D545838u /* "MTX8" */
-#define MATRIX8_VERSION_VALUE 0x00010000u
+#define MATRIX8_VERSION_VALUE 0x00010001u
 
 enum {
     MATRIX8_IDENTITY = 0x00,
@@ -20,8 +20,8 @@ enum {
     MATRIX8_BUSY_STORE = 0x2C,
     MATRIX8_ARGUMENT = 0x40, /* eight of a command's own */
     MATRIX8_WINDOW = 0x60,   /* seven: kernel rows, kernel columns, run, four pitches */
-    MATRIX8_OUTPUT = 0x7C,   /* three: zero point, least, greatest */
-    MATRIX8_END = 0x88
+    MATRIX8_OUTPUT = 0x7C,   /* four: zero point, least, greatest, 1: rounds in single precision */
+    MATRIX8_END = 0x8C
 };
 
 /* Status. */

@@ -184,6 +184,7 @@ def layers() -> Any:
 
     class Layers:
         conv2d = staticmethod(functools.partial(layer, "conv2d"))
+        depthwise = staticmethod(functools.partial(layer, "depthwise_conv2d"))
         fully_connected = staticmethod(functools.partial(layer, "fully_connected"))
         exact = staticmethod(lambda case: case.example.expected([case.input])[0])
 

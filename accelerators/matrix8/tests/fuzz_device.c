@@ -7,7 +7,7 @@
 #include "uaccel_device.h"
 
 enum { WRITES = 400000, BUS_BYTES = 4096, ERROR_CODES = 6 };
-enum { ERROR_AT = 0x0C, STATUS_AT = 0x08, COMMAND_AT = 0x14, CONTROL_AT = 0x18, FIRST = 0x40, END = 0x88 };
+enum { ERROR_AT = 0x0C, STATUS_AT = 0x08, COMMAND_AT = 0x14, CONTROL_AT = 0x18, FIRST = 0x40, END = 0x8C };
 
 extern const struct uaccel_device_model matrix8_device;
 

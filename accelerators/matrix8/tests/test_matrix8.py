@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from uaccel.accelerator import load_accelerator, tensor
+from uaccel.accelerator import ROUNDINGS, TFLITE, load_accelerator, tensor
 from uaccel.testing import host_hal, operator
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -43,20 +43,21 @@ def random_conv2d(
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
     seed: int = 0,
+    rounding: str = TFLITE,
 ) -> Any:
     generator = np.random.default_rng(seed)
     zero_in, zero_out = generator.integers(-128, 128, 2).tolist()
     low, high = sorted(generator.integers(-128, 128, 2).tolist()) if seed % 3 == 0 else (-128, 127)
-    attrs = operator("conv2d").attributes(strides, padding, dilation, groups, zero_in, zero_out, low, high)
+    attrs = operator("conv2d").attributes(strides, padding, dilation, groups, zero_in, zero_out, low, high, rounding)
     data = generator.integers(-128, 128, shape).astype(np.int8)
     weights = generator.integers(-128, 128, (channels, *kernel, shape[3] // groups)).astype(np.int8)
     return layers.conv2d(data, weights, finish(generator, channels), attrs)
 
 
-def random_dense(layers: Any, rows: int, depth: int, units: int, seed: int = 0) -> Any:
+def random_dense(layers: Any, rows: int, depth: int, units: int, seed: int = 0, rounding: str = TFLITE) -> Any:
     generator = np.random.default_rng(seed)
     zero_in, zero_out = generator.integers(-128, 128, 2).tolist()
-    attrs = operator("fully_connected").attributes(zero_in, zero_out, -128, 127)
+    attrs = operator("fully_connected").attributes(zero_in, zero_out, -128, 127, rounding)
     data, weights = (generator.integers(-128, 128, (n, depth)).astype(np.int8) for n in (rows, units))
     return layers.fully_connected(data, weights, finish(generator, units), attrs)
 
@@ -95,19 +96,40 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.sample(6)
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS.keys())
-def test_convolutions(benches: Benches, layers: Any, case: dict[str, Any], machine: str) -> None:
-    assert_exact(layers, benches(machine), random_conv2d(layers, **case))
+def test_convolutions(benches: Benches, layers: Any, case: dict[str, Any], machine: str, rounding: str) -> None:
+    assert_exact(layers, benches(machine), random_conv2d(layers, **case, rounding=rounding))
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_a_depthwise_convolution_of_one_channel(benches: Benches, layers: Any, rounding: str) -> None:
+    """All columns see that channel: it is a convolution."""
+    generator = np.random.default_rng(3)
+    attrs = operator("depthwise_conv2d").attributes((2, 2), (4, 1, 4, 1), (1, 1), 1, 7, -3, -128, 127, rounding)
+    data, weights = (generator.integers(-128, 128, shape).astype(np.int8) for shape in ((1, 49, 10, 1), (10, 4, 12)))
+    assert_exact(layers, benches("matrix8"), layers.depthwise(data, weights, finish(generator, 12), attrs))
+
+
+def test_a_depthwise_convolution_of_more_channels_is_rejected(benches: Benches, layers: Any) -> None:
+    attrs = operator("depthwise_conv2d").attributes((1, 1), (0, 0, 0, 0), (1, 1), 2, 0, 0, -128, 127)
+    weights = np.ones((3, 3, 6), np.int8)
+    case = layers.depthwise(np.zeros((1, 5, 5, 2), np.int8), weights, finish(np.random.default_rng(0), 6), attrs)
+    reason = "each channel sees itself alone, and 3 of matrix8's 8 columns would work"
+    assert tensor.fits(benches("matrix8").machine)(case.region) == reason
 
 
 @pytest.mark.sample(5)
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("rows", "depth", "units"), [(1, 640, 128), (1, 10, 3), (7, 65, 30), (300, 4, 9), (2, 3000, 17)]
 )
-def test_fully_connected(benches: Benches, layers: Any, rows: int, depth: int, units: int, machine: str) -> None:
-    assert_exact(layers, benches(machine), random_dense(layers, rows, depth, units))
+def test_fully_connected(
+    benches: Benches, layers: Any, rows: int, depth: int, units: int, machine: str, rounding: str
+) -> None:
+    assert_exact(layers, benches(machine), random_dense(layers, rows, depth, units, rounding=rounding))
 
 
 @pytest.mark.slow
@@ -137,6 +159,7 @@ def test_random_convolutions(benches: Benches, layers: Any, machine: str, data: 
         dilation,
         groups,
         data.draw(st.integers(0, 999)),
+        data.draw(st.sampled_from(ROUNDINGS)),
     )
     assert_exact(layers, benches(machine), case)
 

@@ -20,15 +20,16 @@ static const struct shape shapes[] = {
     {10, NPU_ENGINE_STORE, 0, {0, LOW, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {21,
      NPU_ENGINE_COMPUTE,
-     NPU_CONTINUE | NPU_KEEP | NPU_RESIDUAL | NPU_FLOAT32,
+     NPU_CONTINUE | NPU_KEEP | NPU_RESIDUAL | NPU_FLOAT32 | NPU_ONCE,
      {WINDOW(ALL), ALL, ALL, ALL, ALL, ALL, ALL, ALL, LOW, ALL}},
     {21,
      NPU_ENGINE_COMPUTE,
-     NPU_RESIDUAL | NPU_FLOAT32,
+     NPU_RESIDUAL | NPU_FLOAT32 | NPU_ONCE,
      {WINDOW(ALL), ALL, ALL, 0, 0, ALL, ALL, ALL, LOW, ALL}},
     {13, NPU_ENGINE_COMPUTE, NPU_AVERAGE, {WINDOW(LOW), 0xFFFF0000u}},
-    {10, NPU_ENGINE_COMPUTE, 0, {0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
+    {10, NPU_ENGINE_COMPUTE, NPU_ONCE, {0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {1, NPU_ENGINE_COMPUTE, 0, {0}},
+    {8, NPU_ENGINE_COMPUTE, 0, {0, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
 };
 
 static const struct shape *shape_of(uint32_t first)
@@ -101,7 +102,8 @@ struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command)
     const struct npu_finish finish = {w[12],          w[13],          octet(w[16], 0), octet(w[16], 1),
                                       octet(w[16], 2), octet(w[16], 3), w[17],           w[18],
                                       npu_low(w[19]),  w[20],           (w[0] & NPU_RESIDUAL) != 0,
-                                      (w[0] & NPU_FLOAT32) != 0};
+                                      (w[0] & NPU_FLOAT32) != 0,
+                                      (w[0] & NPU_ONCE) != 0};
     return finish;
 }
 
@@ -219,19 +221,20 @@ static enum npu_error check_depthwise(const struct npu_command *command)
     return check_output(&w, &f);
 }
 
-static enum npu_error check_add(const struct npu_command *command)
+/* Rows of bytes: `tensors` of them, the last is the output, then their size, how many, and `bytes` of weights. */
+static enum npu_error check_elements(const struct npu_command *command, uint32_t tensors, uint32_t bytes)
 {
-    const uint32_t *const w = command->words;
-    const uint32_t run = w[7], rows = w[8];
-    if (run == 0 || rows == 0 || (rows > 1 && w[6] < run)) {
+    const uint32_t *const w = command->words + 1;
+    const uint32_t run = w[2 * tensors], rows = w[2 * tensors + 1], constants = w[2 * tensors + 2];
+    if (run == 0 || rows == 0 || (rows > 1 && w[2 * tensors - 1] < run)) {
         return NPU_SHAPE;
     }
-    for (uint32_t i = 1; i < 7; i += 2) {
+    for (uint32_t i = 0; i < 2 * tensors; i += 2) {
         if (!is_inside(w[i], extent(rows, w[i + 1], 1, 0, run), NPU_ACTIVATION_BYTES)) {
             return NPU_RANGE;
         }
     }
-    return is_inside(w[9], 4u * NPU_ADDITION_WORDS, NPU_WEIGHT_BYTES) ? NPU_OK : NPU_RANGE;
+    return is_inside(constants, bytes, NPU_WEIGHT_BYTES) ? NPU_OK : NPU_RANGE;
 }
 
 static bool has_only_meaning(const struct npu_command *command)
@@ -244,7 +247,7 @@ static bool has_only_meaning(const struct npu_command *command)
     }
     const uint32_t opcode = w[0] & 0xFFu;
     if ((opcode == NPU_CONVOLVE || opcode == NPU_DEPTHWISE) && (w[0] & NPU_RESIDUAL) == 0) {
-        more |= w[17] | w[18] | w[19] | w[20];
+        more |= w[17] | w[18] | w[19] | w[20] | (w[0] & NPU_ONCE);
     }
     return more == 0;
 }
@@ -273,7 +276,9 @@ enum npu_error NPU_SYMBOL(check)(const struct npu_command *command, const struct
         return check_window(&window, window.channels, true);
     }
     case NPU_ADD:
-        return check_add(command);
+        return check_elements(command, 3, 4u * NPU_ADDITION_WORDS);
+    case NPU_LOOKUP:
+        return check_elements(command, 2, NPU_TABLE_BYTES);
     default:
         return NPU_OK;
     }

@@ -14,6 +14,7 @@ enum {
     NPU_TILE = NPU_ROWS * NPU_COLUMNS,
     NPU_CHANNEL_WORDS = 3,  /* bias, multiplier, shift */
     NPU_ADDITION_WORDS = 12,
+    NPU_TABLE_BYTES = 256,
     NPU_MOST_TAPS = 65535
 };
 
@@ -41,7 +42,7 @@ enum npu_error {
     NPU_BROKEN
 };
 
-enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC };
+enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC, NPU_LOOKUP };
 enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENGINES };
 
 /* In the first word. */
@@ -53,6 +54,7 @@ enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENG
 #define NPU_KEEP (1u << 17)
 #define NPU_RESIDUAL (1u << 18)
 #define NPU_FLOAT32 (1u << 19)
+#define NPU_ONCE (1u << 20)
 #define NPU_AVERAGE (1u << 16)
 
 struct npu_place {
@@ -90,6 +92,7 @@ struct npu_finish {
     uint32_t residual, residual_row, residual_pixel, addition;
     bool adds;
     bool single; /* rounds in single precision */
+    bool once;   /* the addition rounds once */
 };
 
 struct npu_transfer {
@@ -98,11 +101,12 @@ struct npu_transfer {
 };
 
 struct npu_addition {
-    int32_t left_shift;
+    int32_t left_shift; /* once: the right shift */
     int32_t zero_point1, multiplier1, shift1;
     int32_t zero_point2, multiplier2, shift2;
-    int32_t output_zero_point, output_multiplier, output_shift;
+    int32_t output_zero_point, output_multiplier, output_shift; /* once: the multiplier is the tolerance */
     int32_t clamp_min, clamp_max;
+    bool once; /* rounds the real result once */
 };
 
 /* The rack's bus, and what the driver told of places. */
@@ -156,12 +160,13 @@ enum npu_error NPU_SYMBOL(convolve)(struct npu_memories *memories, const struct 
 enum npu_error NPU_SYMBOL(depthwise)(struct npu_memories *memories, const struct npu_command *command);
 enum npu_error NPU_SYMBOL(pool)(struct npu_memories *memories, const struct npu_command *command);
 enum npu_error NPU_SYMBOL(add)(struct npu_memories *memories, const struct npu_command *command);
+void NPU_SYMBOL(lookup)(struct npu_memories *memories, const struct npu_command *command);
 
 /* npu_output.c: from sums to bytes. */
 uint32_t NPU_SYMBOL(blocks)(uint32_t channels); /* of NPU_COLUMNS channels, the last one may be smaller */
 enum npu_error NPU_SYMBOL(check_finish)(const struct npu_memories *memories, const struct npu_window *window,
                                         const struct npu_finish *finish, struct npu_addition *addition);
-enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint32_t address,
+enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint32_t address, bool once,
                                        struct npu_addition *addition);
 int8_t NPU_SYMBOL(added)(const struct npu_addition *addition, int8_t first, int8_t second);
 /* One channel of one pixel: its sum as the array leaves it, through the output stage to its place. */

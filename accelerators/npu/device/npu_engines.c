@@ -196,6 +196,9 @@ static enum npu_error execute(struct npu_memories *memories, const struct npu_ou
         return NPU_SYMBOL(pool)(memories, command);
     case NPU_ADD:
         return NPU_SYMBOL(add)(memories, command);
+    case NPU_LOOKUP:
+        NPU_SYMBOL(lookup)(memories, command);
+        return NPU_OK;
     default:
         return NPU_OK;
     }

@@ -1,7 +1,7 @@
 /* The output stage: TFLite's rounding or single precision's, to the bit, and defined for every input. */
 #include "npu_device.h"
 
-enum { LEAST_SHIFT = -31, MOST_SHIFT = 30 };
+enum { LEAST_SHIFT = -31, MOST_SHIFT = 30, MOST_ONCE = 42 };
 
 /* Of a single-precision number, and how many more a multiplier has, which are the rest of the bias. */
 enum { SINGLE_BITS = 24, SPARE_BITS = 7 };
@@ -80,9 +80,9 @@ static int32_t scaled_in_single(uint32_t value, int32_t multiplier, int32_t shif
     return sum < 0 ? -result : result;
 }
 
-static int32_t clamped(int32_t value, int32_t offset, int32_t least, int32_t greatest)
+static int32_t clamped(int64_t value, int32_t offset, int32_t least, int32_t greatest)
 {
-    const int64_t moved = (int64_t)value + offset;
+    const int64_t moved = value + offset;
     return moved < least ? least : moved > greatest ? greatest : (int32_t)moved;
 }
 
@@ -107,7 +107,7 @@ uint32_t NPU_SYMBOL(blocks)(uint32_t channels)
     return (channels + NPU_COLUMNS - 1u) / NPU_COLUMNS;
 }
 
-enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint32_t address,
+enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint32_t address, bool once,
                                        struct npu_addition *addition)
 {
     int32_t words[NPU_ADDITION_WORDS];
@@ -115,14 +115,15 @@ enum npu_error NPU_SYMBOL(addition_at)(const struct npu_memories *memories, uint
         words[i] = word_at(memories, address + 4u * i);
     }
     const struct npu_addition read = {words[0], words[1], words[2], words[3], words[4],  words[5],
-                                      words[6], words[7], words[8], words[9], words[10], words[11]};
+                                      words[6], words[7], words[8], words[9], words[10], words[11], once};
     *addition = read;
     const bool scales = is_scale(read.multiplier1, read.shift1) && is_scale(read.multiplier2, read.shift2) &&
                         is_scale(read.output_multiplier, read.output_shift);
     const bool bytes = is_byte(read.zero_point1) && is_byte(read.zero_point2) && is_byte(read.output_zero_point) &&
                        is_byte(read.clamp_min) && is_byte(read.clamp_max);
     const bool shifts = read.left_shift >= 0 && read.left_shift <= MOST_SHIFT;
-    return scales && bytes && shifts ? NPU_OK : NPU_QUANTISATION;
+    const bool whole = read.left_shift >= 1 && read.left_shift <= MOST_ONCE && read.output_multiplier >= 0;
+    return bytes && (once ? whole : scales && shifts) ? NPU_OK : NPU_QUANTISATION;
 }
 
 enum npu_error NPU_SYMBOL(check_finish)(const struct npu_memories *memories, const struct npu_window *window,
@@ -137,12 +138,26 @@ enum npu_error NPU_SYMBOL(check_finish)(const struct npu_memories *memories, con
             return NPU_QUANTISATION;
         }
     }
-    return finish->adds ? NPU_SYMBOL(addition_at)(memories, finish->addition, addition) : NPU_OK;
+    return finish->adds ? NPU_SYMBOL(addition_at)(memories, finish->addition, finish->once, addition) : NPU_OK;
+}
+
+/* The real sum of both scaled operands, rounded once: halves to even, and so is what lies as near to one as the
+ * tolerance. */
+static int64_t added_once(const struct npu_addition *a, int32_t first, int32_t second)
+{
+    const int64_t unit = INT64_C(1) << a->left_shift, tolerance = a->output_multiplier;
+    const int64_t sum = (int64_t)first * a->multiplier1 + (int64_t)second * a->multiplier2 + unit / 2 + tolerance;
+    const int64_t rest = (sum % unit + unit) % unit, above = (sum - rest) / unit;
+    return rest <= 2 * tolerance && above % 2 != 0 ? above - 1 : above;
 }
 
 int8_t NPU_SYMBOL(added)(const struct npu_addition *addition, int8_t first, int8_t second)
 {
     const struct npu_addition *const a = addition;
+    if (a->once) {
+        const int64_t sum = added_once(a, first - a->zero_point1, second - a->zero_point2);
+        return (int8_t)clamped(sum, a->output_zero_point, a->clamp_min, a->clamp_max);
+    }
     const uint32_t one = (uint32_t)(first - a->zero_point1) << (uint32_t)a->left_shift;
     const uint32_t two = (uint32_t)(second - a->zero_point2) << (uint32_t)a->left_shift;
     const int32_t left = scaled(one, a->multiplier1, a->shift1), right = scaled(two, a->multiplier2, a->shift2);

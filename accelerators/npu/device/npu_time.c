@@ -80,6 +80,9 @@ uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
         return slide(&w, 1);
     case NPU_ADD:
         return NPU_COMPUTE_START + command->words[8] * divided_up(command->words[7], NPU_COLUMNS);
+    case NPU_LOOKUP:
+        return NPU_COMPUTE_START + divided_up(NPU_TABLE_BYTES, NPU_COLUMNS) +
+               command->words[6] * divided_up(command->words[5], NPU_PORTS);
     default:
         return 1;
     }

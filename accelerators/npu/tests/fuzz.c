@@ -129,7 +129,7 @@ static void finish(uint32_t *w, bool adds)
         w[0] |= 1u << 19;
     }
     if (adds) {
-        w[0] |= 1u << 18;
+        w[0] |= 1u << 18 | below(2) << 20;
         w[17] = number(3000);
         w[18] = number(50);
         w[19] = number(10) & 0xFFFFu;
@@ -182,12 +182,24 @@ static void add(uint32_t *w)
     w[6] = w[7] + number(8);
     w[8] = number(4);
     w[9] = number(3000);
+    w[0] |= below(2) << 20;
+}
+
+static void lookup(uint32_t *w)
+{
+    w[1] = number(2000);
+    w[2] = number(200);
+    w[3] = number(2000);
+    w[5] = number(2000);
+    w[4] = w[5] + number(8);
+    w[6] = number(4);
+    w[7] = number(3000);
 }
 
 static void one_command(void)
 {
-    static const uint32_t sizes[] = {1, 10, 10, 21, 21, 13, 10, 1};
-    const uint32_t opcode = 1u + below(7);
+    static const uint32_t sizes[] = {1, 10, 10, 21, 21, 13, 10, 1, 8};
+    const uint32_t opcode = 1u + below(8);
     uint32_t *const w = stream + stream_words;
     memset(w, 0, 4u * sizes[opcode]);
     w[0] = opcode | tokens(opcode);
@@ -201,6 +213,8 @@ static void one_command(void)
         pool(w);
     } else if (opcode == 6) {
         add(w);
+    } else if (opcode == 8) {
+        lookup(w);
     }
     stream_words += sizes[opcode];
 }

@@ -34,6 +34,7 @@ POOL = WINDOW
 CONVOLVE = {**WINDOW, "run": 4, "steps": 1, "parameters": 512}
 DEPTHWISE = {**WINDOW, "multiplier": 1, "parameters": 512}
 ADD = {"second": 64, "output": 128, "bytes": 64, "rows": 1, "addition": 1024}
+LOOKUP = {"output": 128, "bytes": 64, "rows": 1, "table": 1024}
 KEEP = {**CONVOLVE, "keep": 1} | dict.fromkeys(
     ("output", "output_row", "output_pixel", "clamp_min", "clamp_max", "parameters"), 0
 )
@@ -46,6 +47,7 @@ FINE: list[tuple[str, dict[str, int]]] = [
     ("pool", POOL),
     ("pool", {**POOL, "average": 1}),
     ("add", ADD),
+    ("lookup", LOOKUP),
     ("sync", {}),
 ]
 
@@ -103,11 +105,19 @@ WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
     ("pool", POOL, {"kernel_columns": 0}, SHAPE),
     ("pool", POOL, {"first_row": -2}, SHAPE),
     ("pool", POOL, {"first_column": 4}, SHAPE),
+    ("convolve", CONVOLVE, {"once": 1}, COMMAND),
+    ("depthwise", DEPTHWISE, {"once": 1}, COMMAND),
     ("add", ADD, {"bytes": 0}, SHAPE),
     ("add", ADD, {"rows": 2, "output_row": 63}, SHAPE),
     ("add", ADD, {"first": 65536 - 63}, RANGE),
     ("add", ADD, {"second": 65536 - 63}, RANGE),
     ("add", ADD, {"rows": 2, "output_row": 65536}, RANGE),
+    ("lookup", LOOKUP, {"bytes": 0}, SHAPE),
+    ("lookup", LOOKUP, {"rows": 0}, SHAPE),
+    ("lookup", LOOKUP, {"rows": 2, "output_row": 63}, SHAPE),
+    ("lookup", LOOKUP, {"source": 65536 - 63}, RANGE),
+    ("lookup", LOOKUP, {"output": 65536 - 63}, RANGE),
+    ("lookup", LOOKUP, {"table": 49152 - 255}, RANGE),
 ]
 
 
@@ -122,7 +132,7 @@ def test_a_field_that_is_wrong(
     assert (played.error, played.command) == (error, 1)
 
 
-@pytest.mark.parametrize("kind", ["load", "store", "convolve", "depthwise", "pool", "add", "sync"])
+@pytest.mark.parametrize("kind", ["load", "store", "convolve", "depthwise", "pool", "add", "lookup", "sync"])
 def test_bits_that_mean_nothing_must_be_zero(player: Any, kind: str) -> None:
     """In the first word; and in every other word that has some."""
     fields = dict(FINE)[kind]
@@ -138,7 +148,7 @@ def test_bits_that_mean_nothing_must_be_zero(player: Any, kind: str) -> None:
             assert (played.error, played.command) == (COMMAND, 0), (number, bit)
 
 
-@pytest.mark.parametrize("opcode", [0, 8, 9, 0xFF])
+@pytest.mark.parametrize("opcode", [0, 9, 10, 0xFF])
 def test_there_are_no_other_commands(player: Any, opcode: int) -> None:
     assert player.start(struct.pack("<I", opcode)).error == COMMAND
 
@@ -173,6 +183,17 @@ def test_an_addition_has_limits(player: Any, word: int, value: int) -> None:
     numbers = [20, 0, 1 << 30, 0, 0, 1 << 30, 0, 0, 1 << 30, 0, -128, 127]
     load = {"memory": 1, "address": 1024, "run": 48, "runs": 1, "planes": 1}
     commands = [("load", load, ">N"), ("add", ADD, "<P")]
+    assert player.play(commands, [struct.pack("<12i", *numbers)]).error == 0
+    numbers[word] = value
+    played = player.play(commands, [struct.pack("<12i", *numbers)])
+    assert (played.error, played.command) == (QUANTISATION, 1)
+
+
+@pytest.mark.parametrize(("word", "value"), [(0, 0), (0, 43), (1, 128), (4, -129), (8, -1), (11, 128)])
+def test_an_addition_that_rounds_once_has_limits(player: Any, word: int, value: int) -> None:
+    numbers = [42, 0, -(1 << 31), 0, 0, 1 << 30, 0, 0, 0, 0, -128, 127]
+    load = {"memory": 1, "address": 1024, "run": 48, "runs": 1, "planes": 1}
+    commands = [("load", load, ">N"), ("add", {**ADD, "once": 1}, "<P")]
     assert player.play(commands, [struct.pack("<12i", *numbers)]).error == 0
     numbers[word] = value
     played = player.play(commands, [struct.pack("<12i", *numbers)])

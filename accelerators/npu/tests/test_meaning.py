@@ -55,8 +55,8 @@ def pitched(fields: dict[str, int], channels: int, spare: tuple[int, int]) -> No
 
 SPARE = st.tuples(st.integers(0, 3), st.integers(0, 3))
 SEEDS = st.integers(0, 2**32 - 1)
-WAYS = st.tuples(st.booleans(), st.booleans())
-"""Whether a residual is added, and whether the output stage rounds in single precision."""
+WAYS = st.tuples(st.sampled_from(["", "twice", "once"]), st.booleans())
+"""How a residual is added, if there is one, and whether the output stage rounds in single precision."""
 
 
 class Bench:
@@ -78,10 +78,24 @@ class Bench:
         self.put(PARAMETERS, numbers)
         return numbers.transpose(1, 0, 2).reshape(3, -1)[:, :channels]
 
-    def addition(self) -> list[int]:
+    def addition(self, once: bool) -> list[int]:
+        if once:
+            return self.real_addition()
         multipliers = [int(m) for m in self.random.integers(2**30, 2**31, 3)]
         low = int(self.random.integers(-128, 0))
         numbers = [20, 3, multipliers[0], 0, -5, multipliers[1], -1, 7, multipliers[2], -19, low, 100]
+        self.put(ADDITION, np.array(numbers))
+        return numbers
+
+    def real_addition(self) -> list[int]:
+        """Halves are common where the multipliers are powers of two, and near halves where the tolerance is large."""
+        shift = int(self.random.integers(1, 43))
+        most = min(2**31 - 1, 2 ** min(shift + 1, 40))
+        ratios = [int(self.random.integers(-most, most)) for _ in range(2)]
+        if self.random.integers(0, 2):
+            ratios = [int(self.random.choice([1, -1])) << min(30, max(0, shift - more)) for more in (0, 1)]
+        tolerance = int(self.random.integers(0, min(2**31, 2**shift // 4 + 1)))
+        numbers = [shift, 3, ratios[0], 0, -5, ratios[1], 0, 7, tolerance, 0, int(self.random.integers(-128, 0)), 100]
         self.put(ADDITION, np.array(numbers))
         return numbers
 
@@ -135,7 +149,20 @@ def finished(f: dict[str, int], sums: Array, parameters: Array) -> Array:
     return np.asarray(np.clip(value + f["output_zero_point"], f["clamp_min"], f["clamp_max"]))
 
 
-def added(numbers: list[int], first: Array, second: Array) -> Array:
+def added_once(numbers: list[int], first: Array, second: Array) -> Array:
+    """Between the two integers beside the real sum it takes the nearer one, or the even one."""
+    shift, z1, m1, _, z2, m2, _, zero, tolerance, _, low, high = numbers
+    total = (first.astype(np.int64) - z1) * m1 + (second.astype(np.int64) - z2) * m2
+    below, unit = total // 2**shift, 2**shift
+    beyond = 2 * (total - below * unit) - unit  # twice as much as it lies above the middle
+    nearer = below + (beyond > 0)
+    even = below + below % 2
+    return np.asarray(np.clip(np.where(abs(beyond) <= 2 * tolerance, even, nearer) + zero, low, high))
+
+
+def added(numbers: list[int], first: Array, second: Array, once: bool) -> Array:
+    if once:
+        return added_once(numbers, first, second)
     left, z1, m1, s1, z2, m2, s2, zero, multiplier, shift, low, high = numbers
     one = multiply_by_quantized_multiplier((first.astype(np.int64) - z1) << left, m1, s1)
     two = multiply_by_quantized_multiplier((second.astype(np.int64) - z2) << left, m2, s2)
@@ -150,9 +177,16 @@ def check(bench: Bench, f: dict[str, int], after: Array, wanted: Array) -> None:
     np.testing.assert_array_equal(after, expected)
 
 
-def with_residual(bench: Bench, f: dict[str, int]) -> Array:
+def with_residual(bench: Bench, f: dict[str, int], adds: str) -> Array:
     """Fields of a residual, and the residual."""
-    f |= {"add": 1, "residual": 20000, "residual_row": 500, "residual_pixel": 50, "addition": ADDITION}
+    f |= {
+        "add": 1,
+        "once": int(adds == "once"),
+        "residual": 20000,
+        "residual_row": 500,
+        "residual_pixel": 50,
+        "addition": ADDITION,
+    }
     return bench.activations[bench.at(20000, (f["rows"], 500), (f["columns"], 50), f["channels"])]
 
 
@@ -163,7 +197,7 @@ def test_convolve(
     f: dict[str, int],
     run: int,
     spare: tuple[int, int],
-    ways: tuple[bool, bool],
+    ways: tuple[str, bool],
     seed: int,
     data: st.DataObject,
 ) -> None:
@@ -174,14 +208,14 @@ def test_convolve(
     steps, blocks = -(-depth // ROWS), -(-f["channels"] // COLUMNS)
     assume(blocks * steps * ROWS * COLUMNS <= PARAMETERS)
     parameters = bench.parameters(f["channels"], single)
-    numbers = bench.addition()
+    numbers = bench.addition(adds == "once")
     cut = data.draw(st.integers(0, steps - 1))
     f |= {"run": run, "weights": 0, "parameters": PARAMETERS, "steps": steps, "float32": int(single)}
-    residual = with_residual(bench, f) if adds else None
+    residual = with_residual(bench, f, adds) if adds else None
     tiles = [bench.weights[: blocks * steps * ROWS * COLUMNS].reshape(blocks, steps, COLUMNS, ROWS)]
     commands = [("convolve", f)]
     if cut:
-        unkept = ("output", "residual", "clamp", "add", "param", "float32")
+        unkept = ("output", "residual", "clamp", "add", "param", "float32", "once")
         first = {name: f[name] for name in f if not name.startswith(unkept)}
         first |= {"steps": cut, "keep": 1, "sums": SUMS}
         f |= {"first_step": cut, "steps": steps - cut, "continue": 1, "sums": SUMS}
@@ -195,28 +229,35 @@ def test_convolve(
     windows_ = seen.reshape(f["rows"], f["columns"], depth)
     sums = windows_ @ weights[: f["channels"], :depth].T.astype(np.int64)
     wanted = finished(f, sums, parameters)
-    check(bench, f, bench.run(*commands), wanted if residual is None else added(numbers, wanted, residual))
+    check(
+        bench, f, bench.run(*commands), wanted if residual is None else added(numbers, wanted, residual, adds == "once")
+    )
 
 
 @EXAMPLES
 @given(windows(), st.integers(1, 4), SPARE, WAYS, SEEDS)
 def test_depthwise(
-    player: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], ways: tuple[bool, bool], seed: int
+    player: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], ways: tuple[str, bool], seed: int
 ) -> None:
     bench, (adds, single) = Bench(player, seed), ways
     sources = -(-f["channels"] // multiplier)
     pitched(f, sources, spare)
     count, blocks = f["kernel_rows"] * f["kernel_columns"], -(-f["channels"] // COLUMNS)
     parameters = bench.parameters(f["channels"], single)
-    numbers = bench.addition()
+    numbers = bench.addition(adds == "once")
     f |= {"multiplier": multiplier, "weights": 3, "parameters": PARAMETERS, "float32": int(single)}
-    residual = with_residual(bench, f) if adds else None
+    residual = with_residual(bench, f, adds) if adds else None
     packed = bench.weights[3 : 3 + blocks * count * COLUMNS].reshape(blocks, count, COLUMNS)
     weights = packed.transpose(1, 0, 2).reshape(count, -1)[:, : f["channels"]].astype(np.int64)
     seen, _ = taps(bench, f, sources, f["input_zero_point"])
     seen = seen.reshape(f["rows"], f["columns"], count, sources)[..., np.arange(f["channels"]) // multiplier]
     wanted = finished(f, (seen * weights).sum(axis=2), parameters)
-    check(bench, f, bench.run(("depthwise", f)), wanted if residual is None else added(numbers, wanted, residual))
+    check(
+        bench,
+        f,
+        bench.run(("depthwise", f)),
+        wanted if residual is None else added(numbers, wanted, residual, adds == "once"),
+    )
 
 
 @EXAMPLES
@@ -238,16 +279,31 @@ def test_pool(player: Any, f: dict[str, int], spare: tuple[int, int], average: b
 
 
 @EXAMPLES
-@given(st.integers(1, 100), st.integers(1, 5), st.tuples(*[st.integers(0, 9)] * 3), SEEDS)
-def test_add(player: Any, run: int, rows: int, spare: tuple[int, int, int], seed: int) -> None:
+@given(st.integers(1, 100), st.integers(1, 5), st.tuples(*[st.integers(0, 9)] * 3), st.booleans(), SEEDS)
+def test_add(player: Any, run: int, rows: int, spare: tuple[int, int, int], once: bool, seed: int) -> None:
     bench = Bench(player, seed)
-    numbers = bench.addition()
+    numbers = bench.addition(once)
     fields = {"first": 100, "second": 3000, "output": OUTPUT, "bytes": run, "rows": rows, "addition": ADDITION}
+    fields["once"] = int(once)
     fields |= {"first_row": run + spare[0], "second_row": run + spare[1], "output_row": run + spare[2]}
     at = [bench.at(fields[name], (rows, fields[f"{name}_row"]), (1, 0), run) for name in ("first", "second", "output")]
     expected = bench.activations.copy()
-    expected[at[2]] = added(numbers, bench.activations[at[0]], bench.activations[at[1]])
+    expected[at[2]] = added(numbers, bench.activations[at[0]], bench.activations[at[1]], once)
     np.testing.assert_array_equal(bench.run(("add", fields)), expected)
+
+
+@EXAMPLES
+@given(st.integers(1, 100), st.integers(1, 5), st.tuples(*[st.integers(0, 9)] * 2), SEEDS)
+def test_lookup(player: Any, run: int, rows: int, spare: tuple[int, int], seed: int) -> None:
+    bench = Bench(player, seed)
+    fields = {"source": 100, "output": OUTPUT, "bytes": run, "rows": rows, "table": 7}
+    fields |= {"source_row": run + spare[0], "output_row": run + spare[1]}
+    source, output = (
+        bench.at(fields[name], (rows, fields[f"{name}_row"]), (1, 0), run) for name in ("source", "output")
+    )
+    expected = bench.activations.copy()
+    expected[output] = bench.weights[7 + bench.activations[source].astype(np.int64) % 256]
+    np.testing.assert_array_equal(bench.run(("lookup", fields)), expected)
 
 
 @EXAMPLES

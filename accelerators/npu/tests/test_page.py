@@ -93,6 +93,29 @@ def test_a_rounding_by_hand(player: Any, total: str, multiplier: str, shift: str
         assert (played.error, played.places[1]) == (0, struct.pack("<b", int(result)))
 
 
+SUMS = lines_of(r"^\| (-?\d+), (-?\d+) \| (-?\d+), (-?\d+), (\d+), (\d+) \| .* \| (-?\d+) \|$")
+
+
+def test_there_are_examples_of_sums() -> None:
+    assert len(SUMS) == 5
+
+
+@pytest.mark.parametrize("row", SUMS)
+def test_a_sum_rounded_once_by_hand(player: Any, row: tuple[str, ...]) -> None:
+    first, second, ratio1, ratio2, shift, tolerance, result = map(int, row)
+    numbers = struct.pack("<12i", shift, 0, ratio1, 0, 0, ratio2, 0, 0, tolerance, 0, -128, 127)
+    whole = {"runs": 1, "planes": 1}
+    fields = {"second": 1, "output": 16, "bytes": 1, "rows": 1, "addition": 512, "once": 1}
+    commands = [
+        ("load", {"memory": 1, "address": 512, "run": 48, **whole}),
+        ("load", {"place": 1, "run": 2, **whole}, ">N"),
+        ("add", fields, "<P>N"),
+        ("store", {"place": 2, "address": 16, "run": 1, **whole}, "<P"),
+    ]
+    played = player.play(commands, [numbers, struct.pack("<2b", first, second), bytes(1)])
+    assert (played.error, played.places[2]) == (0, struct.pack("<b", result))
+
+
 def test_registers_are_where_the_page_says() -> None:
     folder = Path(__file__).resolve().parents[1]
     page = {name: int(offset, 16) for offset, name in lines_of(r"^\| (0x\w\w) \| (\w+) \|")}

@@ -60,6 +60,7 @@ def test_the_description_is_short() -> None:
 
 def test_what_it_can_do_it_claims() -> None:
     assert CONV2D.check(convolution()) is None
+    assert CONV2D.check(convolution(replace(PLAIN, dilation=(2, 7)))) is None
     assert DEPTHWISE.check(replace_call(convolution(), "uaccel.depthwise_conv2d", known(3, 3, 4))) is None
     dense = region(
         "uaccel.fully_connected",
@@ -76,9 +77,9 @@ def replace_call(original: Region, op: str, weights: Operand) -> Region:
 
 
 REFUSALS = {
-    "dilation (2, 2), and the engine has none": convolution(replace(PLAIN, dilation=(2, 2))),
     "lines of 1023 with padding (1, 1, 1, 1), and the engine's line buffer holds 1024": convolution(width=1023),
     "kernel 17x1, and the engine's largest is 16x16": convolution(kernel=(17, 1)),
+    "kernel 3x17, and the engine's largest is 16x16": convolution(replace(PLAIN, dilation=(1, 8))),
     "its input is int16, wanted int8": convolution(dtype="int16"),
     "its weights are computed at run time, wanted constants": replace_call(
         convolution(), "uaccel.conv2d", Operand(TensorInfo((6, 3, 3, 4), "int8"))
@@ -110,3 +111,12 @@ def test_work_costs_and_moving_bytes_costs() -> None:
     assert CONV2D.cost(large) - CONV2D.cost(small) == pytest.approx((800 - 8) * 8 * (4 + 6) / 8)
     calculated = replace(small, calls=(replace(small.root, macs=64_000_000),))
     assert CONV2D.cost(calculated) == pytest.approx(1_000_200)
+
+
+def test_a_dilated_kernel_costs_what_it_is_spread_to() -> None:
+    assert CONV2D.cost is not None
+    plain, dilated = (
+        replace(made, calls=(replace(made.root, macs=9_000_000),))
+        for made in (convolution(), convolution(replace(PLAIN, dilation=(2, 2))))
+    )
+    assert (CONV2D.cost(dilated) - 200) / (CONV2D.cost(plain) - 200) == pytest.approx(25 / 9)

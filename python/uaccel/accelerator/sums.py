@@ -7,6 +7,7 @@ part of the bias.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,27 +25,68 @@ from uaccel.tvm_api import relax
 TO_NCHW = (0, 3, 1, 2)
 TO_NHWC = (0, 2, 3, 1)
 DEPTHWISE = "uaccel.depthwise_conv2d"
+SUMS_OF_ONE_CALL = 4096
+"""Bytes of sums that are not worth several calls."""
 
 
-def conv2d_nchw(expansion: Expansion, region: Region, inputs: list[Any]) -> Any:
+def conv2d_nchw(expansion: Expansion, region: Region, inputs: list[Any], *, abreast: int = 0) -> Any:
     """``uaccel.conv2d`` or ``uaccel.depthwise_conv2d`` as NCHW sums with weights OIHW.
 
-    The accelerator pads by itself where zeros are right: with a zero point of 0, and alike on both sides.
+    The accelerator pads by itself where zeros are right: with a zero point of 0, and alike on both sides. With
+    ``abreast``, the filters that it works on together, it makes a quarter of the sums at a time, so that they take no
+    more memory than the results. A dilated kernel becomes a larger one, with zeros between its weights.
     """
     attrs, weights = region.attrs, region.operands[1].value
     groups = region.operands[0].info.shape[3] if region.root.op == DEPTHWISE else attrs.groups
-    kernel = oihw(region)
+    kernel = spread(oihw(region), attrs.dilation)
     value = expansion.cpu(relax.op.permute_dims(inputs[0], TO_NCHW), "nchw")
     padding = attrs.padding
     if any(padding) and not pads_with_zeros(region):
         value = expansion.cpu(_padded(value, padding, attrs.input_zero_point), "padded")
         padding = (0, 0, 0, 0)
-    sums = Conv2dSumsAttrs(attrs.strides, padding, attrs.dilation, groups, "NCHW")
-    operator = get(Conv2dSums)
-    result = expansion.engine(lambda x: operator(x, constant(kernel), attrs=sums), [value], "sums")
     channels_last = weights.reshape(-1, weights.shape[-1]).T if region.root.op == DEPTHWISE else weights
-    output = expansion.cpu(_requantized(result, region, channels_last, axis=1), "requantized")
+    parts, per_group = [], len(kernel) // groups
+    for number, some in enumerate(_quarters(region, len(kernel), groups, abreast)):
+        count = groups if groups == 1 else (some.stop - some.start) // per_group
+        sums = Conv2dSumsAttrs(attrs.strides, padding, (1, 1), count, "NCHW")
+        body = partial(_sums, filters=kernel[some], attrs=sums)
+        suffix = f"_{number}" if some != slice(0, len(kernel)) else ""
+        seen = value
+        if count < groups:
+            bounds = [bound // per_group * kernel.shape[1] for bound in (some.start, some.stop)]
+            seen = expansion.cpu(relax.op.strided_slice(value, [1], bounds[:1], bounds[1:]), f"channels{suffix}")
+        result = expansion.engine(body, [seen], f"sums{suffix}")
+        requantized = _requantized(result, region, channels_last, 1, some)
+        parts.append(expansion.cpu(requantized, f"requantized{suffix}"))
+    output = parts[0] if len(parts) == 1 else expansion.cpu(relax.op.concat(parts, axis=1), "joined")
     return relax.op.permute_dims(output, TO_NHWC)
+
+
+def _sums(x: Any, filters: Array, attrs: Conv2dSumsAttrs) -> Any:
+    return get(Conv2dSums)(x, constant(filters), attrs=attrs)
+
+
+def _quarters(region: Region, filters: int, groups: int, abreast: int) -> list[slice]:
+    """The filters whose sums are made by one call: whole groups, or as many as are worked on together."""
+    if abreast == 0 or region.output.shape[0] > 1 or 4 * region.output.size < SUMS_OF_ONE_CALL:
+        return [slice(0, filters)]
+    unit = abreast if groups == 1 else filters // groups
+    step = max(unit, filters // 4 // unit * unit)
+    return [slice(first, min(first + step, filters)) for first in range(0, filters, step)]
+
+
+def window(region: Region) -> tuple[int, int]:
+    """Rows and columns of a convolution's kernel, dilation included."""
+    rows, columns = oihw(region).shape[2:]
+    return (rows - 1) * region.attrs.dilation[0] + 1, (columns - 1) * region.attrs.dilation[1] + 1
+
+
+def spread(kernel: Array, dilation: tuple[int, ...]) -> Array:
+    """OIHW without dilation."""
+    rows, columns = ((extent - 1) * by + 1 for extent, by in zip(kernel.shape[2:], dilation, strict=True))
+    larger = np.zeros((*kernel.shape[:2], rows, columns), kernel.dtype)
+    larger[:, :, :: dilation[0], :: dilation[1]] = kernel
+    return larger
 
 
 def fully_connected(expansion: Expansion, region: Region, inputs: list[Any]) -> Any:
@@ -80,8 +122,10 @@ def _padded(value: Any, padding: tuple[int, ...], zero_point: int) -> Any:
     return relax.op.nn.pad(value, (0, 0, 0, 0, top, bottom, left, right), pad_value=zero_point)
 
 
-def _requantized(sums: Any, region: Region, weights: Array, axis: int) -> Any:
-    attrs, (bias, multiplier, shift) = region.attrs, (operand.value for operand in region.operands[2:5])
+def _requantized(sums: Any, region: Region, weights: Array, axis: int, some: slice = slice(None)) -> Any:
+    """``some`` of the output channels."""
+    attrs, numbers = region.attrs, (np.broadcast_to(o.value, len(weights))[some] for o in region.operands[2:5])
+    (bias, multiplier, shift), weights = numbers, weights[some]
     correction = attrs.input_zero_point * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
     folded = (bias.astype(np.int64) - correction).astype(np.int32)
     clamps, dtype = (attrs.clamp_min, attrs.clamp_max), region.output.dtype

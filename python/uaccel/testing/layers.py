@@ -10,15 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.model import Array
+from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
 from uaccel.ops.rounding import FLOAT32, TFLITE
+from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
+from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
+from uaccel.ops.window import WindowAttrs, WindowMax, WindowMean, window_mean_operands
 from uaccel.tvm_api import relax
 
 
@@ -76,6 +80,52 @@ class Layers:
         attrs = AddAttrs(20, zero1, *scales[0], zero2, *scales[1], zero3, *scales[2], *self._range())
         operands = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
         return get(operator)(*operands, attrs=attrs)
+
+    def weighted_sum(self, x: Any, y: Any) -> Any:
+        """Of real results, rounded once; one of them may be an array. Halves are common in every other one."""
+        halves = self.integer(0, 1)
+        scales = [2.0 ** self.integer(-3, 0) if halves else self._scale() for _ in range(3)]
+        first, second, output = (Quantisation((scale,), (self._zero_point(),)) for scale in scales)
+        sign = self.integer(0, 1) * 2 - 1
+        attrs = weighted_sum_attrs(first, second, output, "int8", sign=sign, clamp=self._range())
+        operands = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
+        return get(WeightedSum)(*operands, attrs=attrs)
+
+    def real_mean(self, x: Any) -> Any:
+        """Of rows and columns, rounded once."""
+        data, keep, clamp = TensorInfo(shape_of(x), "int8"), bool(self.integer(0, 1)), self._range()
+        attrs = scaled_sum_attrs(data, *self._quantisations(), (1, 2), keep_dims=keep, mean=True, clamp=clamp)
+        return get(ScaledSum)(x, attrs=attrs)
+
+    def window_mean(self, x: Any) -> Any:
+        """Rounded once; what lies in the padding counts, or there is none."""
+        windows = self._windows(x)
+        shape = TensorInfo(shape_of(x), "int8")
+        attrs, multipliers = window_mean_operands(shape, *self._quantisations(), windows, windows.padding)
+        return get(WindowMean)(x, constant(multipliers), attrs=attrs)
+
+    def window_max(self, x: Any) -> Any:
+        return get(WindowMax)(x, attrs=self._windows(x))
+
+    def lookup(self, x: Any) -> Any:
+        return get(Lookup)(x, constant(self.int8(256)), attrs=LookupAttrs("any"))
+
+    def _windows(self, x: Any) -> WindowAttrs:
+        _, height, width, _ = shape_of(x)
+        window = (self.integer(1, min(5, height)), self.integer(1, min(5, width)))
+        padding = tuple(self.integer(0, window[i % 2] - 1) for i in range(4))
+        room = [extent + padding[i] + padding[i + 2] for i, extent in enumerate((height, width))]
+        dilation = tuple(self.integer(1, 2) if 2 * (window[i] - 1) < room[i] else 1 for i in (0, 1))
+        return WindowAttrs(window, (self.integer(1, 3), self.integer(1, 3)), padding, dilation, *self._range())
+
+    def _quantisations(self) -> tuple[Quantisation, Quantisation]:
+        """Of an input and an output, in every other one with the same scale."""
+        scale = self._scale()
+        given = Quantisation((scale,), (self._zero_point(),))
+        return given, Quantisation((scale if self.integer(0, 1) else self._scale(),), (self._zero_point(),))
+
+    def _scale(self) -> float:
+        return float(self.random.uniform(0.01, 0.05))
 
     def pool(self, x: Any, average: bool) -> Any:
         _, height, width, _ = shape_of(x)

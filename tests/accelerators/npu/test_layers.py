@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.npu import ODD, SMALL, TINY, Family, check, npu
 from uaccel.accelerator import OBJECTIVES, ROUNDINGS
+from uaccel.model import Quantisation, TensorInfo
+from uaccel.ops.scaled_sum import scaled_sum_attrs
 from uaccel.testing.layers import Layers
-from uaccel.testing.regions import Example, example
+from uaccel.testing.regions import Example, example, operator
 from uaccel.tvm_api import relax
 
 Build = Callable[..., Any]
 MACHINES: dict[str, dict[str, Any]] = {"npu": {}, "small": SMALL, "tiny": TINY, "odd": ODD}
 QUICK = os.environ.get("UACCEL_THOROUGH") is None
 """`make test-full` tries ten times as many."""
+SCALE, OTHER_SCALE = 0.027078304439783096, 0.03494469076395035
 SEEDS = st.integers(0, 2**32 - 1)
 EXTENT = st.integers(1, 12)
 EXAMPLES = settings(max_examples=8 if QUICK else 80, deadline=None)
@@ -30,8 +36,8 @@ def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Family(tmp_path_factory.mktemp(request.param), MACHINES[request.param])
 
 
-def accepts(family: Family, made: Example, operator: str) -> bool:
-    described = {operation.name: operation for operation in family.accelerator().operations}[operator]
+def accepts(family: Family, made: Example, name: str) -> bool:
+    described = {operation.name: operation for operation in family.accelerator().operations}[name]
     return described.check(made.region) is None
 
 
@@ -99,6 +105,51 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
+
+
+@EXAMPLES
+@given(st.tuples(EXTENT, EXTENT, EXTENT), st.booleans(), SEEDS)
+def test_a_real_sum(family: Family, shape: tuple[int, ...], constant: bool, seed: int) -> None:
+    if constant:
+        layer(family, "weighted_sum", [shape], seed, lambda layers, x: layers.weighted_sum(x, layers.int8(*shape)))
+    else:
+        layer(family, "weighted_sum", [shape, shape], seed, lambda layers, x, y: layers.weighted_sum(x, y))
+
+
+WINDOWED: list[tuple[str, Callable[[Layers, Any], Any]]] = [
+    ("scaled_sum", Layers.real_mean),
+    ("window_mean", Layers.window_mean),
+    ("window_max", Layers.window_max),
+    ("lookup", Layers.lookup),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operator", "build"), WINDOWED, ids=[operator for operator, _ in WINDOWED])
+@EXAMPLES
+@given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
+def test_what_onnx_means(family: Family, operator: str, build: Build, shape: tuple[int, ...], seed: int) -> None:
+    layer(family, operator, [shape], seed, build)
+
+
+def test_the_nearest_scale_is_not_always_the_right_one(tmp_path: Path) -> None:
+    """A mean of 15x15 elements, of which one sum, 1.5 steps in the result's scale, comes out wrong with it."""
+    info, given, wanted = TensorInfo((1, 15, 15, 1), "int8"), *(Quantisation((s,), (0,)) for s in (SCALE, OTHER_SCALE))
+    attrs = scaled_sum_attrs(info, given, wanted, (1, 2), keep_dims=True, mean=True)
+    every = np.arange(-128 * 225, 127 * 225)
+    nearest = np.rint(every.astype(np.float32) * np.float32(attrs.multiplier * 2.0**-attrs.shift))
+    exact = [round(Fraction(int(total) * attrs.multiplier, 1 << attrs.shift)) for total in every]
+    totals = every[nearest != exact]
+    assert 0 < len(totals) < 20
+    shape = (1, 15, 15, len(totals))
+    image = np.zeros((225, len(totals)), np.int64)
+    for channel, total in enumerate(totals):
+        image[:, channel] = total // 225
+        image[: total % 225, channel] += 1
+    made = example([shape], lambda block, x: [block.emit(operator("scaled_sum")(x, attrs=attrs), "layer")])
+    machine = Family(tmp_path, {})
+    assert accepts(machine, made, "scaled_sum")
+    check(machine, made, [image.reshape(shape).astype(np.int8)])
 
 
 @pytest.mark.slow

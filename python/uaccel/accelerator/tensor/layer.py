@@ -10,8 +10,11 @@ from typing import Final
 
 from uaccel.accelerator.region import Region
 from uaccel.machines.geometry import Shape, Window
+from uaccel.model import Array
+from uaccel.ops.rounding import FLOAT32
 
 FULLY_CONNECTED: Final = "uaccel.fully_connected"
+DEPTHWISE: Final = "uaccel.depthwise_conv2d"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Layer:
     output_zero_point: int = 0
     clamp_min: int = -128
     clamp_max: int = 127
+    single: bool = False
 
     @cached_property
     def in_channels(self) -> int:
@@ -45,17 +49,30 @@ class Layer:
 
 
 def layer_of(region: Region) -> Layer:
-    """``uaccel.conv2d`` or ``uaccel.fully_connected``; where pixels do not see their neighbours, in one long row."""
+    """A convolution, depthwise with one channel, or a fully connected layer; where pixels do not see their neighbours,
+    in one long row."""
     attrs, data, output = region.attrs, region.operands[0].info.shape, region.output.shape
-    finish = (attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
+    finish = (
+        attrs.input_zero_point,
+        attrs.output_zero_point,
+        attrs.clamp_min,
+        attrs.clamp_max,
+        attrs.rounding == FLOAT32,
+    )
     if region.root.op == FULLY_CONNECTED:
         return Layer(Shape(1, 1, *data), Shape(1, 1, data[0], output[1]), Window(), 1, *finish)
-    kernel = region.operands[1].info.shape[1:3]
+    kernel = filters(region).shape[1:3]
     if tuple(kernel) == tuple(attrs.strides) == (1, 1) and not any(attrs.padding):
         pixels = math.prod(data[:3])
         return Layer(Shape(1, 1, pixels, data[3]), Shape(1, 1, pixels, output[3]), Window(), attrs.groups, *finish)
     window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), _pair(attrs.padding))
     return Layer(Shape(*data), Shape(*output), window, attrs.groups, *finish)
+
+
+def filters(region: Region) -> Array:
+    """The weights by output channel: a depthwise convolution has them last."""
+    weights = region.operands[1].value
+    return weights.transpose(2, 0, 1)[..., None] if region.root.op == DEPTHWISE else weights
 
 
 def _pair(values: Sequence[int]) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.sums import int8_only
 from uaccel.accelerator.tensor.c_text import function_text
-from uaccel.accelerator.tensor.layer import FULLY_CONNECTED, Layer, layer_of
+from uaccel.accelerator.tensor.layer import DEPTHWISE, FULLY_CONNECTED, Layer, layer_of
 from uaccel.accelerator.tensor.machine import MEMORIES, Machine
 from uaccel.accelerator.tensor.pack import packed_parameters, packed_weights
 from uaccel.accelerator.tensor.schedule import schedule
@@ -22,7 +22,6 @@ from uaccel.model import c_identifier
 from uaccel.ops.kernel import Constant, Definition, Input, Output
 
 OPERATORS = ("uaccel.conv2d", FULLY_CONNECTED)
-DEPTHWISE = "uaccel.depthwise_conv2d"
 CALL_INSTRUCTIONS, COMMAND_INSTRUCTIONS = 500, 220
 """Of the CPU: for a layer, and for a command that it writes into registers; measured on a Cortex-M4."""
 
@@ -32,8 +31,12 @@ def fits(machine: Machine) -> Callable[[Region], str | None]:
 
     def check(region: Region) -> str | None:
         if region.root.op == DEPTHWISE:
-            return f"each channel sees itself alone, and one of {machine.name}'s {machine.columns} columns would work"
-        if region.root.op not in OPERATORS:
+            inputs, outputs = region.operands[0].info.shape[3], region.output.shape[3]
+            if inputs > 1:
+                work = min(outputs // inputs, machine.columns)
+                rest = f"{work} of {machine.name}'s {machine.columns} columns would work"
+                return f"each channel sees itself alone, and {rest}"
+        elif region.root.op not in OPERATORS:
             return f"it is {region.root.op}, and {machine.name} multiplies matrices: {' and '.join(OPERATORS)}"
         reason = int8_only(region)
         if reason is None and any(operand.constant is None for operand in region.operands[2:]):

@@ -10,7 +10,8 @@ count bytes:
 
     void X_begin(void)                                          commands follow; forget earlier errors
     void X_share(const void *memory, int32_t bytes)             the device will read or write this memory
-    void X_output(zero_point, clamp_min, clamp_max)             how later stores end
+    void X_output(zero_point, clamp_min, clamp_max)             how later stores end; a machine with ``single`` has it
+                                                                as a fourth argument: 1 for single precision's rounding
     void X_window(kernel_rows, kernel_columns, run, kernel_row_pitch, kernel_column_pitch, row_pitch, column_pitch)
                                                                 what later multiplications read for one output pixel:
                                                                 kernel_rows x kernel_columns runs of `run` bytes
@@ -49,7 +50,8 @@ MEMORIES: Final = ("activations", "weights", "accumulators", "parameters")
 class Machine(machine.Machine):
     """``parameters`` holds bias, multiplier and shift of output channels; ``start_up`` is of a multiplication.
 
-    ``issue``: cycles of the CPU to give one command.
+    ``issue``: cycles of the CPU to give one command. ``single``: the output stage also rounds as single precision does,
+    where a multiplier's low 7 bits are added to the sum in 128ths (:mod:`uaccel.ops.rounding`).
     """
 
     name: str
@@ -64,6 +66,7 @@ class Machine(machine.Machine):
     start_up: int
     fill_bytes_per_cycle: int = 8
     issue: int = 0
+    single: bool = False
 
     def __post_init__(self) -> None:
         blocks = {"weights": self.block_bytes, "accumulators": self.pixel_bytes, "parameters": self.parameter_bytes}

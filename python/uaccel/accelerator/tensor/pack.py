@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.accelerator.region import Region
+from uaccel.accelerator.tensor.layer import filters
 from uaccel.accelerator.tensor.tiling import Tiled
 from uaccel.model import Array
 
@@ -17,7 +18,7 @@ def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
     """
     layer = tiled.layer
     kernel = layer.window.kernel
-    weights = region.operands[1].value.reshape(layer.groups, layer.out_channels, *kernel, layer.in_channels)
+    weights = filters(region).reshape(layer.groups, layer.out_channels, *kernel, layer.in_channels)
     packed = [
         _blocks(tiled, group[channel : channel + tiled.channels, :, :, depth : depth + tiled.depth])
         for group in weights
@@ -41,7 +42,8 @@ def _blocks(tiled: Tiled, weights: Array) -> Array:
 def packed_parameters(tiled: Tiled, region: Region) -> NDArray[np.int32]:
     """Per block of channels: biases, multipliers, shifts. Biases hold what the input's zero point adds."""
     layer, columns = tiled.layer, tiled.machine.columns
-    weights, bias, multiplier, shift = (operand.value.astype(np.int64) for operand in region.operands[1:5])
+    bias, multiplier, shift = (operand.value.astype(np.int64) for operand in region.operands[2:5])
+    weights = filters(region).astype(np.int64)
     sums = weights.reshape(len(weights), -1).sum(axis=1)
     folded = bias - layer.input_zero_point * sums
     rows = np.stack([np.broadcast_to(row, folded.shape) for row in (folded, multiplier, shift)])

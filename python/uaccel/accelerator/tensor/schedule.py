@@ -68,6 +68,8 @@ class _Schedule:
             "clamp_min": layer.clamp_min,
             "clamp_max": layer.clamp_max,
         }
+        if self.machine.single:
+            finish["single"] = int(layer.single)
         made: Body = [*places, Command("output", finish)]
         if not self.tiled.is_split:
             made.append(self.window(layer.in_channels, self.pitch(layer.in_channels)))
