@@ -83,7 +83,8 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
 /* uaccel_scale and uaccel_shift: sums that come doubled, by the constants of one channel; way 0 and 1 are without and
  * with `sign`, which is that of a sum: a product that is rounded to nought ends as the zero point, with it or without.
  * Way 1 uses r0. Way 2 is single precision, where the constants are half the scale, the zero point and twice what is
- * added to the sum, which lies `rest` bytes from r1; it uses s0 to s2. */
+ * added to the sum, which lies `rest` bytes from r1; it uses s0 to s2. uaccel_round1 reads the constants of each sum, or
+ * leaves them in r2, r3 and r12 and uses lr. */
 #define UACCEL_DSP_MACROS                                                                                            \
     ".syntax unified\n"                                                                                              \
     ".macro uaccel_scale a, b, multiplier, offset, rest, way\n"                                                      \
@@ -120,8 +121,10 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "ssat \\a, #8, \\a\n"                                                                                           \
     "ssat \\b, #8, \\b\n"                                                                                           \
     ".endm\n"                                                                                                        \
-    ".macro uaccel_round1 a, sign\n"                                                                                 \
+    ".macro uaccel_round1 a, sign, each=1\n"                                                                         \
+    ".if \\each\n"                                                                                                   \
     "ldmia r1!, {r2, r3, r12}\n"                                                                                     \
+    ".endif\n"                                                                                                       \
     ".if \\sign == 2\n"                                                                                              \
     "vmov s0, \\a\n"                                                                                                 \
     "vcvt.f32.s32 s0, s0\n"                                                                                          \
@@ -132,6 +135,9 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "vcvtr.s32.f32 s0, s0\n"                                                                                         \
     "vmov \\a, s0\n"                                                                                                 \
     "qadd \\a, \\a, r3\n"                                                                                            \
+    ".elseif \\sign && !\\each\n"                                                                                    \
+    "add lr, r3, \\a, asr #31\n"                                                                                     \
+    "smmlar \\a, \\a, r2, lr\n"                                                                                      \
     ".elseif \\sign\n"                                                                                               \
     "add r3, r3, \\a, asr #31\n"                                                                                     \
     "smmlar \\a, \\a, r2, r3\n"                                                                                      \
@@ -215,6 +221,80 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     ".purgem uaccel_steps\n"      \
     ".purgem uaccel_rows\n"
 
+/* All of uaccel_dsp_1x8. each: whether the stream has the constants of each unit's output stage, "0" or "1". */
+#define UACCEL_DSP_ROW(each)                                                                  \
+    UACCEL_DSP_MACROS UACCEL_DSP_SLOTS UACCEL_DSP_EIGHT                                       \
+    ".macro uaccel_finish way\n"                                                              \
+    ".if !" each "\n"                                                                         \
+    "uaccel_recall r2, 11\n"                                                                  \
+    "uaccel_recall r3, 12\n"                                                                  \
+    "uaccel_recall r12, 13\n"                                                                 \
+    ".endif\n"                                                                                \
+    ".irp sum, r4, r5, r6, r7, r8, r9, r10, r11\n"                                            \
+    "uaccel_round1 \\sum, \\way, " each "\n"                                                  \
+    ".endr\n"                                                                                 \
+    ".endm\n"                                                                                 \
+    "push {r4-r11, lr}\n"                                                                     \
+    "mov r12, r0\n"                                                                           \
+    "uaccel_slots\n"                                                                          \
+    "uaccel_recall r2, 6\n"                                                                   \
+    "adr r3, 3f\n"                                                                            \
+    "sub r3, r3, r2\n"                                                                        \
+    "orr r3, #1\n"                                                                            \
+    "uaccel_keep r3, 6\n"                                                                     \
+    "1: uaccel_recall r0, 4\n"                                                                \
+    "ldmia r1!, {r4-r11}\n"                                                                   \
+    "uaccel_recall r12, 6\n"                                                                  \
+    "bx r12\n"                                                                                \
+    "2: .rept 4\n"                                                                            \
+    "uaccel_rows\n"                                                                           \
+    ".endr\n"                                                                                 \
+    ".org 2b + 4 * 128\n"                                                                     \
+    "3: uaccel_recall r12, 5\n"                                                               \
+    "cmp r0, r12\n"                                                                           \
+    "bne 2b\n"                                                                                \
+    "uaccel_part r4, r5\n"                                                                    \
+    "uaccel_part r6, r7\n"                                                                    \
+    "uaccel_part r8, r9\n"                                                                    \
+    "uaccel_part r10, r11\n"                                                                  \
+    "uaccel_recall r0, 7\n"                                                                   \
+    "lsls r2, r0, #31\n"                                                                      \
+    "bne 7f\n"                                                                                \
+    "uaccel_finish " UACCEL_DSP_PLAIN "\n"                                                    \
+    "4: uaccel_pack r4, r5, r6, r7\n"                                                         \
+    "uaccel_pack r8, r9, r10, r11\n"                                                          \
+    "lsrs r0, r0, #1\n"                                                                       \
+    "bne 8f\n"                                                                                \
+    "5: uaccel_recall r2, 9\n"                                                                \
+    "uaccel_recall r3, 10\n"                                                                  \
+    "subs r3, #8\n"                                                                           \
+    "blt 6f\n"                                                                                \
+    "str r4, [r2], #4\n"                                                                      \
+    "str r8, [r2], #4\n"                                                                      \
+    "uaccel_keep r2, 9\n"                                                                     \
+    "uaccel_keep r3, 10\n"                                                                    \
+    "bne 1b\n"                                                                                \
+    "uaccel_leave\n"                                                                          \
+    "6: add r3, #8\n"                                                                         \
+    "9: strb r4, [r2], #1\n"                                                                  \
+    "lsr r4, r4, #8\n"                                                                        \
+    "orr r4, r4, r8, lsl #24\n"                                                               \
+    "lsr r8, r8, #8\n"                                                                        \
+    "subs r3, #1\n"                                                                           \
+    "bne 9b\n"                                                                                \
+    "uaccel_leave\n"                                                                          \
+    "7:\n"                                                                                    \
+    ".if " UACCEL_DSP_SIGN " < 2\n"                                                           \
+    "uaccel_finish " UACCEL_DSP_SIGN "\n"                                                     \
+    "b 4b\n"                                                                                  \
+    ".endif\n"                                                                                \
+    "8: uaccel_recall r12, 8\n"                                                               \
+    "ldrd r2, r3, [r12, #8]\n"                                                                \
+    "uaccel_clamp4 r4\n"                                                                      \
+    "uaccel_clamp4 r8\n"                                                                      \
+    "b 5b\n"                                                                                  \
+    ".purgem uaccel_finish\n" UACCEL_DSP_END_EIGHT UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS
+
 /* The bodies below find their parameters in registers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -274,7 +354,8 @@ struct uaccel_dsp_row {
     const struct uaccel_dsp_finish *finish;
     int8_t *output;
     uaccel_index units;
-    uaccel_index unused[4]; /* of the slots */
+    int32_t multiplier, offset, shift; /* of uaccel_dsp_1x8_alike */
+    uaccel_index unused[1];            /* of the slots */
 };
 UACCEL_AT(uaccel_dsp_row, row, 0);
 UACCEL_AT(uaccel_dsp_row, end, 4);
@@ -283,7 +364,10 @@ UACCEL_AT(uaccel_dsp_row, flags, 12);
 UACCEL_AT(uaccel_dsp_row, finish, 16);
 UACCEL_AT(uaccel_dsp_row, output, 20);
 UACCEL_AT(uaccel_dsp_row, units, 24);
-UACCEL_AT(uaccel_dsp_row, unused, 28);
+UACCEL_AT(uaccel_dsp_row, multiplier, 28);
+UACCEL_AT(uaccel_dsp_row, offset, 32);
+UACCEL_AT(uaccel_dsp_row, shift, 36);
+UACCEL_AT(uaccel_dsp_row, unused, 40);
 
 /* What uaccel_dsp_depthwise works on. */
 struct uaccel_dsp_depthwise_job {

@@ -206,72 +206,13 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
  * the words of inputs 0 and 2 and then those of 1 and 3, and of each unit the constants of its output stage. */
 UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_1x8)(const struct uaccel_dsp_row *job, const int32_t *stream)
 {
-    __asm__(UACCEL_DSP_MACROS UACCEL_DSP_SLOTS UACCEL_DSP_EIGHT
-            ".macro uaccel_finish way\n"
-            ".irp sum, r4, r5, r6, r7, r8, r9, r10, r11\n"
-            "uaccel_round1 \\sum, \\way\n"
-            ".endr\n"
-            ".endm\n"
-            "push {r4-r11, lr}\n"
-            "mov r12, r0\n"
-            "uaccel_slots\n"
-            "uaccel_recall r2, 6\n"
-            "adr r3, 3f\n"
-            "sub r3, r3, r2\n"
-            "orr r3, #1\n"
-            "uaccel_keep r3, 6\n"
-            "1: uaccel_recall r0, 4\n"
-            "ldmia r1!, {r4-r11}\n"
-            "uaccel_recall r12, 6\n"
-            "bx r12\n"
-            "2: .rept 4\n"
-            "uaccel_rows\n"
-            ".endr\n"
-            ".org 2b + 4 * 128\n"
-            "3: uaccel_recall r12, 5\n"
-            "cmp r0, r12\n"
-            "bne 2b\n"
-            "uaccel_part r4, r5\n"
-            "uaccel_part r6, r7\n"
-            "uaccel_part r8, r9\n"
-            "uaccel_part r10, r11\n"
-            "uaccel_recall r0, 7\n"
-            "lsls r2, r0, #31\n"
-            "bne 7f\n"
-            "uaccel_finish " UACCEL_DSP_PLAIN "\n"
-            "4: uaccel_pack r4, r5, r6, r7\n"
-            "uaccel_pack r8, r9, r10, r11\n"
-            "lsrs r0, r0, #1\n"
-            "bne 8f\n"
-            "5: uaccel_recall r2, 9\n"
-            "uaccel_recall r3, 10\n"
-            "subs r3, #8\n"
-            "blt 6f\n"
-            "str r4, [r2], #4\n"
-            "str r8, [r2], #4\n"
-            "uaccel_keep r2, 9\n"
-            "uaccel_keep r3, 10\n"
-            "bne 1b\n"
-            "uaccel_leave\n"
-            "6: add r3, #8\n"
-            "9: strb r4, [r2], #1\n"
-            "lsr r4, r4, #8\n"
-            "orr r4, r4, r8, lsl #24\n"
-            "lsr r8, r8, #8\n"
-            "subs r3, #1\n"
-            "bne 9b\n"
-            "uaccel_leave\n"
-            "7:\n"
-            ".if " UACCEL_DSP_SIGN " < 2\n"
-            "uaccel_finish " UACCEL_DSP_SIGN "\n"
-            "b 4b\n"
-            ".endif\n"
-            "8: uaccel_recall r12, 8\n"
-            "ldrd r2, r3, [r12, #8]\n"
-            "uaccel_clamp4 r4\n"
-            "uaccel_clamp4 r8\n"
-            "b 5b\n"
-            ".purgem uaccel_finish\n" UACCEL_DSP_END_EIGHT UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS);
+    __asm__(UACCEL_DSP_ROW("1"));
+}
+
+/* Where the output stage of all units has the same constants: those of the job, and the stream has none. */
+UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_1x8_alike)(const struct uaccel_dsp_row *job, const int32_t *stream)
+{
+    __asm__(UACCEL_DSP_ROW("0"));
 }
 
 /* All channels of one pixel of a depthwise convolution. stream, of each four: twice their sums at the start, for each tap

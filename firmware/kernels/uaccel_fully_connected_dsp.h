@@ -8,6 +8,7 @@
 struct uaccel_fully_connected_dsp {
     uaccel_index depth, filled; /* bytes of the row, and in whole words */
     uaccel_index units;
+    int32_t multiplier, offset, shift; /* where all units have one scale */
     struct uaccel_dsp_finish finish;
 };
 

@@ -1,9 +1,7 @@
 /* The kernel for one way to round; included by uaccel_fully_connected_dsp.h, once a way. */
 
-/* scratch: the row in whole words, unless it is. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_s8)(
-    const struct uaccel_fully_connected_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output,
-    void *scratch)
+UACCEL_KERNEL struct uaccel_dsp_row UACCEL_ROUNDED(uaccel_fully_connected_dsp_job)(
+    const struct uaccel_fully_connected_dsp *p, const int8_t *input, int8_t *output, void *scratch)
 {
     const int8_t *const row = uaccel_dots_vector(input, p->depth, p->filled, scratch);
     const struct uaccel_dsp_row job = {
@@ -14,7 +12,28 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_s8)(
         &p->finish,
         output,
         p->units,
+        p->multiplier,
+        p->offset,
+        p->shift,
         {0},
     };
+    return job;
+}
+
+/* scratch: the row in whole words, unless it is. */
+UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_s8)(
+    const struct uaccel_fully_connected_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output,
+    void *scratch)
+{
+    const struct uaccel_dsp_row job = UACCEL_ROUNDED(uaccel_fully_connected_dsp_job)(p, input, output, scratch);
     UACCEL_ROUNDED(uaccel_dsp_1x8)(&job, stream);
+}
+
+/* Where all units have one scale. */
+UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_alike_s8)(
+    const struct uaccel_fully_connected_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output,
+    void *scratch)
+{
+    const struct uaccel_dsp_row job = UACCEL_ROUNDED(uaccel_fully_connected_dsp_job)(p, input, output, scratch);
+    UACCEL_ROUNDED(uaccel_dsp_1x8_alike)(&job, stream);
 }

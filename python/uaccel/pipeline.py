@@ -25,6 +25,7 @@ from uaccel.lower.from_relax import lower
 from uaccel.lower.lean import place_lean
 from uaccel.lower.placement import Placement, place
 from uaccel.lower.program import Program
+from uaccel.lower.small import place_small
 from uaccel.memory import Pool, Rooms, Store
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
@@ -155,6 +156,7 @@ def compile_model(
     )
     program = by_rows(program, selection, _ram_wish(program, options))
     progress("plan memory")
+    program = place_small(program, selection, workspace_io=options.workspace_io)
     program, placement = place_lean(program, selection.target, workspace_io=options.workspace_io)
     placement, options = _in_pools(program, placement, options, memories)
     progress("emit C")

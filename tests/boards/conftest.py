@@ -53,7 +53,7 @@ class Console:
 
     def boot(self) -> None:
         assert self.receive(1) == b"!"
-        assert self.receive(1) == b"\0", ".data, .bss or floating point are not as they should be at start-up"
+        assert self.receive(1) == b"\0", ".data, .bss, floating point or memcpy() are not as they should be at start-up"
 
 
 @pytest.fixture(scope="session", params=EMULATED)

@@ -1,7 +1,7 @@
 /* Firmware that shows what a port can do, over its raw console; tests/boards/test_ports.py talks to it.
  *
- * At start-up it sends '!' and then a byte that is 0 where .data, .bss and floating point are as they should be. A command
- * is a letter and a 32-bit number, little endian; what it answers stands beside it below. */
+ * At start-up it sends '!' and then a byte that is 0 where .data, .bss, floating point and memcpy() are as they should be.
+ * A command is a letter and a 32-bit number, little endian; what it answers stands beside it below. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,6 +14,43 @@ static uint32_t initialised[3] = {0x12345678u, 0x9ABCDEF0u, 0x0F1E2D3Cu};
 static uint32_t zero[64];
 static volatile float half = 0.5f;
 
+enum { MOST = 70, ROOM = 80, UNTOUCHED = 0xEE };
+static uint8_t source[ROOM], target[ROOM];
+
+/* Whether `length` bytes from `first` on are the given ones, or those of `from`, and all others untouched. */
+static bool is_written(uint32_t first, uint32_t length, const uint8_t *from, uint8_t value)
+{
+    bool good = true;
+    for (uint32_t i = 0; i < ROOM; ++i) {
+        volatile uint8_t *const byte = target + i;
+        const bool within = i >= first && i - first < length;
+        good = good && *byte == (!within ? UNTOUCHED : from != 0 ? from[i - first] : value);
+        *byte = UNTOUCHED;
+    }
+    return good;
+}
+
+/* memcpy() and memset() of every length, from each place in a word to each place in one. */
+static bool moves_bytes(void)
+{
+    for (uint32_t i = 0; i < ROOM; ++i) {
+        source[i] = (uint8_t)(i * 7u + 1u);
+    }
+    memset(target, UNTOUCHED, ROOM);
+    bool good = true;
+    for (volatile uint32_t length = 0; length < MOST; ++length) {
+        for (uint32_t places = 0; places < 16u; ++places) {
+            const uint32_t first = 1u + places % 4u;
+            const uint8_t *const from = source + places / 4u;
+            good = good && memcpy(target + first, from, length) == target + first;
+            good = good && is_written(first, length, from, 0);
+            good = good && memset(target + first, 0xFFA5, length) == target + first;
+            good = good && is_written(first, length, 0, 0xA5);
+        }
+    }
+    return good;
+}
+
 static uint32_t start_up_faults(void)
 {
     uint32_t faults = initialised[0] == 0x12345678u && initialised[2] == 0x0F1E2D3Cu ? 0u : 1u;
@@ -21,6 +58,7 @@ static uint32_t start_up_faults(void)
         faults |= zero[i] == 0 ? 0u : 2u;
     }
     faults |= half * 3.0f == 1.5f ? 0u : 4u;
+    faults |= moves_bytes() ? 0u : 8u;
     memset(initialised, 0xFF, sizeof initialised); /* a reset must bring them back */
     memset(zero, 0xFF, sizeof zero);
     return faults;

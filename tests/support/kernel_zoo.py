@@ -37,6 +37,7 @@ class Zoo(Layers):
         super().__init__(seed)
         self.larger = larger
         self.dtype = "int8"
+        self.alike = False
 
     def int8(self, *shape: int) -> Array:
         """Symmetric mostly, as quantisers make weights."""
@@ -45,6 +46,8 @@ class Zoo(Layers):
     def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
         """None that makes scaled sums overflow: what the reference gives there is undefined."""
         multiplier, shift = super()._scales(count, terms)
+        if self.alike:
+            multiplier, shift = np.full_like(multiplier, multiplier[0]), np.full_like(shift, shift[0])
         return multiplier, np.minimum(shift, 3).astype(np.int32)
 
     def _zero_point(self) -> int:
@@ -273,6 +276,18 @@ def curve(zoo: Zoo) -> Any:
     return (zoo.image(),), lambda x: get(Lookup)(x, constant(table), attrs=LookupAttrs("curve"))
 
 
+def one_scale(zoo: Zoo) -> Any:
+    """A fully connected layer whose units have one; the shape is not drawn, so that other layers keep theirs."""
+
+    def layer(x: Any) -> Any:
+        zoo.alike = True
+        call = zoo.fully_connected(x, 19)
+        zoo.alike = False
+        return call
+
+    return ((1, 37),), layer
+
+
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
 
@@ -328,6 +343,8 @@ MAKERS = (
     transposed,
     single(transposed),
     int16(transposed),
+    one_scale,
+    single(one_scale),
 )
 """One network has a layer of each."""
 

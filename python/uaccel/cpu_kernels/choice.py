@@ -12,11 +12,13 @@ from uaccel.ops.kernel import Constant, Kernel
 
 @dataclass(frozen=True)
 class Option:
-    """One way: its name among those of the site, the C functions that it calls, and bytes of its constants."""
+    """One way: its name among those of the site, the C functions that it calls, bytes of its constants, and how many
+    products it computes for each of the operator's."""
 
     label: str
     functions: tuple[str, ...] = ()
     flash: int = 0
+    effort: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
         same = sum(option.functions == functions for option in options)
         constants = (part for call in kernel.calls for part in call.arguments if isinstance(part, Constant))
         flash = sum(part.data.nbytes for part in constants)
-        options.append(Option(f"{label} ({same + 1})" if same else label, functions, flash))
+        options.append(Option(f"{label} ({same + 1})" if same else label, functions, flash, kernel.effort))
     return options
 
 

@@ -74,7 +74,8 @@ class Estimated:
         if not functions or any(function not in self.costs for function in functions):
             return None
         known = [self.costs[function] for function in functions]
-        return sum(c["mac"] * work.macs + c["output"] * work.outputs + c["call"] for c in known)
+        macs = work.macs * option.effort
+        return sum(c["mac"] * macs + c["output"] * work.outputs + c["call"] for c in known)
 
 
 def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:

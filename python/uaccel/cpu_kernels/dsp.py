@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
-from uaccel.cpu_kernels.dsp_pack import paired_stream
+from uaccel.cpu_kernels.dsp_pack import alike, paired_stream
 from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, output_steps
 from uaccel.cpu_kernels.registry import offers
@@ -50,8 +50,9 @@ def dsp_kernel(
     inplace: tuple[int, ...] = (),
     single: bool = False,
     behind: Mapping[int, int] | None = None,
+    form: str = "",
 ) -> Kernel:
-    function = f"uaccel_{name}_dsp_s8{'_float32' * single}"
+    function = f"uaccel_{name}_dsp{form}_s8{'_float32' * single}"
     call = KernelCall(function, f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
     return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
 
@@ -156,12 +157,25 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
         return conv2d(rows_as_pixels(site))
     weights = padded_to(site.operands[1].value, 1, WORD)
     stage = output_stage_of(site, weights, rests=True)
-    stream = None if stage is None else paired_stream(weights, stage, 8)
-    if stage is None or stream is None:
+    if stage is None:
         return None
-    filled = weights.shape[1]
-    parameters = {"depth": depth, "filled": filled, "units": len(weights)}
+    shared = alike(stage)
+    stream = paired_stream(weights, stage, 8, finished=not any(shared.values()))
+    if stream is None:
+        return None
+    filled, form = weights.shape[1], "_alike" * any(shared.values())
+    parameters = {"depth": depth, "filled": filled, "units": len(weights), **shared}
     given = Scratch() if filled > depth else UNUSED
     arguments = (Input(0), Constant("stream", stream), Output(0), given)
     scratch = filled if filled > depth else 0
-    return dsp_kernel("fully_connected", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+    return dsp_kernel(
+        "fully_connected", parameters | stage.parameters(), arguments, scratch, single=stage.single, form=form
+    )
+
+
+@offers(FullyConnected, REQUIRES, FPU)
+def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """One row by the convolution's loop of two pixels: twice the products, and no code of its own."""
+    rows, _ = site.operands[0].info.shape
+    kernel = conv2d(rows_as_pixels(site)) if rows == 1 and site.output.shape[1] > FEW else None
+    return None if kernel is None else replace(kernel, effort=2.0)

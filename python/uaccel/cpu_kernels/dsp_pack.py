@@ -12,6 +12,8 @@ from uaccel.model import Array
 
 PAIR_LIMIT: Final = 1 << 23
 """The first channel of a pair keeps 24 bits of its sum."""
+FINISH: Final = ("multiplier", "offset", "shift")
+"""The output stage's constants of a channel."""
 HALVED: Final = 1 << 23
 """Taken from the bits of a number of single precision, it leaves half of it."""
 IN_TURN: Final = (0, 1, 3, 4, 2, 5, 6, 7, 9, 10, 8, 11)
@@ -20,11 +22,13 @@ IN_HALVES: Final = (0, 2, 1, 3)
 """In which order SXTB16 takes four bytes."""
 
 
-def paired_stream(weights: NDArray[np.int8], stage: OutputStage, block: int) -> NDArray[np.int32] | None:
+def paired_stream(
+    weights: NDArray[np.int8], stage: OutputStage, block: int, *, finished: bool = True
+) -> NDArray[np.int32] | None:
     """Of each ``block`` channels: S and B of each pair, the words of each two inputs, and the output stage.
 
     ``weights`` has one row a channel, of which the length is a multiple of four; None where two channels do not fit
-    into one word.
+    into one word. ``finished``: whether the output stage's constants are in it.
     """
     rows = padded_to(weights, 0, block)
     stage = stage.filled(len(rows))
@@ -32,6 +36,8 @@ def paired_stream(weights: NDArray[np.int8], stage: OutputStage, block: int) -> 
     if words is None:
         return None
     start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
+    if not finished:
+        return joined(start.reshape(len(words), -1), words)
     finish = finish_words(stage, block)
     return joined(start.reshape(len(words), -1), words, finish[:, IN_TURN] if block == len(IN_TURN) // 3 else finish)
 
@@ -64,6 +70,13 @@ def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
         shift = np.where(rests == 0, 0, rests + HALVED)
     table = np.stack([multiplier, offsets(stage), shift], axis=1)
     return table.reshape(-1, 3 * block)
+
+
+def alike(stage: OutputStage) -> dict[str, int]:
+    """The output stage's constants as fields of a structure: those of all channels, or none of them are 0."""
+    first, *others = finish_words(stage, 1)
+    same = all((row == first).all() for row in others)
+    return {name: int(value) if same else 0 for name, value in zip(FINISH, first, strict=True)}
 
 
 def joined(*parts: Array) -> NDArray[np.int32]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels.choice import Option, Work
+from uaccel.cpu_kernels.choice import Work, kernel_options
 from uaccel.cpu_kernels.costs import INSTRUCTIONS, Estimated
 from uaccel.cpu_kernels.target import Target
 from uaccel.lower.placement import Placement, needed_by_layer, place
@@ -39,9 +39,9 @@ def _instructions(program: Program, target: Target) -> float:
     """Of one inference on the CPU, about; one a product where a kernel was never measured."""
     estimated, total = Estimated.on(target, INSTRUCTIONS), 0.0
     for layer in program.layers:
-        functions = tuple(call.function for call in layer.kernel.calls)
+        (option,) = kernel_options([layer.kernel])
         work = Work(layer.macs, sum(value.info.elements for value in layer.outputs))
-        total += estimated.of(Option("", functions), work) or layer.macs
+        total += estimated.of(option, work) or layer.macs
     return total
 
 

@@ -83,7 +83,7 @@ class Kernel:
     output may lie where the input does. ``behind`` says of inputs that are read upwards how many bytes before them
     output 0 begins at least, to overlap them: it is written upwards and destroys what is not read again
     (``ops/behind.py``). ``leaner`` gives the same kernel with less and less scratch memory, and the instructions that
-    it takes more.
+    it takes more. ``effort`` is how many products it computes for each that the operator asks for.
     """
 
     family: str
@@ -96,6 +96,7 @@ class Kernel:
     updates: tuple[tuple[int, int], ...] = ()
     behind: Mapping[int, int] = field(default_factory=dict)
     leaner: Callable[[], Iterable[tuple[Kernel, float]]] = field(default=tuple, compare=False)
+    effort: float = 1.0
 
 
 @dataclass(frozen=True)
