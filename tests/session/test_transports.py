@@ -18,8 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 from support.device import include_flags, known_inputs, known_outputs, runtime_sources
+from uaccel.bench import find_port
+from uaccel.board import load_board
 from uaccel.cli import main
 from uaccel.errors import DeviceError
 from uaccel.resources import data_dir
@@ -289,6 +293,47 @@ def test_a_connection_that_closes() -> None:
     number = silent_server(lambda connection: connection.close())
     with pytest.raises(DeviceError, match=rf"^127\.0\.0\.1:{number} vanished: "):
         Session(connect_tcp("127.0.0.1", number), timeouts=SHORT)
+
+
+@pytest.mark.parametrize("half", [socket.SHUT_RD, socket.SHUT_WR], ids=["takes no more", "says no more"])
+def test_a_connection_of_which_half_closes(half: int) -> None:
+    """The other end stays open meanwhile."""
+    done = threading.Event()
+
+    def talk(connection: socket.socket) -> None:
+        connection.shutdown(half)
+        done.wait(20)
+
+    number, begun = silent_server(talk), time.monotonic()
+    line = connect_tcp("127.0.0.1", number)
+    with pytest.raises(DeviceError) as caught:
+        Session(line, timeouts=SHORT)
+    line.close()
+    done.set()
+    words = "vanished: the other end has closed the line" if half == socket.SHUT_WR else "is it powered"
+    assert words in str(caught.value)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_serial_port_that_returns_under_another_name(firmware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session ends with the port; the board's USB identity leads to the next one."""
+    board, lines = load_board("nucleo_f746zg"), [os.openpty() for _ in range(2)]
+    names = [os.ttyname(other) for _, other in lines]
+    for (port, other), name in zip(lines, names, strict=True):
+        tty.setraw(port)
+        info = ListPortInfo(name)
+        info.vid, info.pid = 0x0483, 0x374B
+        monkeypatch.setattr(list_ports, "comports", lambda info=info: [info])
+        process = subprocess.Popen([str(firmware)], stdin=port, stdout=port)
+        with Session.open(find_port(board), timeouts=SHORT) as session:
+            check(session)
+            process.kill()
+            process.wait()
+            os.close(port)
+            os.close(other)
+            with pytest.raises(DeviceError, match=rf"^{name} vanished: "):
+                check(session)
+    assert len(set(names)) == 2
 
 
 def test_a_line_that_takes_nothing_does_not_hold_the_host() -> None:

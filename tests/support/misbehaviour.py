@@ -132,6 +132,27 @@ def to_each_once(misbehave: Misbehave) -> Misbehave:
     return answer
 
 
+def at_another_rate(ratio: float) -> Misbehave:
+    """The right answer as a UART hears it whose bits are ``ratio`` times as long."""
+
+    def misbehave(device: Device, packet: Packet) -> Script:
+        data = b"".join(map(encode, device.answer(packet)))
+        yield heard_by(b"".join(bytes([0, *(byte >> bit & 1 for bit in range(8)), 1]) for byte in data), ratio)
+
+    return misbehave
+
+
+def heard_by(line: bytes, ratio: float) -> bytes:
+    """``line`` is a level for each bit; a byte begins where it falls, and is looked at in the middle of its bits."""
+    heard, at = bytearray(), 0.0
+    while (start := line.find(0, int(at))) >= 0:
+        at = max(at, start)
+        levels = [line[int(at + (bit + 1.5) * ratio)] for bit in range(8) if int(at + (bit + 1.5) * ratio) < len(line)]
+        heard.append(sum(level << bit for bit, level in enumerate(levels)))
+        at += 9.5 * ratio
+    return bytes(heard)
+
+
 def slow_answers(device: Device, packet: Packet) -> Script:
     yield 4.0
     yield b"".join(map(encode, device.answer(packet)))
@@ -223,6 +244,9 @@ def at_the_greeting() -> Iterator[Case]:
     yield Case("zeros without end", HELLO, always(bytes(4096)), NO_FRAMES, real=True)
     yield Case("damaged frames without end", HELLO, always(b"\3ab\0" * 1000), NO_FRAMES, real=True)
     yield Case("log lines without end", HELLO, always(log * 100), STOPPED.format("begin a session"), real=True)
+    for ratio in (0.5, 2.0, 12.0):
+        yield Case(f"bits {ratio} times as long", HELLO, at_another_rate(ratio), NO_FRAMES)
+    yield Case("bits 3 % too long", HELLO, at_another_rate(1.03), RIGHT)
     yield Case("a byte a second", HELLO, trickle(1.0), NO_FRAMES)
     yield Case(
         "an answer to something else",

@@ -18,10 +18,10 @@ LOOKED_AT: Final = 1 << 16
 
 
 def first_words(file: IO[bytes]) -> str:
-    """The first line that a process wrote there."""
+    """The first line that a process wrote there; one of ornaments, as sanitizers begin with, says nothing."""
     file.seek(0)
-    lines = file.read(LOOKED_AT).decode(errors="replace").strip().splitlines()
-    return shown(lines[0]) if lines else "it said nothing"
+    lines = file.read(LOOKED_AT).decode(errors="replace").splitlines()
+    return next((shown(line.strip()) for line in lines if any(map(str.isalnum, line))), "it said nothing")
 
 
 class ProcessTransport(StreamTransport):
