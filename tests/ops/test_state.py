@@ -9,7 +9,7 @@ from support.exactness import assert_exact_random, assert_same
 from support.hostlib import HostModel, compile_bytes
 from support.oracle import Tflm, random_inputs
 from support.sanitized import assert_clean
-from support.stateful import Lstm, Ring, Svdf
+from support.stateful import Circular, Lstm, Ring, Svdf
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled
@@ -44,10 +44,17 @@ VARIABLES = {
     "int16": Ring("int16", first=FIRST + 300),
     "also an output": Ring(first=FIRST, shown=True),
 }
-MODELS: dict[str, Svdf | Lstm | Ring] = {
+FRAMES_KEPT = {
+    "four": Circular(),
+    "one": Circular(rows=1),
+    "without options": Circular(rows=5, period=0),
+    "also an output": Circular(shown=True),
+}
+MODELS: dict[str, Svdf | Lstm | Ring | Circular] = {
     **{f"SVDF, {name}": model for name, model in SVDF.items()},
     **{f"LSTM, {name}": model for name, model in LSTM.items()},
     **{f"variable, {name}": model for name, model in VARIABLES.items()},
+    **{f"circular buffer, {name}": model for name, model in FRAMES_KEPT.items()},
 }
 COMPILED_SLOWLY = ("LSTM, clipped", "LSTM, a coarse cell state")
 """By TVM; other rows hold the same of the exact meaning."""
@@ -218,6 +225,15 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
         Ring(first=FIRST, init_operator="RELU").build(),
         'operator 0 CALL_ONCE ("no output"): its subgraph 1 holds RELU of operator 1; '
         "only constants can be assigned there",
+    ),
+    "every other frame": (
+        Circular(period=2).build(),
+        'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): what follows it runs once in 2 frames; '
+        "only cycles_max 1 can be compiled",
+    ),
+    "a buffer that does not last": (
+        Circular(is_variable=False).build(),
+        'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): output "kept" is no variable tensor',
     ),
     "IF": (branching("IF"), f'operator 0 IF ("y"): {FLOW}'),
     "WHILE": (branching("WHILE"), f'operator 0 WHILE ("y"): {FLOW}'),

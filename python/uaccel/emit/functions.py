@@ -12,6 +12,7 @@ from uaccel.emit.layer_text import (
     address,
     constant_name,
     function_name,
+    is_untyped,
     layer_comment,
     layer_parameters,
     parameter_literal,
@@ -118,7 +119,8 @@ class LayerFunctions:
         for position, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
                 name = constants.symbol(layer, index, position) if constants else constant_name(index, argument)
-                arguments.append(name)
+                is_bool = is_untyped(layer) and str(argument.data.dtype) == "bool"
+                arguments.append(f"(const bool *){name}" if is_bool else name)
             elif not isinstance(argument, (int, float)):
                 arguments.append(address(layer, argument))
         if not call.struct:

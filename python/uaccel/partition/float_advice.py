@@ -39,7 +39,8 @@ def _is_float(call: Any) -> bool:
 
 def _float_weights(call: Any) -> Iterator[Any]:
     """Constants of more than a number that are computed with; those of quantising are scales, which stay."""
-    if operator_of(call) is None and name_of(call) not in (QUANTIZE, DEQUANTIZE):
+    own = operator_of(call) is not None and not _is_float(call)
+    if not own and name_of(call) not in (QUANTIZE, DEQUANTIZE):
         for argument in tensor_arguments(call.args):
             if is_constant(argument):
                 info = info_of(argument)

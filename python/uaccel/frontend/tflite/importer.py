@@ -159,6 +159,9 @@ class _Import(Walk[Operator]):
     def _update(self, operator: Operator, update: Update) -> None:
         """Bind the call, its output, and what it makes of variable tensors."""
         (output,) = operator.outputs
+        if output in update.variables:
+            self.context.variables[output.index].expr = self._bound(operator, output, update.call)
+            return
         layer = layer_name(operator.name, operator.index)
         whole = self.block.emit(update.call, layer)
         self.origins[whole.name] = Origin(operator.index, operator.name, output.name)
