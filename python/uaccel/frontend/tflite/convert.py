@@ -72,6 +72,12 @@ def is_quantised(operator: Operator) -> bool:
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
 
 
+def is_number(operator: Operator) -> bool:
+    """Works on integers of 8 or 16 bits, or on floats."""
+    first = operator.inputs[0] if operator.inputs else None
+    return first is not None and first.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
+
+
 CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
 converts = CONVERTERS.converts
 
