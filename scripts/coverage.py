@@ -48,39 +48,49 @@ ONNX_HEAD = """[onnx.md](onnx.md) says which files; opset 13 to {opset}. The not
 tests pass (onnx {version}; those without types that cannot be compiled), and what is refused."""
 TORCH_HEAD = """[pytorch.md](pytorch.md) says which files. ATen's operators that have a converter; others
 PyTorch takes apart into these, or they are refused by name, as is what depends on data."""
-TFLITE_HEAD = """Quantised as [operators.md](operators.md) says; `TIR fallback` stands for the float operator."""
+TFLITE_HEAD = """Each cell says what becomes of a model of this one operator and type. `in float`: it is quantised and
+computed in float, with a warning. [operators.md](operators.md) says more."""
+FIRST_TYPES = ("float32", "int8", "int16")
+UNTRIED = "TVM has a converter; no model here tries it"
 
 
 def tflite() -> str:
-    """By the converters of ours, and TVM's."""
+    """By what becomes of a model of each operator; of those without one, whether there is a converter."""
     import tflite as schema
 
+    sys.path.insert(0, str(ROOT / "tests"))
+    happens: dict[str, dict[str, str]] = importlib.import_module("support.coverage_rows").what_happens()
+    lines = ["| operator | float32 | int8 | int16 | other types | notes |", "|---|---|---|---|---|---|"]
+    names = (name for name in vars(schema.BuiltinOperator) if name.isupper() and "STABLEHLO" not in name)
+    for name in sorted(set(names) - {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}):
+        lines.append(_tflite_row(name, happens.get(name) or dict.fromkeys(FIRST_TYPES, _without_model(name))))
+    table_of_all = "\n".join(lines)
+    return f"## TFLite\n\n{TFLITE_HEAD}\n\n{table_of_all}\n"
+
+
+def _tflite_row(name: str, cells: dict[str, str]) -> str:
+    """Reasons stand in the notes where nothing of the operator is taken."""
+    first = [cells.get(dtype, "").partition(":")[0] or "–" for dtype in FIRST_TYPES]
+    taken = [dtype for dtype, how in cells.items() if dtype not in FIRST_TYPES and not how.startswith(REFUSED)]
+    reasons = [how.partition(": ")[2] for how in cells.values()]
+    note = reasons[0].replace("|", "\\|") if all(reasons) else ""
+    note = note if len(note) <= LONGEST else f"{note[: LONGEST - 1]}…"
+    return f"| `{name}` | {' | '.join(first)} | {', '.join(taken)} | {note} |"
+
+
+def _without_model(name: str) -> str:
     from uaccel.frontend.budget import Budget
     from uaccel.frontend.checks import NO_CONVERTER
-    from uaccel.frontend.tflite.convert import CONVERTERS
     from uaccel.frontend.tflite.fallback import CONTROL_FLOW, NO_CONTROL_FLOW
     from uaccel.frontend.tflite.reader import read
-    from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS
     from uaccel.tvm_api import relax
     from uaccel.tvm_api.converters import TfliteConverter
 
     graph, _ = read(SMALL_MODEL, Budget(SMALL_MODEL))
-    known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder())
-    rows = []
-    for name in vars(schema.BuiltinOperator):
-        if not name.isupper() or name in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"):
-            continue
-        if name in VARIABLE_OPERATORS:
-            rows.append(Coverage(name, EXACT, "state between inferences"))
-        elif name in CONTROL_FLOW:
-            rows.append(Coverage(name, REFUSED, NO_CONTROL_FLOW))
-        elif name in CONVERTERS.names:
-            rows.append(Coverage(name, EXACT, "float: TIR fallback" if known.knows(name) else ""))
-        elif known.knows(name):
-            rows.append(Coverage(name, FALLBACK))
-        else:
-            rows.append(Coverage(name, REFUSED, NO_CONVERTER))
-    return f"## TFLite\n\n{TFLITE_HEAD}\n\n{table(rows)}\n"
+    if name in CONTROL_FLOW:
+        return f"{REFUSED}: {NO_CONTROL_FLOW}"
+    known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder()).knows(name)
+    return f"–: {UNTRIED}" if known else f"{REFUSED}: {NO_CONVERTER}"
 
 
 def onnx() -> str:

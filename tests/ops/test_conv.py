@@ -166,20 +166,6 @@ def refused(data: bytes) -> str:
     return str(caught.value).partition("unsupported: ")[2]
 
 
-def test_weights_computed_at_run_time_are_refused() -> None:
-    weights = Activation((2, 1, 1, 3), "int8", 0.1, 0)
-    data = single_op(
-        "CONV_2D",
-        [Activation((1, 4, 4, 3), "int8", 0.1, 0), weights],
-        [Activation((1, 4, 4, 2), "int8", 0.1, 0)],
-        {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1},
-    )
-    assert refused(data) == (
-        'operator 0 CONV_2D ("output_0"): weights "input_1" is computed at run time; '
-        "only constant weights can be compiled"
-    )
-
-
 def test_weights_that_do_not_fit_are_refused() -> None:
     import numpy as np
 

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.exactness import assert_exact, assert_exact_random
-from support.hostlib import compile_bytes
 from support.single_op import Activation, Constant, single_op
 from support.windows import spread_scales
-from uaccel.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -122,14 +120,6 @@ def test_any_fully_connected(
         seed=seed,
     )
     assert_exact_random(dense(case), runs=3, seed=seed, meaning=False)
-
-
-def test_asymmetric_weights_are_refused() -> None:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(dense(Dense(weight_zero_point=3)))
-    assert str(caught.value).partition("unsupported: ")[2] == (
-        'operator 0 FULLY_CONNECTED ("output_0"): asymmetric int8 weights: their zero point must be 0'
-    )
 
 
 def test_scales_are_multiplied_in_double_precision() -> None:

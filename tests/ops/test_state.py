@@ -9,7 +9,8 @@ from support.exactness import assert_exact_random, assert_same
 from support.hostlib import HostModel, compile_bytes
 from support.oracle import Tflm, random_inputs
 from support.sanitized import assert_clean
-from support.stateful import Lstm, Ring, Svdf
+from support.stateful import Circular, Lstm, Ring, Svdf
+from support.stateful_float import FloatLstm, FloatSvdf
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled
@@ -44,10 +45,17 @@ VARIABLES = {
     "int16": Ring("int16", first=FIRST + 300),
     "also an output": Ring(first=FIRST, shown=True),
 }
-MODELS: dict[str, Svdf | Lstm | Ring] = {
+FRAMES_KEPT = {
+    "four": Circular(),
+    "one": Circular(rows=1),
+    "without options": Circular(rows=5, period=0),
+    "also an output": Circular(shown=True),
+}
+MODELS: dict[str, Svdf | Lstm | Ring | Circular] = {
     **{f"SVDF, {name}": model for name, model in SVDF.items()},
     **{f"LSTM, {name}": model for name, model in LSTM.items()},
     **{f"variable, {name}": model for name, model in VARIABLES.items()},
+    **{f"circular buffer, {name}": model for name, model in FRAMES_KEPT.items()},
 }
 COMPILED_SLOWLY = ("LSTM, clipped", "LSTM, a coarse cell state")
 """By TVM; other rows hold the same of the exact meaning."""
@@ -59,6 +67,26 @@ def test_sequences_are_exact(name: str) -> None:
     compiled = assert_exact_random(MODELS[name].build(), runs=FRAMES, meaning=name not in COMPILED_SLOWLY)
     tensors = sum(entry.before.info.size for entry in compiled.program.state)
     assert tensors <= compiled.placement.state < tensors + 4 * len(compiled.program.state)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FloatSvdf(),
+        FloatSvdf(activation="RELU", batch=1, rank=1),
+        FloatLstm(),
+        FloatLstm(time_major=True, clip=0.2),
+    ],
+    ids=["SVDF", "SVDF, relu", "LSTM", "LSTM, time major and clipped"],
+)
+def test_sequences_of_floats(model: FloatSvdf | FloatLstm) -> None:
+    data = model.build()
+    compiled, reference = compile_bytes(data), Tflm(data)
+    host, executor = HostModel(compiled), Executor(compiled.model.module, state=compiled.model.state)
+    for values in random_inputs(data, 1, FRAMES, (-1.0, 1.0)):
+        (wanted,) = reference.run(values)
+        np.testing.assert_allclose(host(*values)[0], wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(executor.run(values)[0], wanted, rtol=1e-5, atol=1e-6)
 
 
 def copies(compiled: Compiled) -> list[str]:
@@ -172,17 +200,6 @@ def branching(name: str) -> bytes:
     return model.build()
 
 
-def float_svdf() -> bytes:
-    model = ModelBuilder()
-    x = model.input("x", (1, 2), "float32")
-    constants = [model.constant(name, np.ones(shape, np.float32)) for name, shape in (("f", (2, 2)), ("t", (2, 3)))]
-    bias = model.constant("bias", np.ones(2, np.float32))
-    y = model.tensor("y", (1, 2), "float32")
-    model.op("SVDF", [x, *constants, bias, model.variable("state", (1, 6), "float32")], [y], {"rank": 1})
-    model.output(y)
-    return model.build()
-
-
 FLOW = "it runs subgraphs by what is known at run time alone; convert the model without control flow"
 LSTM_0 = 'operator 0 UNIDIRECTIONAL_SEQUENCE_LSTM ("y"): '
 REFUSALS: dict[str, tuple[bytes, str]] = {
@@ -206,9 +223,9 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
         Svdf(zero_point=1).build(),
         'operator 0 SVDF ("y"): int16 "state" has zero point 1, which cannot be',
     ),
-    "float state": (
-        float_svdf(),
-        'operator 0 SVDF ("y"): its variable tensor "state" can be kept by int8 and int16 operators alone',
+    "an activation of floats": (
+        FloatSvdf(activation="RELU6").build(),
+        'operator 0 SVDF ("y"): activation RELU6 is not supported; an SVDF with RELU or none can be compiled',
     ),
     "nothing assigns": (
         Ring(assigned=False).build(),
@@ -218,6 +235,15 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
         Ring(first=FIRST, init_operator="RELU").build(),
         'operator 0 CALL_ONCE ("no output"): its subgraph 1 holds RELU of operator 1; '
         "only constants can be assigned there",
+    ),
+    "every other frame": (
+        Circular(period=2).build(),
+        'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): what follows it runs once in 2 frames; '
+        "only cycles_max 1 can be compiled",
+    ),
+    "a buffer that does not last": (
+        Circular(is_variable=False).build(),
+        'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): output "kept" is no variable tensor',
     ),
     "IF": (branching("IF"), f'operator 0 IF ("y"): {FLOW}'),
     "WHILE": (branching("WHILE"), f'operator 0 WHILE ("y"): {FLOW}'),

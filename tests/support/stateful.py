@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from support.tflite_writer import ModelBuilder, OptionValue, Tensor
@@ -105,6 +106,29 @@ class Lstm:
         }
         model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", arguments, [y], options)
         model.output(y)
+        return model.build()
+
+
+@dataclass(frozen=True)
+class Circular:
+    """Rows of a CIRCULAR_BUFFER and their sum with themselves; ``period`` stands in the options where it is not 0."""
+
+    rows: int = 4
+    period: int = 1
+    is_variable: bool = True
+    shown: bool = False
+
+    def build(self) -> bytes:
+        model = ModelBuilder()
+        x = model.input("x", (1, 1, 2, 3), "int8", scale=0.1, zero_point=3)
+        make = model.variable if self.is_variable else model.tensor
+        kept = make("kept", (1, self.rows, 2, 3), "int8", scale=0.1, zero_point=3)
+        y = model.tensor("y", kept.shape, "int8", scale=0.2, zero_point=5)
+        options = flexbuffers.Dumps({"cycles_max": self.period}) if self.period else b""
+        model.op("CUSTOM", [x], [kept], custom_code="CIRCULAR_BUFFER", custom_options=bytes(options))
+        model.op("ADD", [kept, kept], [y])
+        for tensor in (y, kept) if self.shown else (y,):
+            model.output(tensor)
         return model.build()
 
 

@@ -57,6 +57,7 @@ class Operator:
     options: Mapping[str, OptionValue]
     version: int
     custom_code: str | None
+    custom_options: bytes = b""
 
     @property
     def code(self) -> tuple[str, int, str | None]:
@@ -172,6 +173,7 @@ class ModelBuilder:
         *,
         version: int = 1,
         custom_code: str | None = None,
+        custom_options: bytes = b"",
     ) -> None:
         """Append an operator by its schema name; see `write_options` for the options.
 
@@ -188,6 +190,7 @@ class ModelBuilder:
                 dict(options or {}),
                 version,
                 custom_code,
+                custom_options,
             )
         )
 
@@ -310,6 +313,8 @@ class _Writer:
                 (tflite.OperatorAddBuiltinOptionsType, kind),
                 (tflite.OperatorAddBuiltinOptions, options),
             ]
+        if operator.custom_options:
+            children.append((tflite.OperatorAddCustomOptions, self._bytes(operator.custom_options)))
         return self._table(tflite.OperatorStart, children, tflite.OperatorEnd)
 
     def _operator_code(self, name: str, version: int, custom_code: str | None) -> int:

@@ -41,7 +41,7 @@ def reported(what: str, advice: str) -> Iterator[None]:
         raise ModelError(f"{what} has no plain C: {error}; {advice}") from error
     except TvmRefusalError as error:
         reason = one_line(error, 200)
-        raise ModelError(f"{what} has no plain C: TVM cannot lower it ({reason}); {advice}") from error
+        raise ModelError(f"{what} has no plain C: {reason}; {advice}") from error
 
 
 def tensors(arguments: Iterable[Any]) -> Iterator[Any]:

@@ -52,7 +52,7 @@ def operator_name(call: Any) -> str:
 def tensor_info(kind: Any) -> TensorInfo:
     """A tensor type as plain data, if its shape is static and C has its element type."""
     if not isinstance(kind, relax.TensorType):
-        raise ModelError(f"{one_line(kind)} is not a tensor")
+        raise ModelError("it computes something that is no tensor")
     shape = kind.shape
     if shape is None or not all(isinstance(extent, tirx.IntImm) for extent in shape):
         raise ModelError(f"the shape of {one_line(kind)} is only known at run time")

@@ -13,6 +13,7 @@ from uaccel.emit.layer_text import (
     address,
     constant_name,
     function_name,
+    is_untyped,
     layer_comment,
     layer_parameters,
     parameter_literal,
@@ -125,7 +126,9 @@ class LayerFunctions:
         for position, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
                 own = self._constant(layer, index, position, argument)
-                arguments.append(constant_name(index, argument) if shared else own)
+                name = constant_name(index, argument) if shared else own
+                is_bool = is_untyped(layer) and str(argument.data.dtype) == "bool"
+                arguments.append(f"(const bool *){name}" if is_bool else name)
             elif not isinstance(argument, (int, float)):
                 arguments.append(address(layer, argument))
         if not call.struct:

@@ -10,6 +10,7 @@ from uaccel.model import TensorInfo
 
 LARGEST_TENSOR: Final = 1 << 31  # kernels count in 32 bits
 ADVICE: Final = "rewrite the layer with supported operators"
+SHAPE_OF_DATA: Final = "the shape of its result depends on data, and firmware needs every shape fixed"
 NO_CONVERTER: Final = "there is no converter for this operator"
 _LONGEST_LINE: Final = 500
 

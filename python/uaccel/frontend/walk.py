@@ -15,6 +15,7 @@ from uaccel.frontend.checks import ADVICE, first_line, unsupported
 from uaccel.model import Origin, TensorSpec, c_identifier, unique_names
 from uaccel.tvm_api import TYPE_ERRORS, FunctionBlock, ModuleBuilder, main_bindings, relax
 from uaccel.tvm_api.converters import TvmConversionError
+from uaccel.tvm_api.refusals import plain
 
 N = TypeVar("N")
 
@@ -77,7 +78,7 @@ class Walk(abc.ABC, Generic[N]):
         try:
             self.convert(node)
         except self.refusals as error:
-            reason = str(error) if isinstance(error, ModelError) else first_line(error)
+            reason = str(error) if isinstance(error, ModelError) else plain(first_line(error))
             self.problems.append(f"{self.where(node)}: {reason}")
             self.stand_in(node)
 

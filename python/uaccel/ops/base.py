@@ -17,7 +17,7 @@ import numpy as np
 from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel
-from uaccel.tvm_api import make_call, register_operator, relax
+from uaccel.tvm_api import make_call, register_operator, relax, tirx
 
 NAMESPACE = "uaccel."
 
@@ -226,6 +226,12 @@ def short_name(operator: str) -> str:
 def info_of(expr: Any) -> TensorInfo:
     """The static type of a Relax expression."""
     return type_info(expr.ty)
+
+
+def has_static_shape(expr: Any) -> bool:
+    """Whether ``info_of`` can tell of it."""
+    shape = getattr(expr.ty, "shape", None)
+    return shape is not None and all(isinstance(extent, tirx.IntImm) for extent in getattr(shape, "values", [None]))
 
 
 def infos_of(expr: Any) -> tuple[TensorInfo, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
 
     name = "conv2d"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
-    channels = Channels.MIXED
+    channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]

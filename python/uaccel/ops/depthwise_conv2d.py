@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
 
     name = "depthwise_conv2d"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
-    channels = Channels.APART
+    channels: ClassVar[Channels | None] = Channels.APART
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
@@ -34,7 +34,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
 
     name = "fully_connected"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
-    channels = Channels.MIXED
+    channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
         data, weights = inputs[0], inputs[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
@@ -29,6 +29,41 @@ class TransposeConv2dAttrs(Attributes):
     rounding: str = TFLITE
 
 
+class Window(Protocol):
+    """Of the attributes what says where windows lie."""
+
+    @property
+    def size(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def padding(self) -> tuple[int, ...]: ...
+
+
+def accumulated(data: Any, weights: Any, attrs: Window, dtype: str, zero_point: int = 0) -> Any:
+    """The windows' sum."""
+    info = exact.info(data)
+    channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
+    taps = [te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci"))]
+    zero, nothing = tirx.const(zero_point, dtype), tirx.const(0, dtype)
+
+    def source(position: Any, tap: Any, axis: int) -> tuple[Any, Any]:
+        """The input row or column that this tap reaches the output position from, and whether there is one."""
+        scaled = position + attrs.padding[axis] - tap
+        stride, extent = attrs.strides[axis], info.shape[1 + axis]
+        index = tirx.floordiv(scaled, stride)
+        return index, tirx.all(tirx.floormod(scaled, stride) == 0, index >= 0, index < extent)
+
+    def element(n: Any, y: Any, x: Any, o: Any) -> Any:
+        ky, kx, ci = taps
+        (row, has_row), (column, has_column) = source(y, ky, 0), source(x, kx, 1)
+        value = data(n, row, column, ci).astype(dtype)
+        product = (value - zero if zero_point else value) * weights(o, ky, kx, ci).astype(dtype)
+        return te.sum(tirx.if_then_else(tirx.all(has_row, has_column), product, nothing), axis=taps)
+
+    return te.compute((info.shape[0], *attrs.size, channels), element, name="accumulated")
+
+
 @register
 class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
     """Transposed convolution with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
@@ -45,29 +80,8 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dAttrs) -> Any:
         data, weights, bias, multiplier, shift = inputs
-        info, acc_dtype = exact.info(data), str(bias.dtype)
-        _, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
-        taps = [te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci"))]
-        zero = exact.const(attrs.input_zero_point, acc_dtype)
-
-        def source(position: Any, tap: Any, axis: int) -> tuple[Any, Any]:
-            """The input row or column that this tap reaches the output position from, and whether there is one."""
-            scaled = position + attrs.padding[axis] - tap
-            stride, extent = attrs.strides[axis], info.shape[1 + axis]
-            index = tirx.floordiv(scaled, stride)
-            return index, tirx.all(tirx.floormod(scaled, stride) == 0, index >= 0, index < extent)
-
-        def element(n: Any, y: Any, x: Any, o: Any) -> Any:
-            ky, kx, ci = taps
-            (row, has_row), (column, has_column) = source(y, ky, 0), source(x, kx, 1)
-            value = data(n, row, column, ci).astype(acc_dtype) - zero
-            product = value * weights(o, ky, kx, ci).astype(acc_dtype)
-            inside = tirx.all(has_row, has_column)
-            return te.sum(tirx.if_then_else(inside, product, exact.const(0, acc_dtype)), axis=taps)
-
-        shape = (data.shape[0], *attrs.size, weights.shape[0])
-        acc = te.compute(shape, element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, info.dtype)
+        acc = accumulated(data, weights, attrs, str(bias.dtype), attrs.input_zero_point)
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[TransposeConv2dAttrs]) -> Sequence[Kernel]:
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

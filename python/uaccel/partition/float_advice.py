@@ -7,7 +7,7 @@ from typing import Any
 
 from uaccel.frontend import quantising
 from uaccel.model import ImportedModel
-from uaccel.ops.base import info_of, operator_of, type_info
+from uaccel.ops.base import info_of, infos_of, operator_of
 from uaccel.ops.traits import DEQUANTIZE, FLOATS, QUANTIZE, macs_of, name_of, tensor_arguments
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
 
@@ -34,12 +34,13 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
 
 
 def _is_float(call: Any) -> bool:
-    return type_info(call.ty).dtype in FLOATS
+    return infos_of(call)[0].dtype in FLOATS
 
 
 def _float_weights(call: Any) -> Iterator[Any]:
     """Constants of more than a number that are computed with; those of quantising are scales, which stay."""
-    if operator_of(call) is None and name_of(call) not in (QUANTIZE, DEQUANTIZE):
+    own = operator_of(call) is not None and not _is_float(call)
+    if not own and name_of(call) not in (QUANTIZE, DEQUANTIZE):
         for argument in tensor_arguments(call.args):
             if is_constant(argument):
                 info = info_of(argument)

@@ -14,7 +14,7 @@ class TvmConversionError(Exception):
 
 
 def _refusals() -> contextlib.AbstractContextManager[None]:
-    return refusals(TvmConversionError, "TVM's converter says: ")
+    return refusals(TvmConversionError)
 
 
 class TfliteConverter:

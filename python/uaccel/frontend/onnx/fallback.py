@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA
 from uaccel.frontend.onnx.convert import Context, Expr, static_info
 from uaccel.frontend.onnx.functions import expand
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
@@ -16,8 +16,7 @@ def convert(context: Context, node: Node) -> list[Expr]:
     """The outputs' expressions; ModelError with TVM's own words where it refuses."""
     need(
         node.op not in DATA_DEPENDENT,
-        "the shape of its result depends on data, and firmware needs every shape fixed; "
-        "cut the model before it and compute it in the application",
+        f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application",
     )
     need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
     reason = f"{NO_CONVERTER}; {ADVICE}"

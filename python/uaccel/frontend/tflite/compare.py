@@ -76,3 +76,14 @@ def select_v2(context: Context, operator: Operator) -> Expr:
     shape = broadcast_shape(condition.info.shape, broadcast_shape(first.info.shape, second.info.shape))
     need_shape(output, shape)
     return relax.op.where(*(context.expr(tensor) for tensor in (condition, first, second)))
+
+
+def _is_no_bool(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype != "bool"
+
+
+@converts("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", when=_is_no_bool)
+def logic_of_numbers(_context: Context, operator: Operator) -> Expr:
+    """The reference takes any element for a bool and reads its first bytes."""
+    for tensor in (operator.required_input(0), operator.outputs[0]):
+        need_dtype(tensor, ("bool",), "operand")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from uaccel.errors import need
@@ -9,47 +10,60 @@ from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
     Context,
     Expr,
+    activated,
     activation_range,
     bias_values,
     channel_multipliers,
     converts,
-    need_constant,
     need_dtype,
     window_padding,
 )
+from uaccel.frontend.tflite.folding import apply
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.frontend.tflite.shapes import reshaped
-from uaccel.model import Array
+from uaccel.model import Array, Shape
 from uaccel.ops.base import IntegerOperator, constant, get, same_padding
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.given_weights import (
+    GivenConv2d,
+    GivenDepthwiseConv2d,
+    GivenFullyConnected,
+    GivenFullyConnectedAttrs,
+    GivenTransposeConv2d,
+)
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.transpose_conv2d_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
+from uaccel.tvm_api import is_constant, relax
 
 Kind = type[IntegerOperator[Any]]
 Pair = tuple[int, int]
 
 
-def _checked(data: Tensor, weights: Tensor, output: Tensor) -> Array:
-    """The weights of a convolution."""
+GIVEN: Mapping[Kind, Kind] = {
+    Conv2d: GivenConv2d,
+    DepthwiseConv2d: GivenDepthwiseConv2d,
+    TransposeConv2d: GivenTransposeConv2d,
+}
+"""What computes the same with weights that are no constant."""
+
+
+def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
+    """Of a convolution. The reference ignores a zero point of its weights."""
     need_dtype(output, (data.info.dtype,), "output")
     need_dtype(weights, ("int8",), "weights")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     need(len(weights.info.shape) == 4, f"weights have rank {len(weights.info.shape)}, wanted 4")
-    return need_constant(weights, "weights")
-
-
-def _need_symmetric(weights: Tensor) -> None:
-    plain = not any(weights.required_quantisation.zero_points)
-    need(plain, "asymmetric int8 weights: their zero point must be 0")
 
 
 def _call(
-    kind: Kind, source: Expr, tensors: tuple[Tensor, Tensor, Tensor], values: Array, bias: Array, attrs: Any
+    kind: Kind, source: Expr, tensors: tuple[Tensor, Tensor, Tensor], weights: Expr, bias: Array, attrs: Any
 ) -> Expr:
-    """``tensors``: input, weights and output; ``values`` and ``bias`` as the operator takes them."""
+    """``tensors``: input, weights and output; ``weights`` and ``bias`` as the operator takes them."""
     scales = channel_multipliers(*tensors, len(bias))
-    return get(kind)(source, *map(constant, (values, bias, *scales)), attrs=attrs)
+    fitting = kind if is_constant(weights) else GIVEN.get(kind, kind)
+    return get(fitting)(source, weights, *map(constant, (bias, *scales)), attrs=attrs)
 
 
 def _window_attrs(operator: Operator, data: Tensor, kernel: Pair, groups: int) -> Conv2dAttrs:
@@ -65,45 +79,60 @@ def _window_attrs(operator: Operator, data: Tensor, kernel: Pair, groups: int) -
 @converts("CONV_2D")
 def conv_2d(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    values = _checked(data, weights, output)
-    channels, height, width, depth = values.shape
+    _check(data, weights, output)
+    channels, height, width, depth = weights.info.shape
     need(data.info.shape[3] % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     bias = bias_values(operator.optional_input(2), channels, data)
     attrs = _window_attrs(operator, data, (height, width), data.info.shape[3] // depth)
-    return _call(Conv2d, context.expr(data), (data, weights, output), values, bias, attrs)
+    return _call(Conv2d, context.expr(data), (data, weights, output), context.expr(weights), bias, attrs)
 
 
 @converts("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    values = _checked(data, weights, output)
-    _, height, width, channels = values.shape
+    _check(data, weights, output)
+    _, height, width, channels = weights.info.shape
     depth = data.info.shape[3]
     need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
     bias = bias_values(operator.optional_input(2), channels, data, ("int64",))
     attrs = _window_attrs(operator, data, (height, width), depth)
-    return _call(DepthwiseConv2d, context.expr(data), (data, weights, output), values[0], bias, attrs)
+    shape = (height, width, channels)
+    taps = apply(context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape))
+    return _call(DepthwiseConv2d, context.expr(data), (data, weights, output), taps, bias, attrs)
 
 
-def _third_is_quantised(operator: Operator) -> bool:
+def _third_fits(operator: Operator) -> bool:
     """The operator's first input is a shape; the activation comes third."""
     data = operator.optional_input(2)
-    return data is not None and data.info.dtype in INTEGER_ACTIVATIONS
+    return data is not None and data.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
 
 
-@converts("TRANSPOSE_CONV", when=_third_is_quantised)
+@converts("TRANSPOSE_CONV", when=_third_fits)
 def transpose_conv(context: Context, operator: Operator) -> Expr:
     weights, data, output = operator.required_input(1), operator.required_input(2), operator.outputs[0]
-    values = _checked(data, weights, output)
-    _need_symmetric(weights)
-    channels, height, width, _ = values.shape
+    if data.info.dtype == "float32":
+        return _transpose_conv_float(context, operator)
+    _check(data, weights, output)
+    channels, height, width, _ = weights.info.shape
     bias = bias_values(operator.optional_input(3), channels, data, ("int16", "int64"))
     bias = bias.astype("int64" if data.info.dtype == "int16" else "int32")
-    attrs = _transposed_attrs(operator, data, output, (height, width))
-    return _call(TransposeConv2d, context.expr(data), (data, weights, output), values, bias, attrs)
+    points, bounds = (data.zero_point, output.zero_point), activation_range(operator, output)
+    attrs = TransposeConv2dAttrs(*_transposed_window(operator, output, (height, width)), *points, *bounds)
+    return _call(TransposeConv2d, context.expr(data), (data, weights, output), context.expr(weights), bias, attrs)
 
 
-def _transposed_attrs(operator: Operator, data: Tensor, output: Tensor, kernel: Pair) -> TransposeConv2dAttrs:
+def _transpose_conv_float(context: Context, operator: Operator) -> Expr:
+    weights, data, output = operator.required_input(1), operator.required_input(2), operator.outputs[0]
+    need_dtype(weights, ("float32",), "weights")
+    need(len(weights.info.shape) == 4, f"weights have rank {len(weights.info.shape)}, wanted 4")
+    attrs = TransposeConv2dFloatAttrs(*_transposed_window(operator, output, weights.info.shape[1:3]))
+    sums = get(TransposeConv2dFloat)(context.expr(data), context.expr(weights), attrs=attrs)
+    bias = operator.optional_input(3)
+    return activated(operator, sums if bias is None else relax.op.add(sums, context.expr(bias)))
+
+
+def _transposed_window(operator: Operator, output: Tensor, kernel: Shape) -> tuple[Shape, Shape, Shape]:
+    """Size, strides and padding."""
     options = operator.options
     strides = (options.StrideH(), options.StrideW())
     need(min(strides) > 0, f"strides {strides} must be positive")
@@ -112,8 +141,7 @@ def _transposed_attrs(operator: Operator, data: Tensor, output: Tensor, kernel: 
     if PADDINGS[options.Padding()] == "SAME":
         top, left = (same_padding(size[axis], kernel[axis], strides[axis], 1)[0] for axis in (0, 1))
         padding = (top, left)
-    low, high = activation_range(operator, output)
-    return TransposeConv2dAttrs(size, strides, padding, data.zero_point, output.zero_point, low, high)
+    return size, strides, padding
 
 
 @converts("FULLY_CONNECTED")
@@ -123,14 +151,18 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need_dtype(output, (data.info.dtype,), "output")
     need_dtype(weights, ("int8",), "weights")
     need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
-    _need_symmetric(weights)
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    values = need_constant(weights, "weights")
+    points = set(weights.required_quantisation.zero_points)
+    need(len(points) == 1, f"the weights have {len(points)} zero points; one for all, or none, can be compiled")
     bias = bias_values(operator.optional_input(2), units, data)
-    bounds = activation_range(operator, output)
-    attrs = FullyConnectedAttrs(data.zero_point, output.zero_point, *bounds, weight_bits=weights.bits)
+    common = (data.zero_point, output.zero_point, *activation_range(operator, output))
     rows = data.info.elements // depth
-    flat = reshaped(context.expr(data), data.info.shape, (rows, depth))
-    product = _call(FullyConnected, flat, (data, weights, output), values, bias, attrs)
+    flat, matrix = reshaped(context.expr(data), data.info.shape, (rows, depth)), context.expr(weights)
+    if is_constant(matrix) and points == {0}:
+        plain = FullyConnectedAttrs(*common, weight_bits=weights.bits)
+        product = _call(FullyConnected, flat, (data, weights, output), matrix, bias, plain)
+    else:
+        attrs = GivenFullyConnectedAttrs(*common, weight_zero_point=weights.zero_point)
+        product = _call(GivenFullyConnected, flat, (data, weights, output), matrix, bias, attrs)
     return reshaped(product, (rows, units), output.info.shape)

@@ -18,6 +18,7 @@ from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tenso
 from uaccel.model import Array, TensorSpec
 from uaccel.ops.base import constant, same_padding
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
+from uaccel.tvm_api import relax
 
 INTEGER_ACTIVATIONS = ("int8", "int16")
 
@@ -38,7 +39,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Update:
-    """An operator that changes variable tensors: its call gives its output, and then their new values."""
+    """An operator that changes variable tensors: its call gives its output, and then their new values; or, of a tensor
+    that is both, this alone."""
 
     call: Expr
     variables: tuple[Tensor, ...]
@@ -68,6 +70,12 @@ def is_quantised(operator: Operator) -> bool:
     """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
+
+
+def is_number(operator: Operator) -> bool:
+    """Works on integers of 8 or 16 bits, or on floats."""
+    first = operator.inputs[0] if operator.inputs else None
+    return first is not None and first.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
 
 
 CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
@@ -112,10 +120,20 @@ _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
 
 def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
     """The clamp that a fused activation means for the quantised output."""
+    return bounded_range(output, *_bounds(operator))
+
+
+def activated(operator: Operator, value: Expr) -> Expr:
+    """A float with the fused activation."""
+    low, high = _bounds(operator)
+    return value if low is None else relax.op.clip(value, low, math.inf if high is None else high)
+
+
+def _bounds(operator: Operator) -> tuple[float | None, float | None]:
     name = ACTIVATIONS[operator.option("FusedActivationFunction")]
     if name not in _BOUNDS:
         raise ModelError(f"fused activation {name} is not supported; use RELU, RELU6, RELU_N1_TO_1 or none")
-    return bounded_range(output, *_BOUNDS[name])
+    return _BOUNDS[name]
 
 
 def bounded_range(output: Tensor, low: float | None, high: float | None) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import need_elements, need_size, need_type
+from uaccel.frontend.checks import SHAPE_OF_DATA, need_elements, need_size, need_type
 from uaccel.frontend.tflite import fallback
 from uaccel.frontend.tflite.batch import with_input_shapes
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Update
@@ -30,7 +30,7 @@ from uaccel.model import (
     layer_name,
     unique_names,
 )
-from uaccel.ops.base import info_of
+from uaccel.ops.base import has_static_shape, info_of
 from uaccel.tvm_api import is_constant, relax
 
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
@@ -159,6 +159,9 @@ class _Import(Walk[Operator]):
     def _update(self, operator: Operator, update: Update) -> None:
         """Bind the call, its output, and what it makes of variable tensors."""
         (output,) = operator.outputs
+        if output in update.variables:
+            self.context.variables[output.index].expr = self._bound(operator, output, update.call)
+            return
         layer = layer_name(operator.name, operator.index)
         whole = self.block.emit(update.call, layer)
         self.origins[whole.name] = Origin(operator.index, operator.name, output.name)
@@ -196,6 +199,7 @@ def _check_operator(operator: Operator) -> None:
 
 def _check_declared(tensor: Tensor, var: Expr) -> None:
     """The file's word on an output is what callers allocate, so it must be what the operator computes."""
+    need(has_static_shape(var), SHAPE_OF_DATA)
     computed = info_of(var)
     same = computed.dtype == tensor.info.dtype and computed.shape == tensor.info.shape
     need(same, f'the file declares "{tensor.name}" as {tensor.info}, the operator computes {computed}')

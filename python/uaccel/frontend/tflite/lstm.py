@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM on int8 and int16 vectors, with a cell state of 16 bits."""
+"""UNIDIRECTIONAL_SEQUENCE_LSTM on int8 and int16 vectors, with a cell state of 16 bits, and in float."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
-    INTEGER_ACTIVATIONS,
     Context,
     Update,
     converts,
     factor,
+    is_number,
     need_constant,
     need_dtype,
     need_possible_shift,
@@ -25,6 +25,7 @@ from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
+from uaccel.ops.lstm_float import LstmFloat, LstmFloatAttrs
 from uaccel.ops.sigmoid16 import sigmoid_points
 
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
@@ -35,17 +36,18 @@ FINEST, COARSEST = -27, 1
 """Powers of two that the scale of the cell state may be."""
 
 
-@converts("UNIDIRECTIONAL_SEQUENCE_LSTM")
+@converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=is_number)
 def lstm(context: Context, operator: Operator) -> Update:
     _refuse_extras(operator)
     data, output = operator.required_input(0), operator.outputs[0]
     hidden, cell = operator.required_input(HIDDEN), operator.required_input(CELL)
-    need_dtype(data, INTEGER_ACTIVATIONS, "input")
     need_dtype(output, (data.info.dtype,), "output")
     need_dtype(hidden, (data.info.dtype,), "hidden state")
-    need_dtype(cell, ("int16",), "cell state")
     need_variable(context, hidden, "hidden state")
     need_variable(context, cell, "cell state")
+    if data.info.dtype == "float32":
+        return _lstm_float(context, operator)
+    need_dtype(cell, ("int16",), "cell state")
     need_zero_points(data, hidden, cell)
     wide = data.info.dtype == "int16"
     weights, recurrent = (_gates(operator, first, ("int8",), "weights") for first in (WEIGHTS, RECURRENT))
@@ -60,6 +62,19 @@ def lstm(context: Context, operator: Operator) -> Update:
         attrs=_attributes(operator, data, hidden, cell),
     )
     return Update(call, (hidden, cell))
+
+
+def _lstm_float(context: Context, operator: Operator) -> Update:
+    data, hidden, cell = (operator.required_input(i) for i in (0, HIDDEN, CELL))
+    need_dtype(cell, ("float32",), "cell state")
+    parameters = [
+        _stacked(_gates(operator, first, ("float32",), role), role)
+        for first, role in ((WEIGHTS, "weights"), (RECURRENT, "weights"), (BIASES, "bias"))
+    ]
+    clip = float(np.float32(operator.options.CellClip()))
+    attrs = LstmFloatAttrs(int(operator.options.TimeMajor()), max(clip, 0.0))
+    states = (context.expr(tensor) for tensor in (data, hidden, cell))
+    return Update(get(LstmFloat)(*states, *map(constant, parameters), attrs=attrs), (hidden, cell))
 
 
 def _refuse_extras(operator: Operator) -> None:

@@ -121,7 +121,8 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """``given_options`` is None where the operator has none; ``table`` is the flatbuffer's own, for TVM."""
+    """``given_options`` is None where the operator has none; ``table`` is the flatbuffer's own, for TVM. ``custom`` are
+    the bytes that a custom operator has instead of options."""
 
     index: int
     name: str
@@ -129,6 +130,7 @@ class Operator:
     outputs: tuple[Tensor, ...]
     given_options: Options | None
     table: Any
+    custom: bytes = b""
 
     def required_input(self, position: int) -> Tensor:
         tensor = self.inputs[position] if position < len(self.inputs) else None
@@ -304,7 +306,8 @@ class _Reader:
         inputs = self._indices(table.Inputs, table.InputsLength())
         operands = tuple(None if i < 0 else self._pick(tensors, i) for i in inputs)
         outputs = tuple(self._pick(tensors, i) for i in self._indices(table.Outputs, table.OutputsLength()))
-        return Operator(index, name, operands, outputs, _options(table), table)
+        custom = table.CustomOptionsAsNumpy().tobytes() if self._length(table.CustomOptionsLength()) else b""
+        return Operator(index, name, operands, outputs, _options(table), table, custom)
 
     def _indices(self, getter: Callable[[int], int], count: int) -> tuple[int, ...]:
         self.budget.bytes(NUMBER * self._length(count))

@@ -17,6 +17,9 @@ from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.convert import Context, Variable, VariableKey
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
 
+CIRCULAR_BUFFER = "CUSTOM:CIRCULAR_BUFFER"
+"""Its output is a variable tensor."""
+
 
 def find_variables(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     """All of the graph, as they are before the first inference; what cannot be told is left to the walk to refuse."""
@@ -26,7 +29,8 @@ def find_variables(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
 def _variable_tensors(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     read = {tensor.index for operator in graph.operators for tensor in operator.inputs if tensor is not None}
     given = {tensor.index for tensor in graph.inputs}
-    given |= {tensor.index for operator in graph.operators for tensor in operator.outputs}
+    given |= {tensor.index for op in graph.operators if op.name != CIRCULAR_BUFFER for tensor in op.outputs}
+    read |= {tensor.index for op in graph.operators if op.name == CIRCULAR_BUFFER for tensor in op.outputs}
     return {
         tensor.index: Variable(tensor.spec, _first_value(tensor, budget))
         for tensor in graph.tensors
