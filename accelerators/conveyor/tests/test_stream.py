@@ -15,7 +15,7 @@ import pytest
 from uaccel.accelerator import AcceleratorError, constant
 from uaccel.testing import example, operator
 
-I = "00000000"  # noqa: E741 - nothing: an unused word
+NONE = "00000000"
 ONE = "01000000"
 
 # Written by hand: a 1x1 convolution of one pixel from 2 channels to 1, and the addition of what it gives to itself.
@@ -23,23 +23,23 @@ GOLDEN = (
     # magic, format, bytes (24 + 4 * 8 + 2 * 128 + 4 = 316), places, commands, cycles (32 + 1 + 3, and 32 + 1 + 1)
     "434e5659" + ONE + "3c010000" + "04000000" + "02000000" + "46000000"
     # constants, 32 bytes; input, 2; output, 1; scratch, 1
-    + I + "20000000" + ONE + "02000000" + "02000000" + ONE + "03000000" + ONE
+    + NONE + "20000000" + ONE + "02000000" + "02000000" + ONE + "03000000" + ONE
     # convolve: input at 1+0, channels at 0+0, filters at 0+16, output at 3+0
-    + ONE + ONE + I + I + I + I + "10000000" + "03000000" + I
+    + ONE + ONE + NONE + NONE + NONE + NONE + "10000000" + "03000000" + NONE
     # batch, input 1x1x2, output 1x1x1, kernel 1x1, strides 1x1, padding 0
-    + ONE + ONE + ONE + "02000000" + ONE * 3 + ONE * 2 + ONE * 2 + I * 2
+    + ONE + ONE + ONE + "02000000" + ONE * 3 + ONE * 2 + ONE * 2 + NONE * 2
     # dilation, groups, zero points 3 and -5, clamp -128 to 127
-    + ONE * 2 + ONE + "03000000" + "fbffffff" + "80ffffff" + "7f000000" + I * 3
+    + ONE * 2 + ONE + "03000000" + "fbffffff" + "80ffffff" + "7f000000" + NONE * 3
     # add: first and second at 3+0, output at 2+0
-    + "02000000" + "03000000" + I + "03000000" + I + "02000000" + I + I * 2
+    + "02000000" + "03000000" + NONE + "03000000" + NONE + "02000000" + NONE + NONE * 2
     # elements, left shift 20, twice zero point -5, 2**30, shift 0; output 7, 2**30, -19; clamp -100 to 100
-    + ONE + "14000000" + ("fbffffff" + "00000040" + I) * 2 + "07000000" + "00000040" + "edffffff"
+    + ONE + "14000000" + ("fbffffff" + "00000040" + NONE) * 2 + "07000000" + "00000040" + "edffffff"
     + "9cffffff" + "64000000"
-    + I * 10
+    + NONE * 10
 )  # fmt: skip
 CHECKSUM = "4fffca23"
 # bias 100 - 3 * (2 - 7) = 115, multiplier 2**30, shift -1; padding; the weights 2 and -7; padding
-CONSTANTS = "73000000" + "00000040" + "ffffffff" + I + "02f9" + "0000" + I * 3
+CONSTANTS = "73000000" + "00000040" + "ffffffff" + NONE + "02f9" + "0000" + NONE * 3
 
 
 @pytest.fixture(scope="module")

@@ -186,10 +186,10 @@ def _type_hints(attributes: type[Attributes]) -> dict[str, Any]:
 
 REGISTRY: dict[str, IntegerOperator[Any]] = {}
 
-O = TypeVar("O", bound="type[IntegerOperator[Any]]")  # noqa: E741 - a class, and the letter reads well below
+Class = TypeVar("Class", bound="type[IntegerOperator[Any]]")
 
 
-def register(cls: O) -> O:
+def register(cls: Class) -> Class:
     """Class decorator: make the operator known to Relax and to ``operator_of``."""
     operator = cls()
     REGISTRY[operator.full_name] = operator

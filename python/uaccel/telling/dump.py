@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numpy.typing import NDArray
 
@@ -33,7 +34,11 @@ def write_dump(compiled: Compiled, folder: Path) -> None:
         except OSError as error:
             raise UaccelError(f"--dump {folder} cannot be made: {error.strerror}; name another folder") from error
         data = content if isinstance(content, bytes) else content.encode()
-        write_atomically(target, lambda stream, data=data: stream.write(data), "--dump")  # type: ignore[misc]
+        write_atomically(target, partial(_put, data), "--dump")
+
+
+def _put(data: bytes, stream: IO[bytes]) -> None:
+    stream.write(data)
 
 
 def dump_files(compiled: Compiled) -> dict[str, str | bytes]:
