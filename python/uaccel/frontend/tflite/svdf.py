@@ -38,10 +38,10 @@ def svdf(context: Context, operator: Operator) -> Update:
     """The fused activation of integers means nothing to the reference: the output's quantisation holds it."""
     data, features, times = (operator.required_input(i) for i in range(3))
     state, output = operator.required_input(4), operator.outputs[0]
-    rank, filters = operator.options.Rank(), features.info.shape[0]
-    need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
     for tensor in (data, features, times):
         need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
+    rank, filters = operator.options.Rank(), features.info.shape[0]
+    need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
     if data.info.dtype == "float32":
         return _svdf_float(context, operator)
     need_dtype(data, ("int8",), "input")
