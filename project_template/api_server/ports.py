@@ -54,6 +54,10 @@ def open_port(connection: Connection, port: str, baud: int) -> Line:
     """A device path, or ``socket://HOST:NUMBER``."""
     if port.startswith("socket://"):
         return open_socket(connection, port)
+    if port.startswith("rtt://"):
+        raise DeviceFaultError(
+            f"port {port}: uaccel itself speaks RTT: uaccel run MODEL --board FILE, or uaccel.Session.open"
+        )
     try:
         if HAVE_PYSERIAL:
             # With inter_byte_timeout reading nothing is no success, as it is for any other descriptor.

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from support.vendor import HEAD, description, vendor_folder
-from uaccel.accelerator import ANY, Operation, find, load_accelerator, load_accelerators, pattern
+from uaccel import resources
+from uaccel.accelerator import ANY, Operation, load_accelerator, load_accelerators, pattern
 from uaccel.errors import AcceleratorError
 
 
@@ -86,7 +87,7 @@ def test_one_name_twice(tmp_path: Path) -> None:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
-    monkeypatch.setattr(find, "entry_points", lambda group: [entry for entry in entries if entry.group == group])
+    monkeypatch.setattr(resources, "entry_points", lambda group: [entry for entry in entries if entry.group == group])
 
 
 def entry(name: str, value: str) -> EntryPoint:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.vendor import HEAD, description, vendor_folder
+from uaccel import resources
 from uaccel.accelerator import Accelerator, find, load_accelerator, module_of, planning_for
 from uaccel.errors import AcceleratorError
 
@@ -70,12 +71,12 @@ def test_a_base_that_is_installed(family: Path, tmp_path: Path, monkeypatch: pyt
     family.rename(package)
     monkeypatch.syspath_prepend(tmp_path)
     entry = EntryPoint("family_package", "family_package:ACCELERATOR", find.GROUP)
-    monkeypatch.setattr(find, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(resources, "entry_points", lambda group: [entry])
     assert load_accelerator(str(member(tmp_path / "small", "family_package"))).base == package
 
 
 def test_a_base_whose_name_is_taken_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "entry_points", lambda group: [EntryPoint("npu", "other:X", group)])
+    monkeypatch.setattr(resources, "entry_points", lambda group: [EntryPoint("npu", "other:X", group)])
     with pytest.raises(AcceleratorError, match=r"^two accelerators are called 'npu': .*\(other:X\); rename one"):
         module_of("npu")
 

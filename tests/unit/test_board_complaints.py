@@ -154,7 +154,7 @@ WRONG_EMULATED = [
     (
         'kind = "systick"',
         'kind = "mtime"',
-        "bench.toml:37: 'kind' in [timer] is 'mtime'; armv7em has: systick",
+        "bench.toml:37: 'kind' in [timer] is 'mtime'; armv7em has: systick, none",
     ),
     (
         'length = "4M"',

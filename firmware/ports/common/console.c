@@ -4,8 +4,11 @@
  * where the line can wait, as under an emulator; where it cannot, the UART notices the overrun itself. */
 #include "core.h"
 #include "receive_ring.h"
+#include "uaccel_board.h"
 #include "uaccel_port.h"
 #include "uart.h"
+
+#ifdef UACCEL_BOARD_CONSOLE_IRQ /* other consoles are the port's own */
 
 static struct uaccel_ring ring;
 static volatile bool paused;
@@ -71,3 +74,5 @@ void uaccel_port_write(const uint8_t *from, uint32_t count)
         uaccel_uart_put(from[i]);
     }
 }
+
+#endif

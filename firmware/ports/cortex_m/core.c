@@ -69,11 +69,13 @@ void uaccel_core_enable_interrupt(uint32_t irq)
 void uaccel_external_interrupt(void);
 UACCEL_PORT_UNCOUNTED void uaccel_external_interrupt(void)
 {
+#ifdef UACCEL_BOARD_CONSOLE_IRQ
     if ((SCB_ICSR & ICSR_VECTOR) == UACCEL_BOARD_CONSOLE_IRQ + 16u) {
         uaccel_console_receive();
-    } else {
-        uaccel_port_fault("an interrupt came that nobody has asked for");
+        return;
     }
+#endif
+    uaccel_port_fault("an interrupt came that nobody has asked for");
 }
 
 void uaccel_port_reset(void)

@@ -65,6 +65,9 @@ static UACCEL_PORT_UNCOUNTED uint64_t since_start(void)
 
 UACCEL_PORT_UNCOUNTED uint64_t uaccel_port_ticks(void)
 {
+    if (ticks_per_second == 0) { /* not every Cortex-M0 has a SysTick */
+        return 0;
+    }
     const uint64_t now = until_start + since_start();
     if (now - until_start >= restart_after) {
         SYST_CVR = 0;

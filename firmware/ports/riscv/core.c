@@ -12,13 +12,36 @@ extern uint32_t uaccel_stack_guard[]; /* just below the stack */
 extern uint32_t uaccel_stack_bottom[];
 extern uint32_t uaccel_stack_top[];
 
-/* A store just below the stack is a fault, not a silently changed variable: no access, not even for machine mode. */
+/* A store just below the stack is a fault, not a silently changed variable: no access, not even for machine mode. A core
+ * without a PMP traps, and goes on behind it. */
 void uaccel_core_init(void)
 {
     const uint32_t address = (uint32_t)(uintptr_t)uaccel_stack_guard >> 2 | (GUARD_BYTES / 8u - 1u);
-    __asm volatile("csrw pmpaddr0, %0" ::"r"(address));
-    __asm volatile("csrw pmpcfg0, %0" ::"r"(PMP_LOCKED | PMP_NAPOT));
+    const uint32_t mode = PMP_LOCKED | PMP_NAPOT;
+    uint32_t vector;
+    __asm volatile("la %0, 1f\n\tcsrrw %0, mtvec, %0\n\t"
+                   "csrw pmpaddr0, %1\n\tcsrw pmpcfg0, %2\n\t"
+                   ".balign 64\n1:\tcsrw mtvec, %0"
+                   : "=&r"(vector)
+                   : "r"(address), "r"(mode)
+                   : "memory");
     uaccel_core_interrupts_on();
+}
+
+/* A port with an interrupt controller has its own. */
+__attribute__((weak)) UACCEL_PORT_UNCOUNTED void uaccel_external_interrupt(void)
+{
+    uaccel_port_fault("an interrupt came that nobody has asked for");
+}
+
+/* Where nothing resets the chip: begin again. Start-up sets all anew that this firmware uses. */
+void uaccel_reset(void);
+__attribute__((weak)) void uaccel_port_reset(void)
+{
+    uaccel_core_interrupts_off();
+    uaccel_reset();
+    for (;;) {
+    }
 }
 
 static const char *cause_name(uint32_t cause)

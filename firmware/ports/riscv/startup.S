@@ -98,7 +98,7 @@ uaccel_copy:
     .size uaccel_copy, . - uaccel_copy
 
     .section .text.uaccel_uncounted, "ax", @progbits
-    .balign 4
+    .balign 64                  /* some cores keep modes in the low bits of mtvec */
     .type uaccel_trap, @function
 uaccel_trap:
     csrrw   sp, mscratch, sp

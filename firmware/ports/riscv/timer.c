@@ -15,6 +15,18 @@ static uint32_t high_word(void)
     return UACCEL_REGISTER(UACCEL_BOARD_TIMER_BASE + 4u);
 }
 
+#elif defined(UACCEL_BOARD_TIMER_NONE)
+
+static uint32_t low_word(void)
+{
+    return 0;
+}
+
+static uint32_t high_word(void)
+{
+    return 0;
+}
+
 #else
 
 static uint32_t low_word(void)

@@ -13,6 +13,7 @@ from uaccel.board import Board, SerialRun
 from uaccel.errors import BoardError, DeviceError
 from uaccel.project.api_options import port_from_here
 from uaccel.project.boardjson import FILE, read_board_json
+from uaccel.session.ports import for_board
 
 AUTO: Final = "auto"
 
@@ -24,9 +25,9 @@ class BoardAbsentError(DeviceError):
 def find_port(board: Board, port: str | None = None) -> str:
     """A device path or a URL. ``port`` overrides what the board file says; ``auto`` looks among the USB ports."""
     if port and port != AUTO:
-        return port
+        return for_board(board, port)
     run = serial_run(board)
-    return _search(board, run) if port or run.port == AUTO else run.port
+    return _search(board, run) if port == AUTO or run.port == AUTO else for_board(board, run.port)
 
 
 def only_port() -> str:

@@ -55,7 +55,7 @@ def hold_if_known(port: str | None) -> AbstractContextManager[None]:
 
 def lock_file(port: str) -> Path:
     """The same one by whatever name the port is called. It stays when nobody holds it."""
-    device = port if "://" in port else os.path.realpath(port)
+    device = port.partition("?")[0] if "://" in port else os.path.realpath(port)
     name = "".join(char if char.isalnum() else "-" for char in device)[-40:]
     number = hashlib.sha256(device.encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"uaccel-{number}-{name.strip('-')}.lock"

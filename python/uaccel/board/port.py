@@ -14,6 +14,9 @@ from uaccel.board.table import Table
 from uaccel.resources import data_dir
 
 MANIFEST: Final = "port.toml"
+CORE: Final = "core"
+"""In ``shared``: the folder of whichever processor the board has."""
+NATIVE, STDIO, UART = "native", "stdio", "uart"
 SettingType = Literal["integer", "string", "boolean"]
 SettingValue = int | str | bool
 
@@ -45,6 +48,8 @@ class Port:
     arch: tuple[str, ...]
     shared: tuple[str, ...]
     """Further folders of ``firmware/ports`` whose sources belong to it."""
+    console: tuple[str, ...]
+    """The kinds of console that it has."""
     settings: tuple[Setting, ...]
 
     @property
@@ -63,10 +68,10 @@ def available_ports() -> dict[str, Path]:
     return {manifest.parent.name: manifest.parent for manifest in sorted(ports_folder().glob(f"*/{MANIFEST}"))}
 
 
-def read_port(folder: Path) -> Port:
-    """The port in a folder; its ``port.toml`` is checked like a board file."""
+def read_port(folder: Path, arch: str) -> Port:
+    """The port in a folder, for such processors; its ``port.toml`` is checked like a board file."""
     source = read_toml(folder / MANIFEST)
-    table = Table(source, (), source.data, ("description", "arch", "shared", "settings"))
+    table = Table(source, (), source.data, ("description", "arch", "shared", "console", "settings"))
     if not _FOLDER.fullmatch(folder.name):
         raise table.error(f"the port's folder is called {folder.name!r}; wanted letters, digits, '.', '_' and '-'")
     settings = table.table("settings", _names(source)) if "settings" in table else None
@@ -75,7 +80,8 @@ def read_port(folder: Path) -> Port:
         folder=folder,
         description=table.string("description"),
         arch=table.strings("arch"),
-        shared=table.strings("shared"),
+        shared=tuple(core_folder(arch) if name == CORE else name for name in table.strings("shared")),
+        console=table.strings("console") or (STDIO if arch == NATIVE else UART,),
         settings=() if settings is None else tuple(_setting(settings, name) for name in settings.keys()),  # noqa: SIM118
     )
     for name in port.shared:
@@ -84,6 +90,11 @@ def read_port(folder: Path) -> Port:
                 f"'shared' in {table} has '{name}'; there is no such folder in {ports_folder()}", "shared"
             )
     return port
+
+
+def core_folder(arch: str) -> str:
+    """The folder of start-up code, vectors and timer for such processors."""
+    return "riscv" if arch.startswith("rv") else "cortex_m"
 
 
 def _names(source: TomlSource) -> tuple[str, ...]:

@@ -27,7 +27,9 @@ from uaccel.board.types import (
     OpenOcdFlash,
     PyOcdFlash,
     QemuRun,
+    RttConsole,
     Run,
+    SemihostingConsole,
     SerialRun,
     StdioConsole,
     Timer,
@@ -71,12 +73,12 @@ class _ArchRules:
 
 _RULES: Final[dict[Arch, _ArchRules]] = {
     "native": _ArchRules((), ("host",)),
-    "armv6m": _ArchRules((), ("systick",), can_wait=True, last_irq=479),
-    "armv7m": _ArchRules((), ("systick",), can_wait=True, last_irq=479),
-    "armv7em": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True, last_irq=479),
-    "armv8m": _ArchRules(("fpu", "dsp"), ("systick",), can_wait=True, last_irq=479),
-    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick",), can_wait=True, last_irq=479),
-    "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle")),
+    "armv6m": _ArchRules((), ("systick", "none"), can_wait=True, last_irq=479),
+    "armv7m": _ArchRules((), ("systick", "none"), can_wait=True, last_irq=479),
+    "armv7em": _ArchRules(("fpu", "dsp"), ("systick", "none"), can_wait=True, last_irq=479),
+    "armv8m": _ArchRules(("fpu", "dsp"), ("systick", "none"), can_wait=True, last_irq=479),
+    "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick", "none"), can_wait=True, last_irq=479),
+    "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle", "none")),
 }
 
 
@@ -93,7 +95,7 @@ def board_from_source(source: TomlSource) -> Board:
     runs = _runs(file, cpu)
     port = _port(file, cpu)
     memories = _memories(file, cpu)
-    console = _console(file, cpu)
+    console = _console(file, cpu, port)
     board = Board(
         name=name,
         description=file.string("description"),
@@ -132,7 +134,7 @@ def _port(file: Table, cpu: Cpu) -> Port:
     folder = file.source.path.parent / name if name.startswith((".", "/")) else available_ports().get(name)
     if folder is None:
         raise file.error(unknown_port(name), "port")
-    port = read_port(folder.resolve())
+    port = read_port(folder.resolve(), cpu.arch)
     if cpu.arch not in port.arch:
         raise file.error(f"port '{port.name}' is for {', '.join(port.arch)}; this board is {cpu.arch}", "port")
     return port
@@ -260,15 +262,20 @@ def _span(memory: Memory) -> str:
     return f"'{memory.name}' ({memory.origin:#010x} to {memory.end - 1:#010x})"
 
 
-def _console(file: Table, cpu: Cpu) -> Console:
+def _console(file: Table, cpu: Cpu, port: Port) -> Console:
     table = file.table("console", _keys(UartConsole, "kind"))
-    kind = table.choice("kind", ("stdio", "uart"))
+    kinds: dict[str, type[Console]] = {"stdio": StdioConsole, "semihosting": SemihostingConsole, "rtt": RttConsole}
+    kind = table.choice("kind", ("uart", *kinds))
     if (kind == "stdio") != (cpu.arch == "native"):
         wanted = "stdio" if cpu.arch == "native" else "uart"
         raise table.error(f"'kind' in {table} is '{kind}'; {cpu.arch} wants '{wanted}'", "kind")
-    if kind == "stdio":
+    if kind not in port.console:
+        wanted = " or ".join(f"'{word}'" for word in port.console)
+        others = "; ports rtt and semihosting have those" if kind in ("rtt", "semihosting") else ""
+        raise table.error(f"'kind' in {table} is '{kind}'; port '{port.name}' has {wanted}{others}", "kind")
+    if kind != "uart":
         file.table("console", ("kind",))
-        return StdioConsole()
+        return kinds[kind]()  # type: ignore[call-arg]  # those have no fields
     return UartConsole(
         base=table.address("base"),
         baud=table.integer("baud", 1200, 20_000_000),
@@ -285,8 +292,8 @@ def _timer(table: Table, cpu: Cpu) -> Timer:
     for key, kinds in (("hz", ("systick", "mtime", "mcycle")), ("base", ("mtime",))):
         if key in table and kind not in kinds:
             raise table.error(f"'{key}' in {table} is not for a timer of kind '{kind}'; leave it out", key)
-    if kind == "host":
-        return Timer(kind, _NANOSECONDS)
+    if kind in ("host", "none"):
+        return Timer(kind, _NANOSECONDS if kind == "host" else 0)
     return Timer(kind, table.integer("hz", 1, 4_000_000_000), table.address("base") if kind == "mtime" else None)
 
 

@@ -13,7 +13,7 @@ from uaccel.board.source import KeyPath, TomlSource
 Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
 Feature = Literal["fpu", "dsp", "helium", "rvv"]
 MemoryKind = Literal["flash", "ram", "tcm", "external"]
-TimerKind = Literal["host", "systick", "mtime", "mcycle"]
+TimerKind = Literal["host", "systick", "mtime", "mcycle", "none"]
 
 DEFAULT_STACK = 8192
 INTERRUPTS_A_STEP = 32
@@ -88,11 +88,26 @@ class UartConsole:
 
 
 @dataclass(frozen=True)
+class SemihostingConsole:
+    """The debugger's: firmware stops, and the debugger or the emulator reads and writes for it."""
+
+    kind: ClassVar[Literal["semihosting"]] = "semihosting"
+
+
+@dataclass(frozen=True)
+class RttConsole:
+    """Two rings in RAM, which a debug probe reads and writes."""
+
+    kind: ClassVar[Literal["rtt"]] = "rtt"
+
+
+@dataclass(frozen=True)
 class Timer:
     """What measures time on the board."""
 
     kind: TimerKind
     hz: int
+    """0 where there is none."""
     base: int | None = None
     """Where the registers of ``mtime`` lie; the other kinds are part of the CPU."""
 
@@ -159,7 +174,7 @@ class CommandFlash:
     reset: tuple[str, ...] = ()
 
 
-Console = StdioConsole | UartConsole
+Console = StdioConsole | UartConsole | SemihostingConsole | RttConsole
 Run = HostRun | QemuRun | SerialRun
 Flash = OpenOcdFlash | PyOcdFlash | CommandFlash
 

@@ -57,7 +57,7 @@ def _macros(board: Board) -> dict[str, str]:
     if isinstance(console, UartConsole):
         macros |= {"CONSOLE_BASE": console.base, "CONSOLE_BAUD": console.baud, "CONSOLE_IRQ": console.irq}
         macros |= {"CONSOLE_CLOCK_HZ": console.clock_hz or board.timer.hz}
-        macros |= {"INTERRUPTS": board.interrupts}
+    macros |= {"INTERRUPTS": board.interrupts}
     macros |= {f"TIMER_{board.timer.kind.upper()}": True, "TIMER_HZ": board.timer.hz}
     macros |= {} if board.timer.base is None else {"TIMER_BASE": board.timer.base}
     macros |= {f"HAS_{feature.upper()}": True for feature in board.cpu.features}

@@ -12,18 +12,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
-from uaccel.board import Board, QemuRun, Run, SerialRun, UartConsole
+from uaccel.board import Board, Console, QemuRun, RttConsole, Run, SemihostingConsole, SerialRun
 from uaccel.cycles.timing import Timing
 from uaccel.errors import UaccelError
 from uaccel.project.flash_steps import ELF, Step, flash_steps
 from uaccel.project.forms import TEXT, WHOLE, Fields, Maybe, Rows, Value, complaint
 
 FILE: Final = Path("board") / "board.json"
+BAUD: Final = 115200
+"""Where a line has none of its own."""
 
 _COMMAND: Final = Rows(TEXT, least=1)
 _RUNS: Final = {
     "host": Fields({"command": _COMMAND}),
-    "qemu": Fields({"command": _COMMAND, "ram": Maybe(Fields({"origin": WHOLE, "length": WHOLE}))}),
+    "qemu": Fields(
+        {
+            "command": _COMMAND,
+            "ram": Maybe(Fields({"origin": WHOLE, "length": WHOLE})),
+            "rtt": Rows(Rows(WHOLE, least=2), least=1),
+        },
+        optional=("rtt",),
+    ),
     "serial": Fields({**dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)), "baud": WHOLE}),
 }
 _KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
@@ -86,25 +95,34 @@ def board_json(board: Board, folder: Path | None) -> str:
 
 def _run(board: Board, run: Run) -> dict[str, Any]:
     if isinstance(run, QemuRun):
-        words = qemu_words(run, "stdio,signal=off", ELF)
+        words = qemu_words(run, "stdio,signal=off", ELF, board.console)
         ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}
-        return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram}
+        areas = [[memory.origin, memory.length] for memory in board.memories if memory.kind in ("ram", "tcm")]
+        rtt = {"rtt": areas} if isinstance(board.console, RttConsole) else {}
+        return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram, **rtt}
     if isinstance(run, SerialRun):
-        assert isinstance(board.console, UartConsole)  # the board file's rules
         line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
-        return {"kind": run.kind, **line, "baud": board.console.baud}
+        return {"kind": run.kind, **line, "baud": getattr(board.console, "baud", BAUD)}
     return {"kind": run.kind, "command": [ELF]}
 
 
-def qemu_words(run: QemuRun, chardev: str, firmware: str) -> list[str]:
+def qemu_words(run: QemuRun, chardev: str, firmware: str, console: Console) -> list[str]:
     """QEMU's arguments; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``.
 
-    The console goes through a multiplexer, whose escape character no byte can be: its buffer is what makes the way from
-    host to guest several times faster than a UART without a FIFO is by itself.
+    A UART goes through a multiplexer, whose escape character no byte can be: its buffer is what makes the way from
+    host to guest several times faster than a UART without a FIFO is by itself. For rings in RAM the host's side is that
+    of QEMU's debugger stub.
     """
     words = ["-machine", run.machine, "-display", "none", "-monitor", "none", *(["-cpu", run.cpu] if run.cpu else [])]
-    words += [*run.args, *["-serial", "null"] * run.serial]
-    words += ["-chardev", f"{chardev},id=console,mux=on", "-echr", "0x100", "-serial", "chardev:console"]
+    words += run.args
+    if isinstance(console, SemihostingConsole):
+        words += ["-serial", "null", "-chardev", f"{chardev},id=console"]
+        words += ["-semihosting-config", "enable=on,target=native,chardev=console"]
+    elif isinstance(console, RttConsole):
+        words += ["-serial", "null", "-chardev", f"{chardev},id=console", "-gdb", "chardev:console"]
+    else:
+        words += ["-serial", "null"] * run.serial
+        words += ["-chardev", f"{chardev},id=console,mux=on", "-echr", "0x100", "-serial", "chardev:console"]
     return [*words, "-kernel", firmware]
 
 

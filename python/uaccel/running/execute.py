@@ -35,7 +35,7 @@ from uaccel.session.description import Identity
 from uaccel.session.link import Timeouts
 from uaccel.session.ports import require_port
 from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_layers
-from uaccel.session.qemu import QemuTransport
+from uaccel.session.qemu import emulated
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
 
@@ -214,5 +214,5 @@ def connect(
         return Session.open(line, baud=baud, expect=expect, timeouts=timeouts, **options)
     if kind == "host":
         return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
-    emulated = QemuTransport(board, firmware, devices=project_devices(firmware.parent.parent), blocks=blocks)
-    return Session(emulated, expect=expect, timeouts=timeouts, **options)
+    board_line = emulated(board, firmware, devices=project_devices(firmware.parent.parent), blocks=blocks)
+    return Session(board_line, expect=expect, timeouts=timeouts, **options)

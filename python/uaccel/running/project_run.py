@@ -39,10 +39,11 @@ from uaccel.session.link import Timeouts
 from uaccel.session.ports import BITS_PER_BYTE
 from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_layers
 from uaccel.session.project import ProjectTransport
-from uaccel.session.qemu import counted_per_second, counting_options
+from uaccel.session.qemu import counted_per_second, counting_options, through_rings
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
 from uaccel.session.tensors import TensorType
+from uaccel.session.transport import Transport
 from uaccel.toolchain import find_command
 
 TIMEOUTS: Final = Timeouts(run=600)
@@ -271,9 +272,11 @@ class _Project:
                 self._server.require("run_arguments", shlex.join(words))
                 counted = counted_per_second(words)
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
-        line = ProjectTransport(
+        line: Transport = ProjectTransport(
             self._server, bytes_per_second=rate, instructions_per_second=counted, on_close=devices.remove
         )
+        if self._run is not None and "rtt" in self._run:
+            line = through_rings(line, self._run["rtt"])
         return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS, on_log=on_log)
 
     def line(self) -> str | None:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import serial
 
+from uaccel.board import Board, PyOcdFlash, RttConsole
 from uaccel.errors import DeviceError
+from uaccel.session.gdb import GdbMemory
+from uaccel.session.probe import ProbeMemory
+from uaccel.session.rtt import Area, RttTransport
 from uaccel.session.streams import CHUNK, StreamTransport, connect_tcp
 from uaccel.session.transport import WRITE_SECONDS, Transport
 
 BITS_PER_BYTE: Final = 10
 """One start bit, eight of data, one stop bit."""
+RTT: Final = "rtt://"
+RAM: Final = ("ram", "tcm")
+"""Kinds of memory that variables lie in."""
 NO_SUCH, IN_USE, FORBIDDEN = 2, 16, 13  # errno
 
 
@@ -22,6 +29,8 @@ def open_port(port: str, baud: int = 115200) -> Transport:
     """A device path (``/dev/ttyACM0``), ``socket://host:port``, or any other URL that pyserial knows."""
     if port.startswith("socket://"):
         return _open_socket(port)
+    if port.startswith(RTT):
+        return open_rtt(port)
     try:
         line = serial.serial_for_url(port, baud, timeout=0, write_timeout=WRITE_SECONDS, do_not_open=True)
         if os.name == "posix" and isinstance(line, serial.Serial):
@@ -38,6 +47,35 @@ def open_port(port: str, baud: int = 115200) -> Transport:
 def require_port(port: str, baud: int) -> None:
     """Complain about a port that cannot be opened before the work whose result would go there."""
     open_port(port, baud).close()
+
+
+def for_board(board: Board, port: str) -> str:
+    """Who looks for rings in a board's RAM must know where that is, and a probe which chip it is."""
+    if not isinstance(board.console, RttConsole) or not port.startswith(RTT) or "?" in port:
+        return port
+    words = [f"ram={memory.origin:#x}:{memory.length:#x}" for memory in board.memories if memory.kind in RAM]
+    words += [f"target={board.flash.target}"] if isinstance(board.flash, PyOcdFlash) else []
+    return f"{port}?{'&'.join(words)}"
+
+
+def open_rtt(url: str) -> Transport:
+    """``rtt://HOST:PORT`` of a debugger's server, ``rtt://pyocd`` or ``rtt://pyocd/SERIAL_NUMBER`` of a probe. Behind a
+    question mark ``ram=ORIGIN:LENGTH``, as often as there are areas, and ``target``, as pyOCD calls the chip."""
+    wrong = f"port {url} is no address; wanted rtt://HOST:NUMBER or rtt://pyocd, and a board whose file states its RAM"
+    try:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        areas = [Area(*(int(number, 0) for number in area.split(":"))) for area in query.get("ram", ())]
+        host, number = parts.hostname, parts.port
+    except (ValueError, TypeError):
+        raise DeviceError(wrong) from None
+    if not host or not areas:
+        raise DeviceError(wrong)
+    if host == "pyocd" and number is None:
+        return RttTransport(ProbeMemory(parts.path.strip("/") or None, query.get("target", [None])[0]), areas)
+    if number is None:
+        raise DeviceError(wrong)
+    return RttTransport(GdbMemory(connect_tcp(host, number, name=url.partition("?")[0])), areas)
 
 
 def _open_socket(url: str) -> Transport:

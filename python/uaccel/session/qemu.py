@@ -14,13 +14,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
 
-from uaccel.board import Board, QemuRun
+from uaccel.board import Board, QemuRun, RttConsole
 from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.project.boardjson import qemu_words
 from uaccel.project.devices import DeviceModel
 from uaccel.session.counting import Blocks, plugin_for, plugin_options
 from uaccel.session.devices import DeviceOptions, Ram, device_options
+from uaccel.session.gdb import GdbMemory
+from uaccel.session.ports import RAM, for_board
 from uaccel.session.process import ProcessTransport, first_words
+from uaccel.session.rtt import Area, RttTransport
+from uaccel.session.transport import Transport
 from uaccel.toolchain import FoundProgram, find_command
 from uaccel.toolchain.children import start
 
@@ -49,7 +53,7 @@ def qemu_command(
     """QEMU running ``firmware``; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``."""
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
-    words = qemu_words(run, chardev, str(firmware))
+    words = qemu_words(run, chardev, str(firmware), board.console)
     return [*qemu.command, *words, *counting_options(counting, qemu, firmware, blocks)]
 
 
@@ -103,6 +107,31 @@ class QemuTransport(ProcessTransport):
         self._devices.remove()
 
 
+def emulated(
+    board: Board, firmware: Path, *, devices: Sequence[DeviceModel] = (), blocks: Blocks | None = None
+) -> Transport:
+    """An emulated board for one session, by whatever console it has."""
+    transport = QemuTransport(board, firmware, devices=devices, blocks=blocks)
+    return as_rtt(transport, board) if isinstance(board.console, RttConsole) else transport
+
+
+def as_rtt(transport: Transport, board: Board) -> Transport:
+    """The rings in the board's RAM, where ``transport`` leads to QEMU's debugger stub."""
+    areas = [(memory.origin, memory.length) for memory in board.memories if memory.kind in RAM]
+    return through_rings(transport, areas)
+
+
+def through_rings(transport: Transport, areas: Sequence[Sequence[int]]) -> Transport:
+    """The same where only origins and lengths of the RAM are known."""
+    try:
+        line = RttTransport(GdbMemory(transport), [Area(*area) for area in areas])
+    except BaseException:
+        transport.close()
+        raise
+    line.instructions_per_second = transport.instructions_per_second
+    return line
+
+
 class EmulatedBoard:
     """A board on the bench that is QEMU: its console is a TCP port or a terminal. A context manager.
 
@@ -132,7 +161,8 @@ class EmulatedBoard:
         finally:
             theirs.close()
             if listener is not None:
-                port = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+                scheme = "rtt" if isinstance(board.console, RttConsole) else "socket"
+                port = for_board(board, f"{scheme}://127.0.0.1:{listener.getsockname()[1]}")
                 listener.close()
         self._stop = weakref.finalize(self, _stop, self._process, ours, self._words, behind)
         self._control = _Control(ours, self._last_words)

@@ -1,0 +1,214 @@
+"""A line of two rings in the device's RAM (SEGGER's Real Time Transfer), through whatever reads and writes its memory.
+
+The control block: sixteen bytes that name it, how many rings lead up and down, then for each ring six words: the
+address of its name, of its bytes, their number, where the writer is, where the reader is, flags.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from uaccel.errors import DeviceError
+from uaccel.session.transport import WRITE_SECONDS, Transport
+
+ID: Final = b"SEGGER RTT".ljust(16, b"\0")
+HEAD: Final = struct.Struct("<16s2i")
+RING: Final = struct.Struct("<6I")
+MOST_RINGS: Final = 16
+CHUNK: Final = 1 << 12
+"""Bytes that are searched at a time."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01
+"""Seconds between two looks, while nothing comes."""
+FIND_SECONDS: Final = 5.0
+_WRITTEN, _READ = 12, 16
+
+
+class UnreadableError(DeviceError):
+    """Nothing can be read there: it is off, or neither the CPU may touch it nor an emulator's debugger."""
+
+
+class Memory(Protocol):
+    """What a debug probe, or whoever stands for one, can do. ``access`` is around a few reads and writes that follow
+    each other: there a device that cannot be read while it runs is halted."""
+
+    name: str
+
+    def access(self) -> AbstractContextManager[None]: ...
+
+    def read(self, address: int, count: int) -> bytes: ...
+
+    def write(self, address: int, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Area:
+    """A range of RAM, where the block may lie."""
+
+    origin: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Ring:
+    """One ring as it is now; ``at`` is the address of its six words."""
+
+    at: int
+    bytes: int
+    size: int
+    written: int
+    read: int
+
+    @property
+    def filled(self) -> int:
+        return (self.written - self.read) % self.size
+
+    @property
+    def room(self) -> int:
+        return self.size - 1 - self.filled
+
+
+class RttTransport(Transport):
+    """Ring 0 up and ring 0 down of the block that lies in one of the areas."""
+
+    def __init__(self, memory: Memory, areas: Sequence[Area]) -> None:
+        self.name = memory.name
+        self._memory = memory
+        self._areas = tuple(areas)
+        self._block: int | None = None
+        self._lost_at = time.monotonic()
+        self._arrived = bytearray()
+        self._open = True
+
+    def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
+        rest, end, pause = data, time.monotonic() + timeout, SHORTEST_PAUSE
+        while rest:
+            with self._memory.access():
+                moved = self._take() + (sent := self._give(rest))
+            rest = rest[sent:]
+            if rest and time.monotonic() >= end:
+                raise DeviceError(
+                    f"{self.name} took {len(data) - len(rest)} of {len(data)} bytes within {timeout:.3g} s: "
+                    "does its firmware run?"
+                )
+            pause = self._wait(pause, bool(moved)) if rest else pause
+
+    def read(self, timeout: float) -> bytes:
+        end, pause = time.monotonic() + timeout, SHORTEST_PAUSE
+        while not self._arrived:
+            with self._memory.access():
+                self._take()
+            if self._arrived or time.monotonic() >= end:
+                break
+            pause = self._wait(pause, False)
+        data = bytes(self._arrived)
+        self._arrived.clear()
+        return data
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            with suppress(DeviceError):
+                self._memory.close()
+
+    def _wait(self, pause: float, moved: bool) -> float:
+        """The device works meanwhile; the next pause."""
+        time.sleep(SHORTEST_PAUSE if moved else pause)
+        return SHORTEST_PAUSE if moved else min(pause * 1.5, LONGEST_PAUSE)
+
+    def _take(self) -> int:
+        """What lies in the ring that leads up; how many bytes."""
+        rings = self._rings()
+        if rings is None or not rings[0].filled:
+            return 0
+        ring = rings[0]
+        end = ring.written if ring.written > ring.read else ring.size
+        data = self._memory.read(ring.bytes + ring.read, end - ring.read)
+        if ring.written < ring.read and ring.written:
+            data += self._memory.read(ring.bytes, ring.written)
+        self._memory.write(ring.at + _READ, ring.written.to_bytes(4, "little"))
+        self._arrived += data
+        return len(data)
+
+    def _give(self, data: bytes) -> int:
+        """As much as the ring that leads down has room for. Where the writer is comes last: until then the device does
+        not look at the bytes."""
+        rings = self._rings()
+        if rings is None or not rings[1].room:
+            return 0
+        ring = rings[1]
+        piece = data[: ring.room]
+        first = piece[: ring.size - ring.written]
+        self._memory.write(ring.bytes + ring.written, first)
+        if len(piece) > len(first):
+            self._memory.write(ring.bytes, piece[len(first) :])
+        self._memory.write(ring.at + _WRITTEN, ((ring.written + len(piece)) % ring.size).to_bytes(4, "little"))
+        return len(piece)
+
+    def _rings(self) -> tuple[Ring, Ring] | None:
+        """As they are now; None while there is no block, as between a reset and the start of the firmware."""
+        if self._block is not None:
+            rings = self._rings_at(self._block)
+            if rings is not None:
+                self._lost_at = time.monotonic()
+                return rings
+            self._block = None
+        for area in self._areas:
+            found = self._search(area)
+            if found is not None:
+                self._block, rings = found
+                return rings
+        if time.monotonic() - self._lost_at > FIND_SECONDS:
+            where = ", ".join(f"{area.origin:#010x} to {area.origin + area.length - 1:#010x}" for area in self._areas)
+            raise DeviceError(
+                f"{self.name} has no RTT control block in its RAM ({where}): "
+                "is firmware of this board flashed, and does it run?"
+            )
+        return None
+
+    def _search(self, area: Area) -> tuple[int, tuple[Ring, Ring]] | None:
+        """The first block that is sound; it may lie at any address but where nothing can be read."""
+        before = b""
+        for at in range(area.origin, area.origin + area.length, CHUNK):
+            try:
+                piece = before + self._memory.read(at, min(CHUNK, area.origin + area.length - at))
+            except UnreadableError:
+                before = b""
+                continue
+            place = piece.find(ID)
+            while place >= 0:
+                block = at - len(before) + place
+                rings = self._rings_at(block)
+                if rings is not None:
+                    return block, rings
+                place = piece.find(ID, place + 1)
+            before = piece[-len(ID) + 1 :]
+        return None
+
+    def _rings_at(self, block: int) -> tuple[Ring, Ring] | None:
+        """None where what lies there is no block, or is being made."""
+        if not self._inside(block, HEAD.size):
+            return None
+        name, up, down = HEAD.unpack(self._memory.read(block, HEAD.size))
+        if name != ID or not (0 < up <= MOST_RINGS and 0 < down <= MOST_RINGS):
+            return None
+        first = block + HEAD.size
+        if not self._inside(first, RING.size * (up + down)):
+            return None
+        words = self._memory.read(first, RING.size * (up + 1))
+        rings = [self._ring(first + place, words[place:]) for place in (0, RING.size * up)]
+        return (rings[0], rings[1]) if rings[0] is not None and rings[1] is not None else None
+
+    def _ring(self, at: int, words: bytes) -> Ring | None:
+        _, start, size, written, read, _ = RING.unpack_from(words)
+        sound = size > 1 and written < size and read < size and self._inside(start, size)
+        return Ring(at, start, size, written, read) if sound else None
+
+    def _inside(self, at: int, length: int) -> bool:
+        return any(area.origin <= at and at + length <= area.origin + area.length for area in self._areas)
