@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from uaccel.errors import DeviceError, UaccelError
 from uaccel.session import rtt
 from uaccel.session.gdb import GdbMemory
 from uaccel.session.ports import open_port
+from uaccel.session.probe import ProbeMemory
 from uaccel.session.rtt import ID, Area, RttTransport, UnreadableError
 from uaccel.session.streams import connect_tcp
 
@@ -311,8 +315,84 @@ def test_no_address(url: str) -> None:
 
 
 def test_without_pyocd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyocd.core.helpers", None)
+    monkeypatch.setitem(sys.modules, "pyocd.core.helpers", None)
     with pytest.raises(
         UaccelError, match=r"^pyOCD is not installed: pip install 'uaccel\[probe\]', or name a debugger's"
     ):
         open_port("rtt://pyocd?ram=0x20000000:0x1000")
+
+
+class FakeProbe:
+    """What pyOCD is asked for, on memory of this test."""
+
+    def __init__(self, ram: Ram) -> None:
+        self.ram, self.resumed, self.closed = ram, 0, 0
+        self.asked: dict[str, Any] = {}
+        self.target = self
+
+    def session_with_chosen_probe(self, **asked: Any) -> FakeProbe | None:
+        self.asked = asked
+        return self if asked["unique_id"] != "none" else None
+
+    def open(self) -> None:
+        if self.asked["unique_id"] == "broken":
+            raise RuntimeError("no ACK\nreceived")
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def resume(self) -> None:
+        self.resumed += 1
+
+    def read_memory_block8(self, address: int, count: int) -> list[int]:
+        if address < ORIGIN:
+            raise RuntimeError("fault")
+        return list(self.ram.read(address, count))
+
+    def write_memory_block8(self, address: int, data: list[int]) -> None:
+        self.ram.write(address, bytes(data))
+
+    def write32(self, address: int, value: int) -> None:
+        self.ram.write(address, value.to_bytes(4, "little"))
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> FakeProbe:
+    """In pyOCD's place."""
+    fake = FakeProbe(Ram())
+    monkeypatch.setitem(sys.modules, "pyocd.core.helpers", SimpleNamespace(ConnectHelper=fake))
+    for name in ("pyocd", "pyocd.core"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    return fake
+
+
+def test_through_a_probe_by_pyocd(probe: FakeProbe) -> None:
+    probe.ram.block(ORIGIN + 8, up=(UP, 16, 3, 0))
+    probe.ram.put(UP, b"abc")
+    line = open_port(f"rtt://pyocd/0042?ram={ORIGIN:#x}:{LENGTH:#x}&target=nrf52840")
+    assert (probe.asked["unique_id"], probe.asked["options"]["target_override"]) == ("0042", "nrf52840")
+    assert probe.asked["options"]["connect_mode"] == "attach", "it is not halted"
+    assert probe.resumed == 1
+    assert line.read(0) == b"abc"
+    line.write(b"hello", 1)
+    assert probe.ram.writes[-1] == (ORIGIN + 68, 4), "in one go"
+    line.close()
+    assert probe.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("rtt://pyocd/none?ram=0x20000000:64", "no debug probe none is here; 'uaccel ports' lists what is plugged in"),
+        ("rtt://pyocd/broken?ram=0x20000000:64", "debug probe broken cannot be used: no ACK received"),
+    ],
+)
+def test_a_probe_that_does_not_serve(url: str, words: str, probe: FakeProbe) -> None:
+    with pytest.raises(DeviceError) as caught:
+        open_port(url)
+    assert str(caught.value) == words
+
+
+def test_what_a_probe_cannot_read(probe: FakeProbe) -> None:
+    with pytest.raises(UnreadableError, match=r"^debug probe at USB cannot read 4 bytes at 0x00000000: fault$"):
+        ProbeMemory(None, None).read(0, 4)

@@ -283,7 +283,8 @@ WRONG_REAL = [
     (
         'port = "stm32"',
         'port = "stm23"',
-        "bench.toml:2: there is no port 'stm23'; did you mean 'stm32'? (known: host, mps, riscv_virt, stm32; "
+        "bench.toml:2: there is no port 'stm23'; did you mean 'stm32'? (known: host, mps, riscv_virt, rtt, "
+        "semihosting, stm32; "
         "a port of your own is given as a path that begins with './')",
     ),
     (

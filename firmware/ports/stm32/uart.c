@@ -32,7 +32,7 @@ struct usart {
 #define CLEAR_OVERRUN(usart) ((usart)->clear = STATUS_OVERRUN)
 enum { CONTROL_ON = 1 << 0 };
 #else
-#error "this port knows families 4 (STM32F4) and 7 (STM32F7)"
+#error "this port knows families 4 (STM32F4) and 7 (STM32F7); 'uaccel new board NAME --target CHIP' needs no port"
 #endif
 
 #define IS(address) (UACCEL_BOARD_CONSOLE_BASE == address)

@@ -9,13 +9,15 @@ from typing import Final
 from serial.tools.list_ports_common import ListPortInfo
 
 from uaccel.bench.plugged import fits, identity, usb_ports
-from uaccel.board import Board, SerialRun
+from uaccel.board import Board, RttConsole, SerialRun
 from uaccel.errors import BoardError, DeviceError
 from uaccel.project.api_options import port_from_here
 from uaccel.project.boardjson import FILE, read_board_json
 from uaccel.session.ports import for_board
 
 AUTO: Final = "auto"
+PROBE: Final = "rtt://pyocd"
+"""The only debug probe that is plugged in."""
 
 
 class BoardAbsentError(DeviceError):
@@ -27,7 +29,9 @@ def find_port(board: Board, port: str | None = None) -> str:
     if port and port != AUTO:
         return for_board(board, port)
     run = serial_run(board)
-    return _search(board, run) if port == AUTO or run.port == AUTO else for_board(board, run.port)
+    if isinstance(board.console, RttConsole):
+        return for_board(board, PROBE if run.port == AUTO else run.port)
+    return _search(board, run) if port == AUTO or run.port == AUTO else run.port
 
 
 def only_port() -> str:

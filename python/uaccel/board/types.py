@@ -15,7 +15,11 @@ Feature = Literal["fpu", "dsp", "helium", "rvv"]
 MemoryKind = Literal["flash", "ram", "tcm", "external"]
 TimerKind = Literal["host", "systick", "mtime", "mcycle", "none"]
 
+Proven = Literal["here", "hardware", "emulated", "linked"]
+
 DEFAULT_STACK = 8192
+ON_HARDWARE: frozenset[str] = frozenset()
+"""Boards of ours that somebody has run the tests of real boards on (tests/boards/test_hardware.py)."""
 INTERRUPTS_A_STEP = 32
 """Interrupt controllers have them in such portions."""
 
@@ -207,6 +211,15 @@ class Board:
         console = self.console.irq if isinstance(self.console, UartConsole) else 0
         last = max([console, *(device.irq or 0 for device in self.devices)])
         return (last // INTERRUPTS_A_STEP + 1) * INTERRUPTS_A_STEP
+
+    @property
+    def proven(self) -> Proven:
+        """How its firmware was seen to work: here, on its own hardware, under an emulator; ``linked``: not at all."""
+        if any(isinstance(run, HostRun) for run in self.runs):
+            return "here"
+        if self.name in ON_HARDWARE:
+            return "hardware"
+        return "emulated" if any(isinstance(run, QemuRun) for run in self.runs) else "linked"
 
     @property
     def file(self) -> Path:

@@ -34,6 +34,7 @@ def _as_json(board: Board) -> dict[str, Any]:
         "description": board.description,
         "cpu": {"name": board.cpu.name, "arch": board.cpu.arch, "features": list(board.cpu.features)},
         "run": [run.kind for run in board.runs],
+        "proven": board.proven,
         "flash": board.flash.tool if board.flash else None,
         "memories": [asdict(memory) for memory in board.memories],
         "file": str(board.file),
@@ -49,15 +50,15 @@ def _show(console: Console, boards: list[Board]) -> None:
         column.no_wrap = True  # names are for copying
     table.columns[3].overflow = "fold"
     for board in boards:
-        memories = ", ".join(f"{memory.name} {_size(memory)}" for memory in board.memories)
-        runs = "\n".join(run.kind for run in board.runs)
+        memories = ", ".join(f"{memory.name} {size(memory)}" for memory in board.memories)
+        runs = "\n".join(run.kind for run in board.runs) + ("\n(linked only)" if board.proven == "linked" else "")
         table.add_row(board.name, board.cpu.name, runs, "\n".join(filter(None, (board.description, memories))))
     console.print(table)
     folders = dict.fromkeys(str(board.file.parent) for board in boards)
     console.print(f"  Board files: {', '.join(folders)}", soft_wrap=True)
 
 
-def _size(memory: Memory) -> str:
+def size(memory: Memory) -> str:
     """In the largest binary unit that leaves an integer."""
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if memory.length % (1 << power) == 0:

@@ -19,6 +19,13 @@ def board_names(incomplete: str) -> list[str]:
     return [name for name in sorted(file.stem for file in data_dir("boards").glob("*.toml")) if _fits(name, incomplete)]
 
 
+def chip_names(incomplete: str) -> list[str]:
+    """Of chips that a board file can be written for."""
+    from uaccel.board.chips import known_chips
+
+    return [name for name in known_chips() if _fits(name, incomplete)]
+
+
 def accelerator_names(incomplete: str) -> list[str]:
     """Bundled and installed ones."""
     return [name for name in sorted({*accelerator_folders(), *accelerator_entries()}) if _fits(name, incomplete)]

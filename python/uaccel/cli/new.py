@@ -12,10 +12,13 @@ from typing import Annotated
 
 import typer
 
+from uaccel.bench.targets import chip_of_pyocd
 from uaccel.board import Board, load_board
+from uaccel.board.chips import core_named, find_chip
+from uaccel.board.from_chip import chip_board_text
 from uaccel.board.port import ports_folder
 from uaccel.board.starter import starter_text
-from uaccel.cli.completion import board_names
+from uaccel.cli.completion import board_names, chip_names
 from uaccel.cli.output import JsonFlag, emit
 from uaccel.errors import BoardError, UaccelError
 
@@ -25,6 +28,18 @@ FolderArgument = Annotated[Path | None, typer.Argument(metavar="DIR", help="The 
 LikeOption = Annotated[
     str,
     typer.Option("--like", metavar="BOARD", help="The board to begin with.", autocompletion=board_names),
+]
+TargetOption = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="CHIP",
+        help="A chip instead of a board: one that uaccel or pyOCD knows. No driver is needed.",
+        autocompletion=chip_names,
+    ),
+]
+CoreOption = Annotated[
+    str, typer.Option("--core", metavar="CORE", help="The chip's processor, where only pyOCD knows the chip.")
 ]
 PortFlag = Annotated[bool, typer.Option("--with-port", help="Copy the drivers too, into NAME_port, to change them.")]
 
@@ -38,27 +53,60 @@ def register(app: typer.Typer) -> None:
 
 
 def new_board(
-    name: NameArgument, like: LikeOption = "mps2_an386", with_port: PortFlag = False, as_json: JsonFlag = False
+    name: NameArgument,
+    like: LikeOption = "mps2_an386",
+    with_port: PortFlag = False,
+    target: TargetOption = "",
+    core: CoreOption = "",
+    as_json: JsonFlag = False,
 ) -> None:
     """Write a board file with comments, in this folder: a board that works, for you to change."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise BoardError(f"{name!r} cannot name a board; wanted lower-case letters, digits and underscores")
+    if core and not target:
+        raise BoardError(f"--core {core} is for a chip: name it with --target")
+    if target:
+        if with_port:
+            raise BoardError("--with-port copies drivers, and a board with --target has none; leave one of them out")
+        _new_board_of_chip(name, target, core, as_json)
+        return
     model = load_board(like)
     port = f"{name}_port" if with_port else None
     written = [Path(f"{name}.toml"), *([Path(port)] if port else [])]
-    for path in written:
-        if path.exists():
-            raise UaccelError(f"{path} exists already; choose another name, or remove it")
+    _require_new(written)
     written[0].write_text(starter_text(model, name, port or _own_port(model)), encoding="utf-8")
     if port is not None:
         shutil.copytree(model.port.folder, port)
     load_board(written[0])
     files = [str(path) for path in written]
+    _told(name, {"like": model.name}, files, f"{model.name} as {name}", as_json)
+
+
+def _new_board_of_chip(name: str, target: str, core: str, as_json: bool) -> None:
+    chip = find_chip(target)
+    if chip is None:
+        if core:
+            core_named(core)
+        chip = chip_of_pyocd(target, core)
+    file = Path(f"{name}.toml")
+    _require_new([file])
+    file.write_text(chip_board_text(name, chip), encoding="utf-8")
+    load_board(file)
+    _told(name, {"target": chip.name}, [str(file)], f"{chip.about}, through a debug probe (RTT)", as_json)
+
+
+def _require_new(paths: list[Path]) -> None:
+    for path in paths:
+        if path.exists():
+            raise UaccelError(f"{path} exists already; choose another name, or remove it")
+
+
+def _told(name: str, origin: dict[str, str], files: list[str], what: str, as_json: bool) -> None:
     emit(
-        {"board": name, "like": model.name, "files": files},
+        {"board": name, **origin, "files": files},
         as_json,
         lambda console: console.print(
-            f"  Wrote {' and '.join(files)}: {model.name} as {name}.\n  Use it with --board ./{name}.toml",
+            f"  Wrote {' and '.join(files)}: {what}.\n  Use it with --board ./{name}.toml",
             soft_wrap=True,
         ),
     )

@@ -46,7 +46,7 @@ def found_boards() -> dict[str, str]:
     """Those that come with uaccel and are at a USB port of this computer."""
     found = {}
     for board in available_boards():
-        if any(isinstance(run, SerialRun) and run.usb for run in board.runs):
+        if any(isinstance(run, SerialRun) and run.usb and run.port == AUTO for run in board.runs):
             try:
                 find_port(board, AUTO)
             except DeviceError:

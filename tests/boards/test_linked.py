@@ -1,0 +1,70 @@
+"""Boards that nothing here can run: their memories are those of the data sheets, and firmware links within them. More
+is not claimed: the page's table says so."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from support.boards import EMULATED, board_with_tools
+from support.linked import check_linked, link
+from uaccel.board import available_boards, load_board
+
+SHEETS = {
+    "disco_f407vg": (1024, 192),
+    "disco_l475vg_iot01": (1024, 128),
+    "microbit_v2": (512, 128),
+    "nano_33_ble": (1024, 256),
+    "nrf52840_dk": (1024, 256),
+    "nucleo_f401re": (512, 96),
+    "nucleo_f411re": (512, 128),
+    "nucleo_f446re": (512, 128),
+    "nucleo_f746zg": (1024, 320),
+    "nucleo_h743zi": (2048, 640),
+    "nucleo_l476rg": (1024, 128),
+    "pico": (128, 136),
+}
+"""KiB of flash and of RAM that code can use; the Pico's RAM holds both."""
+SEEN_ELSEWHERE = {"microbit", "sifive_e"}
+"""By test_debuggers.py; all other emulated ones by the tests of every port."""
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "boards_table.py"
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", SHEETS)
+def test_firmware_links_within_the_boards_memories(name: str, tmp_path: Path) -> None:
+    board = board_with_tools(name)
+    check_linked(board, link(board, tmp_path / "project"))
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_the_memories_are_those_of_the_data_sheet(name: str) -> None:
+    memories = load_board(name).memories
+    flash = sum(memory.length for memory in memories if memory.kind == "flash")
+    ram = sum(memory.length for memory in memories if memory.kind != "flash")
+    assert (flash >> 10, ram >> 10) == SHEETS[name]
+
+
+def test_nothing_is_called_more_than_it_was_seen_to_be() -> None:
+    proven = {board.name: board.proven for board in available_boards()}
+    assert {name for name, how in proven.items() if how == "emulated"} == {*EMULATED, *SEEN_ELSEWHERE}
+    assert {name for name, how in proven.items() if how == "linked"} == set(SHEETS)
+    assert {name for name, how in proven.items() if how == "here"} == {"host"}
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("boards_table", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_table_is_up_to_date(script: ModuleType) -> None:
+    assert script.BEGIN in script.PAGE.read_text(encoding="utf-8")
+    assert script.PAGE.read_text(encoding="utf-8") == script.page(), "write it anew: python scripts/boards_table.py"
