@@ -76,6 +76,12 @@ def test_a_project_a_reset_and_a_port(call: Call, tmp_path: Path, monkeypatch: p
     assert ran.report["outputs"]["softmax_1"]["data"] == of_host
     with EmulatedBoard(load_board(file), Path("p/build/firmware.elf"), counting="off") as emulated:
         assert emulated.port.startswith("rtt://127.0.0.1:")
+        file.write_text(file.read_text().replace("[run.qemu]", '[run.serial]\nport = "rtt://x:1"\n\n[run.qemu]'))
+        assert call("create", "g.tar", "q", "--board", file).status == 0
+        near = emulated.port.partition("?")[0]
+        ran = call("run", "q", "--port", near, "--json")
+        assert ran.status == 0, ran.err
+        assert ran.report["outputs"]["softmax_1"]["data"] == of_host
         with Session.open(emulated.port) as session:
             ramp = ((7 * np.arange(int(np.prod(session.model.inputs[0].shape))) + 3) % 256 - 128).astype(np.int8)
             inputs = {"motion": ramp.reshape(session.model.inputs[0].shape)}

@@ -33,7 +33,14 @@ _RUNS: Final = {
         },
         optional=("rtt",),
     ),
-    "serial": Fields({**dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)), "baud": WHOLE}),
+    "serial": Fields(
+        {
+            **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
+            "baud": WHOLE,
+            "rtt": Rows(Rows(WHOLE, least=2), least=1),
+        },
+        optional=("rtt",),
+    ),
 }
 _KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
 _FORM: Final = Fields(
@@ -94,15 +101,16 @@ def board_json(board: Board, folder: Path | None) -> str:
 
 
 def _run(board: Board, run: Run) -> dict[str, Any]:
+    """``rtt``: origins and lengths of the RAM, where rings in it are the line."""
+    areas = [[memory.origin, memory.length] for memory in board.memories if memory.kind in ("ram", "tcm")]
+    rtt = {"rtt": areas} if isinstance(board.console, RttConsole) else {}
     if isinstance(run, QemuRun):
         words = qemu_words(run, "stdio,signal=off", ELF, board.console)
         ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}
-        areas = [[memory.origin, memory.length] for memory in board.memories if memory.kind in ("ram", "tcm")]
-        rtt = {"rtt": areas} if isinstance(board.console, RttConsole) else {}
         return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram, **rtt}
     if isinstance(run, SerialRun):
         line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
-        return {"kind": run.kind, **line, "baud": getattr(board.console, "baud", BAUD)}
+        return {"kind": run.kind, **line, "baud": getattr(board.console, "baud", BAUD), **rtt}
     return {"kind": run.kind, "command": [ELF]}
 
 

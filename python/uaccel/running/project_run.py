@@ -36,14 +36,13 @@ from uaccel.session.counting import Blocks
 from uaccel.session.description import Identity, Kinds, ModelInfo
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
-from uaccel.session.ports import BITS_PER_BYTE
+from uaccel.session.ports import BITS_PER_BYTE, RTT, open_port, ram_words
 from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_layers
 from uaccel.session.project import ProjectTransport
 from uaccel.session.qemu import counted_per_second, counting_options, through_rings
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
 from uaccel.session.tensors import TensorType
-from uaccel.session.transport import Transport
 from uaccel.toolchain import find_command
 
 TIMEOUTS: Final = Timeouts(run=600)
@@ -272,12 +271,22 @@ class _Project:
                 self._server.require("run_arguments", shlex.join(words))
                 counted = counted_per_second(words)
             rate = self._run["baud"] / BITS_PER_BYTE if self._run["kind"] == "serial" else None
-        line: Transport = ProjectTransport(
-            self._server, bytes_per_second=rate, instructions_per_second=counted, on_close=devices.remove
-        )
-        if self._run is not None and "rtt" in self._run:
-            line = through_rings(line, self._run["rtt"])
+        areas = self._run.get("rtt") if self._run is not None else None
+        port = self._ring_port() if areas else ""
+        if areas and port:
+            line = open_port(f"{port}?{ram_words(areas)}")
+        else:
+            line = ProjectTransport(
+                self._server, bytes_per_second=rate, instructions_per_second=counted, on_close=devices.remove
+            )
+            line = through_rings(line, areas) if areas else line
         return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS, on_log=on_log)
+
+    def _ring_port(self) -> str:
+        """Of a debugger or a probe, which the project's server does not know; empty where QEMU is one."""
+        assert self._run is not None
+        port = self._port or self._run.get("port") or ""
+        return str(port) if port.startswith(RTT) else ""
 
     def line(self) -> str | None:
         """The serial port, as far as it is known; None for firmware that everybody can run for himself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -53,9 +54,14 @@ def for_board(board: Board, port: str) -> str:
     """Who looks for rings in a board's RAM must know where that is, and a probe which chip it is."""
     if not isinstance(board.console, RttConsole) or not port.startswith(RTT) or "?" in port:
         return port
-    words = [f"ram={memory.origin:#x}:{memory.length:#x}" for memory in board.memories if memory.kind in RAM]
-    words += [f"target={board.flash.target}"] if isinstance(board.flash, PyOcdFlash) else []
-    return f"{port}?{'&'.join(words)}"
+    areas = [(memory.origin, memory.length) for memory in board.memories if memory.kind in RAM]
+    target = f"&target={board.flash.target}" if isinstance(board.flash, PyOcdFlash) else ""
+    return f"{port}?{ram_words(areas)}{target}"
+
+
+def ram_words(areas: Sequence[Sequence[int]]) -> str:
+    """How a URL says where RAM lies."""
+    return "&".join(f"ram={origin:#x}:{length:#x}" for origin, length in areas)
 
 
 def open_rtt(url: str) -> Transport:
