@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
+from boards.conftest import SELFTEST
+from support.boards import board_with_tools, build_bare
 from support.command import Call, call_in
 from support.networks import OWN
 from uaccel.board import load_board
@@ -50,6 +51,15 @@ def test_a_network_is_exact(name: str, rtt: bool, call: Call, tmp_path: Path) ->
     assert report["instructions"] > 10_000
     assert sum(layer["instructions"] or 0 for layer in report["layers"]) > 10_000
     assert report["ram"]["total"] < 16 << 10
+
+
+@pytest.mark.parametrize("port", ["rtt", "semihosting"])
+@pytest.mark.parametrize("name", ["microbit", "mps2_an386", "mps2_an505", "sifive_e"])
+def test_the_ports_compile_without_a_warning(name: str, port: str, tmp_path: Path) -> None:
+    board_with_tools(name)
+    file = through_rtt(name, tmp_path)
+    file.write_text(file.read_text().replace('"rtt"', f'"{port}"'))
+    build_bare(load_board(file), [SELFTEST], tmp_path, "-DSELFTEST_NOWHERE=0x00400000u")
 
 
 @pytest.mark.slow

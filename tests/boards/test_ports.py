@@ -196,7 +196,7 @@ GCC_ONLY = ("-misa-spec", "-mno-relax", "--specs")
 
 @pytest.mark.sample(3)
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
-@pytest.mark.parametrize("name", CROSS)
+@pytest.mark.parametrize("name", [*CROSS, "microbit", "sifive_e", "pico", "nucleo_h743zi"])
 def test_another_compiler_has_nothing_to_say(name: str, tmp_path: Path) -> None:
     board = load_board(name)
     for path, text in board_files(board, Needs("bare", 0, 0, 0)).items():

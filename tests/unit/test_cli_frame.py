@@ -362,6 +362,7 @@ def test_boards_for_programs_and_for_people() -> None:
         "description": "This computer: firmware as a native process",
         "cpu": {"name": "native", "arch": "native", "features": []},
         "run": ["host"],
+        "proven": "here",
         "flash": None,
         "memories": [],
         "file": host["file"],
