@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,19 @@ BoardOption = Annotated[
 ]
 
 
+class Protocol(str, Enum):
+    """What firmware speaks."""
+
+    session = "session"
+    mlperf_tiny = "mlperf-tiny"
+
+
+ProtocolOption = Annotated[
+    Protocol,
+    typer.Option("--protocol", help="What the firmware speaks: uaccel's sessions, or MLPerf Tiny's serial protocol."),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("create", short_help="Make a firmware project of an archive.")(create_command)
@@ -43,6 +57,7 @@ def create_command(
     board: BoardOption = "",
     template: TemplateOption = None,
     option: OptionOption = None,
+    protocol: ProtocolOption = Protocol.session,
     standalone_crt: StandaloneCrtOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -53,8 +68,15 @@ def create_command(
         from uaccel.project.create import create_from_archive
 
         step(f"create {folder}")
-        runtime = standalone_crt
-        metadata = create_from_archive(archive, folder, target, template=template, options=options, runtime=runtime)
+        metadata = create_from_archive(
+            archive,
+            folder,
+            target,
+            template=template,
+            options=options,
+            runtime=standalone_crt,
+            protocol="" if protocol is Protocol.session else protocol.value,
+        )
     report = {
         "project": str(folder),
         "model": metadata.model,

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from uaccel.basics.mlf import write_tar
-from uaccel.board import Board
+from uaccel.board import Board, load_board
 from uaccel.errors import BoardError, UaccelError
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
 from uaccel.project.archive_reader import METADATA, Metadata, read_metadata
 from uaccel.project.layout import needs_of
+from uaccel.project.mlperf_tiny import HEADER, header
 from uaccel.project.overlay import board_overlay
 from uaccel.resources import data_dir
 
@@ -34,15 +35,20 @@ def create_from_archive(
     template: Path | None = None,
     options: Mapping[str, OptionValue] | None = None,
     runtime: Path | None = None,
+    protocol: str = "",
 ) -> Metadata:
     """The archive's metadata. Without a board the project is for the one that the model was compiled for.
 
     ``runtime``: the folder of C sources that the template takes what it needs from; uaccel's own when left out, which
-    has the layout of microTVM's, too.
+    has the layout of microTVM's, too. ``protocol``: what the firmware speaks in the place of sessions.
     """
     if runtime is not None and not runtime.is_dir():
         raise UaccelError(f"--standalone-crt {runtime} is no folder; name one with TVM's C runtime, or leave it away")
     metadata = read_metadata(archive)
+    if protocol and template is not None:
+        raise UaccelError("--protocol is for uaccel's own template; leave it or --template away")
+    if protocol and board is None and metadata.board is not None:
+        board = load_board(metadata.board)
     if board is not None:
         _require_features(metadata, board)
     with (
@@ -53,7 +59,7 @@ def create_from_archive(
             server.offer("board", board.name)
         if board is not None and server.takes("board_files"):
             overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
-            _write(Path(temporary), overlay)
+            _write(Path(temporary), overlay | ({HEADER: header(metadata)} if protocol else {}))
             server.offer("board_files", temporary)
         server.generate_project(archive, folder, runtime or data_dir("firmware"))
     return metadata

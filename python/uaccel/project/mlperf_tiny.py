@@ -1,0 +1,71 @@
+"""The header by which firmware speaks MLPerf Tiny's serial protocol: which model it is, and what its data mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.errors import UaccelError
+from uaccel.project.archive_reader import Metadata
+
+NAME: Final = "mlperf-tiny"
+HEADER: Final = "board/uaccel_mlperf_tiny.h"
+"""A project that has it speaks the benchmark's protocol and not that of sessions."""
+MODELS: Final = {
+    (1, 32, 32, 3): ("ic01", "IMAGES"),
+    (1, 96, 96, 3): ("vww01", "IMAGES"),
+    (1, 49, 10, 1): ("kws01", "AS_THEY_ARE"),
+    (1, 640): ("ad01", "REAL_NUMBERS"),
+    (1, 30, 1, 40): ("sww01", "AS_THEY_ARE"),
+}
+"""The benchmark's, by the shape of their input. Other models have their own name, and data as they are."""
+TYPES: Final = {
+    "int8": ("int8_t", 1, -128, 127),
+    "uint8": ("uint8_t", 1, 0, 255),
+    "int16": ("int16_t", 2, -32768, 32767),
+    "int32": ("int32_t", 4, 0, 0),
+    "float32": ("float", 4, 0, 0),
+}
+
+
+def header(metadata: Metadata) -> bytes:
+    """Of the archive's model."""
+    inputs, outputs = (metadata.at("uaccel", side) for side in ("inputs", "outputs"))
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise UaccelError(
+            f"--protocol {NAME} is for models of one input and one output; {metadata.model} has {len(inputs)} and "
+            f"{len(outputs)}: leave the option away"
+        )
+    (given,), (made,) = inputs.values(), outputs.values()
+    for tensor in (given, made):
+        if tensor["dtype"] not in TYPES:
+            raise UaccelError(f"--protocol {NAME} has no tensors of type {tensor['dtype']}; leave the option away")
+    model, data = MODELS.get(tuple(given["shape"]), (metadata.model, "AS_THEY_ARE"))
+    if given["dtype"] != "int8" or (data == "REAL_NUMBERS" and made["shape"] != given["shape"]):
+        data = "AS_THEY_ARE"
+    kind, size, lowest, highest = TYPES[given["dtype"]]
+    count = math.prod(given["shape"])
+    rows = {
+        "MODEL": f'"{model}"',
+        "DATA": data,
+        "DATA_BYTES": 4 * count if data == "REAL_NUMBERS" else size * count,
+        "INPUT_TYPE": kind,
+        "INPUT_COUNT": count,
+        "INPUT_SCALE": real(given["scale"]),
+        "INPUT_ZERO_POINT": int(given["zero_point"] or 0),
+        "INPUT_LOWEST": f"({lowest})",
+        "INPUT_HIGHEST": highest,
+        "OUTPUT_TYPE": TYPES[made["dtype"]][0],
+        "OUTPUT_COUNT": math.prod(made["shape"]),
+        "OUTPUT_SCALE": real(made["scale"]),
+        "OUTPUT_ZERO_POINT": int(made["zero_point"] or 0),
+    }
+    lines = [f"#define UACCEL_MLPERF_{name} {value}" for name, value in rows.items()]
+    return "\n".join(["/* What MLPerf Tiny's runner is told of this model. */", *lines, ""]).encode()
+
+
+def real(scale: Any) -> str:
+    """Of C's type float, and the same number."""
+    return f"{float(np.float32(1.0 if scale is None else scale))!r}f"
