@@ -102,14 +102,14 @@ def run_on_board(
     or instructions can be counted. With ``port`` the board is one at a line; its firmware is written to it where the
     board file says how, but not without ``flashes``: then it must run there already.
     """
-    bench = _Bench(firmware, board, maker, progress, port, flashes)
+    bench = Bench(firmware, board, maker, progress, port, flashes)
     looks = looks or Looks()
     with hold_if_known(bench.line), closing(maker):
         bench.build()
         return bench.run(samples, looks, Told(len(samples) + len(looks.extra), progress, count), on_log)
 
 
-class _Bench:
+class Bench:
     """One board, and the firmware of one compiled model."""
 
     def __init__(

@@ -1,0 +1,76 @@
+"""``uaccel evaluate``: how good a model is on a board, over a set of samples with labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uaccel.board import load_board
+from uaccel.cli.cache import NoCacheFlag, kept
+from uaccel.cli.engine_options import AcceleratorOption, engine_options
+from uaccel.cli.model_options import BoardOption, ModelArgument
+from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.run import NoFlashFlag, PortOption
+from uaccel.running.request import RunRequest, Wishes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DataOption = Annotated[
+    Path,
+    typer.Option("--data", metavar="DATA", help="An .npz or .npy file, or a folder of .npy files.", readable=False),
+]
+LabelsOption = Annotated[
+    Path,
+    typer.Option("--labels", metavar="LABELS", help="Classes from 0: .npy, .csv or .txt.", readable=False),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="KEPT.jsonl",
+        help="Where results are kept as they come (MODEL-BOARD.jsonl); the same command goes on from there.",
+    ),
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="The first N samples alone.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("evaluate", short_help="Tell a model's accuracy on a board.")(evaluate_command)
+
+
+def evaluate_command(
+    model: ModelArgument,
+    data: DataOption,
+    labels: LabelsOption,
+    board: BoardOption = "host",
+    accelerator: AcceleratorOption = None,
+    output: OutputOption = None,
+    limit: LimitOption = None,
+    port: PortOption = "",
+    no_flash: NoFlashFlag = False,
+    no_cache: NoCacheFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a model on a board over samples with labels, and tell how often it is right (top-1) and its AUC."""
+    target = load_board(board)
+    wishes, engines = Wishes(port=port, flashes=not no_flash), engine_options(accelerator)
+    request = RunRequest(model, target, Path(board).name, wishes=wishes, engines=engines)
+    place = output or Path(f"{model.stem}-{target.name}.jsonl")
+    with progress() as step:
+        from uaccel.running.evaluate import Evaluation, evaluate
+
+        report = evaluate(Evaluation(request, data, labels, place, limit), step, kept(no_cache))
+    emit(report, as_json, lambda console: _show(console, report))
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    resumed = f", {report['resumed']:,} of them from {report['kept']}" if report["resumed"] else ""
+    console.print(f"  Samples   {report['samples']:,} on board {report['board']}{resumed}", soft_wrap=True)
+    if report["top1"] is not None:
+        console.print(f"  Top-1     {100 * report['top1']:.2f} %, {report['correct']:,} are right", soft_wrap=True)
+    console.print(f"  AUC       {'-' if report['auc'] is None else format(report['auc'], '.4f')}", soft_wrap=True)
