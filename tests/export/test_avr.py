@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,10 @@ import pytest
 
 from support.avr import avr_process, linked, printed
 from support.exports import NONE_DIFFER, export_of, need_program, written
+from support.mlperf_runner import Runner
+from support.mlperf_runner import printed as printed_numbers
 from support.networks import OWN
+from support.oracle import Tflm, random_inputs
 from uaccel import Session
 from uaccel.pipeline import compile_model
 from uaccel.running.verify import Reference
@@ -72,6 +76,28 @@ def test_a_session_over_serial_is_exact(tmp_path: Path) -> None:
         assert 60 <= timed.stack < 4000
         device.reset()
         assert np.array_equal(device.run({"motion": samples[:1]})["softmax_1"], timed.outputs["softmax_1"])
+
+
+@pytest.mark.slow
+def test_the_benchmarks_protocol_over_serial(tmp_path: Path) -> None:
+    """MLPerf Tiny's, at 115200 baud, on a CPU of 16 MHz."""
+    firmware = sketch(written(tmp_path, "arduino"), "MLPerfTiny")
+    model = OWN / "gesture.tflite"
+    with subprocess.Popen([avr_process(), firmware], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as device:
+        assert device.stdin is not None
+        assert device.stdout is not None
+        line, stdin = device.stdout.fileno(), device.stdin
+        runner = Runner(lambda: os.read(line, 4096), lambda data: (stdin.write(data), stdin.flush()))
+        runner.boot()
+        assert (runner.name(), runner.model()) == ("uaccel", "gesture")
+        for (values,) in random_inputs(model.read_bytes(), 6, 2):
+            runner.load(values.tobytes())
+            (output,) = Tflm(model.read_bytes()).run([values])
+            wanted = printed_numbers([(int(element) + 128) / 256 for element in output.reshape(-1)])
+            found = runner.infer(2, 0)
+            assert found.results == wanted
+            assert 40_000 < found.microseconds < 1_000_000
+        device.kill()
 
 
 def test_a_wrong_result_is_seen(tmp_path: Path) -> None:

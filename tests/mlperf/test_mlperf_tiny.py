@@ -150,7 +150,7 @@ def test_what_is_not_for_the_benchmark(tmp_path: Path, call: Call) -> None:
     done = call("compile", OWN / "branches.tflite", "-o", tmp_path / "m.tar")
     done = call("create", tmp_path / "m.tar", tmp_path / "p", "--protocol", "mlperf-tiny")
     assert done.complaint == (
-        "--protocol mlperf-tiny is for models of one input and one output; branches has 2 and 3: leave the option away"
+        "--protocol mlperf-tiny is for models of one input and one output, not 2 and 3; leave it away"
     )
     assert not (tmp_path / "p").exists()
 

@@ -1,8 +1,8 @@
-"""Format ``arduino``: a library that the Arduino IDE takes, with a sketch for inference and one for sessions."""
+"""Format ``arduino``: a library that the Arduino IDE takes, with sketches for inference, sessions, MLPerf Tiny."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from uaccel.basics.sinks import one_line
 from uaccel.emit.headers import closed
@@ -11,11 +11,13 @@ from uaccel.model import TensorSpec
 from uaccel.packagers.devices import device_table, hardware
 from uaccel.packagers.example import call_lines, largest_lines, output_arrays, output_rows, real_value, sample_header
 from uaccel.packagers.export import VERSION, Export, below
+from uaccel.packagers.mlperf_tiny import HEADER, header, why_not
 from uaccel.packagers.readme import readme, sized
 from uaccel.resources import data_dir
 
 INFERENCE: Final = "examples/Inference"
 SESSION: Final = "examples/Session"
+BENCHMARK: Final = "examples/MLPerfTiny"
 LONGEST_NAME: Final = 63
 HOME: Final = "https://github.com/uaccel/uaccel"
 SMALLER: Final = {
@@ -36,7 +38,28 @@ def arduino(export: Export) -> dict[str, str]:
     files |= below("src", {**hardware(export), **export.headers, **export.sources})
     files |= below(INFERENCE, sample_header(export) | device_table(export))
     files |= below(f"{SESSION}/src", _server() | export.generated.description | device_table(export))
+    if is_benchmarked(export):
+        files |= {f"{BENCHMARK}/MLPerfTiny.ino": BENCHMARK_SKETCH.format(export=export)}
+        files |= below(f"{BENCHMARK}/src", _benchmark(export) | export.generated.description | device_table(export))
     return files | {"README.md": _readme(export)}
+
+
+def is_benchmarked(export: Export) -> bool:
+    return not why_not(*_tensors(export)) and not export.engines
+
+
+def _tensors(export: Export) -> tuple[dict[str, Any], dict[str, Any]]:
+    signature = export.program.signature
+    inputs, outputs = ({spec.name: spec.to_json() for spec in side} for side in (signature.inputs, signature.outputs))
+    return inputs, outputs
+
+
+def _benchmark(export: Export) -> dict[str, str]:
+    """MLPerf Tiny's protocol, on the port that sessions have."""
+    source = data_dir("firmware") / "runtime" / "mlperf_tiny" / "uaccel_mlperf_tiny.c"
+    server = _server()
+    files = {name: server[name] for name in server if not name.endswith(".c") and name != "uaccel_account.h"}
+    return files | {source.name: source.read_text(), HEADER: header(export.program.name, *_tensors(export))}
 
 
 def _server() -> dict[str, str]:
@@ -150,6 +173,27 @@ void loop()
 """
 
 
+BENCHMARK_SKETCH: Final = """\
+/* Speaks MLPerf Tiny's serial protocol over Serial, at 115200 baud, about the model of {export.program.name}. */
+#include <{export.names.header}>
+
+extern "C" {{
+#include "src/uaccel_port.h"
+#include "src/uaccel_server.h"
+}}
+
+void setup()
+{{
+    uaccel_port_init();
+}}
+
+void loop()
+{{
+    uaccel_serve();
+}}
+"""
+
+
 def _readme(export: Export) -> str:
     commands = [
         "mkdir -p build",
@@ -162,6 +206,7 @@ def _readme(export: Export) -> str:
         ("src/", "the model" + (", its accelerators' drivers" if export.engines else "") + " and kernels"),
         (f"{INFERENCE}/", "a sketch that feeds a sample and prints the result"),
         (f"{SESSION}/", "a sketch that `uaccel.Session` talks to over Serial"),
+        *([(f"{BENCHMARK}/", "a sketch that speaks MLPerf Tiny's protocol")] if is_benchmarked(export) else []),
     ]
     notes = [
         "The command is for Debian's `arduino-builder` and `arduino-core-avr`. With arduino-cli:\n"

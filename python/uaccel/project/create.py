@@ -9,11 +9,11 @@ from pathlib import Path
 from uaccel.basics.mlf import write_tar
 from uaccel.board import Board, load_board
 from uaccel.errors import BoardError, UaccelError
+from uaccel.packagers.mlperf_tiny import HEADER, NAME, header, why_not
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
 from uaccel.project.archive_reader import METADATA, Metadata, read_metadata
 from uaccel.project.layout import needs_of
-from uaccel.project.mlperf_tiny import HEADER, header
 from uaccel.project.overlay import board_overlay
 from uaccel.resources import data_dir
 
@@ -59,10 +59,19 @@ def create_from_archive(
             server.offer("board", board.name)
         if board is not None and server.takes("board_files"):
             overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
-            _write(Path(temporary), overlay | ({HEADER: header(metadata)} if protocol else {}))
+            _write(Path(temporary), overlay | (_benchmark(metadata) if protocol else {}))
             server.offer("board_files", temporary)
         server.generate_project(archive, folder, runtime or data_dir("firmware"))
     return metadata
+
+
+def _benchmark(metadata: Metadata) -> dict[str, bytes]:
+    """With this file the firmware speaks MLPerf Tiny's protocol and not that of sessions."""
+    tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
+    reason = why_not(*tensors)
+    if reason:
+        raise UaccelError(f"--protocol {NAME} {reason}; leave it away")
+    return {f"board/{HEADER}": header(metadata.model, *tensors).encode()}
 
 
 def _require_features(metadata: Metadata, board: Board) -> None:

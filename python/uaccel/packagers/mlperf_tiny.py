@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import UaccelError
-from uaccel.project.archive_reader import Metadata
-
 NAME: Final = "mlperf-tiny"
-HEADER: Final = "board/uaccel_mlperf_tiny.h"
-"""A project that has it speaks the benchmark's protocol and not that of sessions."""
+HEADER: Final = "uaccel_mlperf_tiny.h"
 MODELS: Final = {
     (1, 32, 32, 3): ("ic01", "IMAGES"),
     (1, 96, 96, 3): ("vww01", "IMAGES"),
@@ -30,19 +27,18 @@ TYPES: Final = {
 }
 
 
-def header(metadata: Metadata) -> bytes:
-    """Of the archive's model."""
-    inputs, outputs = (metadata.at("uaccel", side) for side in ("inputs", "outputs"))
+def why_not(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> str:
+    """Why a model cannot be benchmarked; empty where it can. Tensors as JSON tells them."""
     if len(inputs) != 1 or len(outputs) != 1:
-        raise UaccelError(
-            f"--protocol {NAME} is for models of one input and one output; {metadata.model} has {len(inputs)} and "
-            f"{len(outputs)}: leave the option away"
-        )
+        return f"is for models of one input and one output, not {len(inputs)} and {len(outputs)}"
+    strange = [tensor["dtype"] for tensor in (*inputs.values(), *outputs.values()) if tensor["dtype"] not in TYPES]
+    return f"has no tensors of type {strange[0]}" if strange else ""
+
+
+def header(name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> str:
+    """Of a model that can be."""
     (given,), (made,) = inputs.values(), outputs.values()
-    for tensor in (given, made):
-        if tensor["dtype"] not in TYPES:
-            raise UaccelError(f"--protocol {NAME} has no tensors of type {tensor['dtype']}; leave the option away")
-    model, data = MODELS.get(tuple(given["shape"]), (metadata.model, "AS_THEY_ARE"))
+    model, data = MODELS.get(tuple(given["shape"]), (name, "AS_THEY_ARE"))
     if given["dtype"] != "int8" or (data == "REAL_NUMBERS" and made["shape"] != given["shape"]):
         data = "AS_THEY_ARE"
     kind, size, lowest, highest = TYPES[given["dtype"]]
@@ -63,7 +59,7 @@ def header(metadata: Metadata) -> bytes:
         "OUTPUT_ZERO_POINT": int(made["zero_point"] or 0),
     }
     lines = [f"#define UACCEL_MLPERF_{name} {value}" for name, value in rows.items()]
-    return "\n".join(["/* What MLPerf Tiny's runner is told of this model. */", *lines, ""]).encode()
+    return "\n".join(["/* What MLPerf Tiny's runner is told of this model. */", *lines, ""])
 
 
 def real(scale: Any) -> str:
