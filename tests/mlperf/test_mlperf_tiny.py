@@ -146,6 +146,13 @@ def test_at_a_terminal(gesture: Path) -> None:
         assert process.wait(10) in (0, 2)
 
 
+def test_a_session_says_that_there_is_none(gesture: Path, call: Call) -> None:
+    assert call("run", gesture).complaint == (
+        f"{gesture} speaks MLPerf Tiny's protocol and serves no session; "
+        "make another project without --protocol, or let the benchmark's runner drive it"
+    )
+
+
 def test_what_is_not_for_the_benchmark(tmp_path: Path, call: Call) -> None:
     done = call("compile", OWN / "branches.tflite", "-o", tmp_path / "m.tar")
     done = call("create", tmp_path / "m.tar", tmp_path / "p", "--protocol", "mlperf-tiny")
