@@ -33,6 +33,7 @@ if(BOARD_TOOLCHAIN STREQUAL "native")
   if(NOT APPLICATION)
     target_compile_definitions(devices PRIVATE UACCEL_ACCOUNTING)
   endif()
+  target_link_libraries(devices PUBLIC ${CMAKE_DL_LIBS})
   target_link_libraries(model PUBLIC devices)
   # What devices reach (firmware/ports/hal_host/hal.c).
   target_compile_definitions(

@@ -41,7 +41,7 @@ def desk(export: Export) -> dict[str, str]:
     """What stands in for the hardware in a process: models of the devices, by the accelerators' names."""
     if not export.engines:
         return {}
-    files = _ports(DESK) | closed(["uaccel_hal.h", "uaccel_device.h", "uaccel_registers.h"])
+    files = _ports(DESK) | closed(["uaccel_hal.h", "uaccel_device.h", "uaccel_registers.h", "uaccel_account_state.h"])
     files |= {TABLE: rack_source([engine.name for engine in export.engines]), DESK_HEADER: DESK_PLACES}
     for engine in export.engines:
         files |= {f"{engine.name}/{name}": text for name, text in folder_of(engine, "device").items()}

@@ -36,7 +36,7 @@ def project_devices(project: Path) -> list[DeviceModel]:
 def hal_folders(board: Board) -> list[Path]:
     """The sources that bring drivers to their devices on this board: folders of ``firmware/ports``."""
     if board.cpu.arch == "native":
-        names = ["hal_common", "hal_plain", "hal_host", "device_rack"]
+        names = ["hal_common", "hal_plain", "hal_host", "device_rack", "device_library"]
     else:
         place = "hal_qemu" if runs_models(board) else "hal_mmio"
         cpu = "hal_plain" if board.cpu.arch == "rv32" else "hal_cortex_m"
