@@ -2,8 +2,8 @@
 #ifndef UACCEL_RTL_DEVICE_H
 #define UACCEL_RTL_DEVICE_H
 
-#include <cstring>
-#include <initializer_list>
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -119,7 +119,7 @@ template <class Top, class Pins> class Device : public Bench {
         for (uint64_t i = 0; i < cycles; ++i) {
             if (broken_ || rests()) {
                 now_ += cycles - i;
-                context_->timeInc(2 * (cycles - i));
+                context_->timeInc(2 * HALF * (cycles - i));
                 return;
             }
             pass(1);
@@ -150,8 +150,9 @@ template <class Top, class Pins> class Device : public Bench {
         }
 #endif
 #ifdef UACCEL_RTL_COVERAGE
-        const std::string file = setting("UACCEL_DEVICE_COVERAGE", traits_.name);
-        if (!file.empty()) {
+        const std::string folder = setting("UACCEL_DEVICE_COVERAGE", traits_.name);
+        if (!folder.empty()) {
+            const std::string file = folder + "/" + traits_.name + "-" + std::to_string(getpid()) + ".dat";
             context_->coveragep()->write(file.c_str());
         }
 #endif
@@ -174,11 +175,11 @@ template <class Top, class Pins> class Device : public Bench {
 
     void cycle_ends() override
     {
-        context_->timeInc(1);
+        context_->timeInc(HALF);
         pins_.clock() = 1;
         top_->eval();
         dump();
-        context_->timeInc(1);
+        context_->timeInc(HALF);
         now_++;
         for (auto &memory : memories_) {
             memory->drive();
@@ -204,7 +205,7 @@ template <class Top, class Pins> class Device : public Bench {
     }
 
   private:
-    enum { RESET_CYCLES = 4 };
+    enum { RESET_CYCLES = 4, HALF = 500 }; /* picoseconds: cycle N of the waveform is at N ns */
 
     void pass(uint64_t cycles)
     {
@@ -233,7 +234,10 @@ template <class Top, class Pins> class Device : public Bench {
         const std::string file = setting("UACCEL_DEVICE_WAVES", traits_.name);
         const char *const layer = std::getenv("UACCEL_DEVICE_WAVES_LAYER");
         wanted_ = layer == nullptr || *layer == '\0' ? ANY : std::strtoull(layer, nullptr, 10);
-        if (!file.empty()) {
+        std::FILE *const there = file.empty() ? nullptr : std::fopen(file.c_str(), "r");
+        if (there != nullptr) { /* it is that of this run's first session */
+            std::fclose(there);
+        } else if (!file.empty()) {
             waves_.reset(new Waves);
             top_->trace(waves_.get(), 99);
             waves_->open(file.c_str());

@@ -33,6 +33,10 @@ if(BOARD_TOOLCHAIN STREQUAL "native")
   if(NOT APPLICATION)
     target_compile_definitions(devices PRIVATE UACCEL_ACCOUNTING)
   endif()
+  # Devices from shared libraries: nothing asks for that by a strong reference.
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    target_link_options(devices INTERFACE LINKER:-u,uaccel_rack_libraries)
+  endif()
   target_link_libraries(devices PUBLIC ${CMAKE_DL_LIBS})
   target_link_libraries(model PUBLIC devices)
   # What devices reach (firmware/ports/hal_host/hal.c).
