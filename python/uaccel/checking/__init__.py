@@ -1,1 +1,1 @@
-"""Whether an accelerator's descriptions agree: random layers through what it means, through its model, through its RTL."""
+"""Whether an accelerator's descriptions agree: random layers through meaning, through model, through RTL."""

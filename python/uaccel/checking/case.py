@@ -13,9 +13,9 @@ from uaccel.ops.add import AddAttrs
 from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.pool import PoolAttrs
-from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.rounding import TFLITE
 
 Draw = Callable[[np.random.Generator], "Case"]
@@ -46,7 +46,10 @@ class Case:
         return sum(value if name not in SIGNED else abs(value) for name, value in self.numbers.items())
 
     def smaller(self) -> Iterator[Case]:
-        """Each number at its least, then half way there, then one less; those that are no layer come too."""
+        """Several numbers at their least at once, then each of them, half way there, and one less; those that are no
+        layer come too."""
+        for names in TOGETHER:
+            yield replace(self, numbers={**self.numbers, **{n: LEAST.get(n, 1) for n in names if n in self.numbers}})
         for name, value in self.numbers.items():
             least = LEAST.get(name, 1)
             for wanted in dict.fromkeys((least, (value + least) // 2, value - 1 if value > least else value)):
@@ -83,6 +86,13 @@ SIGNED: Final = ("zero_in", "zero_out")
 LEAST: Final = dict.fromkeys(
     ("top", "left", "bottom", "right", "zero_in", "zero_out", "fill", "clamped", "biased", "shifted"), 0
 )
+TOGETHER: Final = (
+    ("batch", "channels", "filters", "depth", "groups", "fill", "clamped", "biased", "shifted", "zero_in", "zero_out"),
+    ("batch", "fill", "clamped", "biased", "shifted", "zero_out"),
+    ("kernel_height", "stride_height", "top", "bottom", "height", "dilation_height"),
+    ("kernel_width", "stride_width", "left", "right", "width", "dilation_width"),
+)
+"""What may have nothing to do with a fault."""
 WINDOWED: Final = ("conv2d", "depthwise_conv2d")
 
 
@@ -103,7 +113,9 @@ def call_of(case: Case, *inputs: Any) -> Any:
     if case.op == "fully_connected":
         attrs = FullyConnectedAttrs(case["zero_in"], case["zero_out"], *_clamps(case, random), case.rounding)
         shape = (case["filters"], case["depth"])
-        return get(FullyConnected)(inputs[0], *_weights(case, random, shape, case["filters"], case["depth"]), attrs=attrs)
+        return get(FullyConnected)(
+            inputs[0], *_weights(case, random, shape, case["filters"], case["depth"]), attrs=attrs
+        )
     if case.op in ("add", "sub"):
         return _sum(case, random, inputs)
     pool = PoolAttrs(
@@ -142,9 +154,7 @@ def _window(case: Case, random: np.random.Generator, x: Any) -> Any:
     return get(DepthwiseConv2d if depthwise else Conv2d)(x, *weights, attrs=attrs)
 
 
-def _weights(
-    case: Case, random: np.random.Generator, shape: tuple[int, ...], channels: int, terms: int
-) -> list[Any]:
+def _weights(case: Case, random: np.random.Generator, shape: tuple[int, ...], channels: int, terms: int) -> list[Any]:
     """Weights, bias, multipliers and shifts, such that results spread over the type, and with ``shifted`` ones at which
     many results lie in the middle between two numbers."""
     weights = _filled(random, shape, case["fill"])
@@ -173,7 +183,7 @@ def _clamps(case: Case, random: np.random.Generator) -> tuple[int, int]:
     return low, int(random.integers(1, 128)) if case["clamped"] else 127
 
 
-# -- drawing ------------------------------------------------------------------------------------------------------------
+# -- drawing ----------------------------------------------------------------------------------------------------------
 
 
 def drawn(op: str, random: np.random.Generator, rounding: str = TFLITE) -> Case:
@@ -189,7 +199,7 @@ def drawn(op: str, random: np.random.Generator, rounding: str = TFLITE) -> Case:
         numbers |= _windows(random, numbers["height"], numbers["width"], dilates=op in WINDOWED)
     numbers |= {"fill": int(random.choice([0, 0, 0, 1, 2, 3])), "clamped": int(random.random() < 0.3)}
     if not op.endswith("pool2d"):
-        numbers |= {"zero_in": int(random.integers(-128, 128)) if random.random() < 0.6 else 0}
+        numbers |= {"zero_in": int(random.integers(-128, 128)) if random.random() < 0.5 else 0}
         numbers |= {"zero_out": int(random.integers(-128, 128)), "biased": int(random.random() < 0.7)}
         numbers |= {"shifted": int(random.random() < 0.3)}
     return Case(op, numbers, int(random.integers(0, 1 << 30)), rounding)
@@ -197,21 +207,23 @@ def drawn(op: str, random: np.random.Generator, rounding: str = TFLITE) -> Case:
 
 def _extent(random: np.random.Generator, most: int) -> int:
     """Small ones as often as large ones, and powers of two more often than others."""
-    value = int(round(float(most ** random.random())))
+    value = round(float(most ** random.random()))
     return 1 << (value.bit_length() - 1) if random.random() < 0.25 else value
 
 
 def _groups(op: str, random: np.random.Generator, channels: int) -> dict[str, int]:
     if op == "depthwise_conv2d":
         return {"filters": 1 if random.random() < 0.7 else int(random.integers(2, 4))}
-    groups = 1 if random.random() < 0.85 else int(random.choice([n for n in range(1, channels + 1) if channels % n == 0]))
+    groups = (
+        1 if random.random() < 0.85 else int(random.choice([n for n in range(1, channels + 1) if channels % n == 0]))
+    )
     return {"filters": groups * max(1, _extent(random, 24) // groups), "groups": groups}
 
 
 def _windows(random: np.random.Generator, height: int, width: int, *, dilates: bool) -> dict[str, int]:
     kernel = [int(random.choice([1, 2, 3, 3, 5, 7])) for _ in range(2)]
     numbers: dict[str, int] = {}
-    same = random.random() < 0.4
+    same = random.random() < 0.5
     for axis, name, extent in ((0, "height", height), (1, "width", width)):
         before, after = ("top", "bottom") if axis == 0 else ("left", "right")
         numbers[f"kernel_{name}"] = kernel[axis]

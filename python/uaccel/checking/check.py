@@ -25,8 +25,8 @@ AT_ONCE: Final = 25
 """Layers of one firmware."""
 TRIES: Final = 400
 """Draws for one layer that the description takes."""
-ROUNDS: Final = 12
-CANDIDATES: Final = 16
+ROUNDS: Final = 5
+CANDIDATES: Final = 8
 
 Progress = Callable[[str], None]
 
@@ -158,10 +158,15 @@ class Question:
     seed: int = 0
     board: str = "host"
     waves: Path | None = None
+    stalls: int | None = None
+    """A seed: the memory lets the RTL wait."""
 
     @property
     def devices(self) -> list[Devices]:
-        return [Devices(), Devices(RTL)] if self.device == RTL else [Devices()]
+        return [Devices(), Devices(RTL, stalls=self.stalls)] if self.device == RTL else [Devices()]
+
+    def only(self, device: str, waves: Path | None = None) -> Devices:
+        return Devices(device, waves, stalls=self.stalls if device == RTL else None)
 
 
 def check(question: Question, progress: Progress = lambda _step: None) -> Report:
@@ -260,7 +265,7 @@ def _is_right(ran: Ran, meaning: Array) -> bool:
 def _told(question: Question, operation: Operation, case: Case, device: str, progress: Progress) -> Wrong:
     smallest = _shrunk(question, operation, case, device, progress)
     waves = question.waves if device == RTL else None
-    ran, meaning, _ = _run(question, [smallest], progress, [Devices(device, waves)])
+    ran, meaning, _ = _run(question, [smallest], progress, [question.only(device, waves)])
     one = ran[device][0]
     differ = np.argwhere(one.output != meaning[0])
     first = tuple(int(index) for index in differ[0]) if len(differ) and not one.failed else None
@@ -284,12 +289,12 @@ def _told(question: Question, operation: Operation, case: Case, device: str, pro
 
 def _shrunk(question: Question, operation: Operation, case: Case, device: str, progress: Progress) -> Case:
     """A smaller layer that is wrong, too, as long as there is one: several are tried at once."""
-    for turn in range(ROUNDS):
-        candidates = _candidates(question.accelerator, operation, case, turn)
+    for _ in range(ROUNDS):
+        candidates = _candidates(question.accelerator, operation, case)
         if not candidates:
             break
         progress(f"make the layer smaller: {len(candidates)} candidates")
-        ran, meaning, _ = _run(question, candidates, progress, [Devices(device)])
+        ran, meaning, _ = _run(question, candidates, progress, [question.only(device)])
         wrong = [number for number, one in enumerate(ran[device]) if not _is_right(one, meaning[number])]
         if not wrong:
             break
@@ -299,11 +304,11 @@ def _shrunk(question: Question, operation: Operation, case: Case, device: str, p
     return case
 
 
-def _candidates(accelerator: Accelerator, operation: Operation, case: Case, turn: int) -> list[Case]:
+def _candidates(accelerator: Accelerator, operation: Operation, case: Case) -> list[Case]:
     found = []
     for candidate in sorted(case.smaller(), key=lambda one: one.size)[: 4 * CANDIDATES]:
         region = region_for(candidate)
-        if region is not None and operation.check(region) is None:
+        if candidate.size < case.size and region is not None and operation.check(region) is None:
             found.append(candidate)
         if len(found) == CANDIDATES:
             break

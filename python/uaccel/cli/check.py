@@ -79,4 +79,6 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if report["not_drawn"]:
         console.print(f"  Not drawn: {', '.join(report['not_drawn'])}", highlight=False)
     if report["wrong"] is None:
-        console.print(f"  Every byte of {report['layers']} layers is what they mean (seed {report['seed']})", highlight=False)
+        console.print(
+            f"  Every byte of {report['layers']} layers is what they mean (seed {report['seed']})", highlight=False
+        )

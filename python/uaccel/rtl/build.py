@@ -155,7 +155,14 @@ class _Build:
         made = self._folder / f"{number}.o"
         root = self._include()
         firmware = data_dir("firmware")
-        folders = [self._folder / "obj", root, root / "vltstd", root / "gtkwave", firmware / "rtl", firmware / "include"]
+        folders = [
+            self._folder / "obj",
+            root,
+            root / "vltstd",
+            root / "gtkwave",
+            firmware / "rtl",
+            firmware / "include",
+        ]
         includes = [f"-I{folder}" for folder in (*folders, self._rtl.folder)]
         defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", *self._variant.macros]
         words = [*_FLAGS, *defined, *self._rtl.flags, *includes, "-c", str(source), "-o", str(made)]

@@ -30,7 +30,7 @@ class Bus:
 
 @dataclass(frozen=True)
 class Rtl:
-    """``folder`` is the one that holds the file. ``clocks``: cycles of the device, and how many the CPU has meanwhile."""
+    """``folder`` holds the file. ``clocks``: cycles of the device, and how many the CPU has meanwhile."""
 
     folder: Path
     top: str
@@ -124,7 +124,7 @@ class _Reader:
         if where == "memory":
             self._only(table, self._BUS, "memory.")
         bus, prefix, ports = table.get("bus"), table.get("prefix", ""), table.get("ports", {})
-        if bus not in adapters:
+        if not isinstance(bus, str) or bus not in adapters:
             raise self._wrong(f"{where}.bus", bus, f"one of {', '.join(adapters)}")
         if not isinstance(prefix, str):
             raise self._wrong(f"{where}.prefix", prefix, "what the names of its signals begin with")

@@ -19,6 +19,7 @@ RTL: Final = "rtl"
 LIBRARY: Final = "UACCEL_DEVICE_LIBRARY"
 WAVES: Final = "UACCEL_DEVICE_WAVES"
 WAVES_LAYER: Final = "UACCEL_DEVICE_WAVES_LAYER"
+STALLS: Final = "UACCEL_DEVICE_STALLS"
 COVERAGE: Final = "UACCEL_DEVICE_COVERAGE"
 _FORMATS: Final = (".fst", ".vcd")
 
@@ -26,12 +27,13 @@ _FORMATS: Final = (".fst", ".vcd")
 @dataclass(frozen=True)
 class Devices:
     """``kind`` is ``model`` or ``rtl``. ``waves``: a file, of the first session alone; ``waves_layer``: of this layer
-    alone. ``coverage``: a folder that each process adds a file to."""
+    alone. ``coverage``: a folder that each process adds a file to. ``stalls``: a seed; the memory lets RTL wait."""
 
     kind: str = MODEL
     waves: Path | None = None
     waves_layer: str = ""
     coverage: Path | None = None
+    stalls: int | None = None
 
     def require_sense(self, accelerators: Sequence[str]) -> None:
         """Of options that mean nothing without the RTL of an accelerator."""
@@ -40,7 +42,9 @@ class Devices:
         if self.kind != RTL and named:
             raise UaccelError(f"{named[0]} is of RTL; add --device rtl")
         if self.kind == RTL and not accelerators:
-            raise UaccelError("--device rtl is about an accelerator's RTL, and none is given; add --accelerator NAME|PATH")
+            raise UaccelError(
+                "--device rtl is about an accelerator's RTL, and none is given; add --accelerator NAME|PATH"
+            )
         if self.waves_layer and self.waves is None:
             raise UaccelError("--waves-layer says which part of a waveform; add --waves FILE.fst")
         if self.waves is not None and self.waves.suffix not in _FORMATS:
@@ -76,7 +80,9 @@ def _settings(
     found = [accelerator for accelerator in accelerators if has_rtl(accelerator.folder)]
     if not found:
         names = ", ".join(accelerator.name for accelerator in accelerators)
-        raise AcceleratorError(f"{names} has no RTL: no rtl/rtl.toml in its folder; leave --device rtl away (docs/rtl.md)")
+        raise AcceleratorError(
+            f"{names} has no RTL: no rtl/rtl.toml in its folder; leave --device rtl away (docs/rtl.md)"
+        )
     variant = Variant(devices.waves.suffix[1:] if devices.waves is not None else "", devices.coverage is not None)
     libraries = {one.name: str(device_library(one.name, one.folder, variant, progress)) for one in found}
     settings = {LIBRARY: libraries}
@@ -86,6 +92,8 @@ def _settings(
         devices.coverage.mkdir(parents=True, exist_ok=True)
         settings[COVERAGE] = {one.name: str(devices.coverage.absolute()) for one in found}
     joined = {variable: _joined(variable, values) for variable, values in settings.items()}
+    if devices.stalls is not None:
+        joined[STALLS] = str(devices.stalls)
     if devices.waves_layer:
         joined[WAVES_LAYER] = str(_layer(devices.waves_layer, layers))
     return joined

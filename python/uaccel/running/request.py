@@ -133,7 +133,9 @@ class RunRequest:
     @property
     def words(self) -> str:
         """What to type after what the compilation says, for the same run with its proof."""
-        return " ".join(self.wishes.words + self.devices.words + (["--no-workspace-io"] if self.workspace_io is False else []))
+        return " ".join(
+            self.wishes.words + self.devices.words + (["--no-workspace-io"] if self.workspace_io is False else [])
+        )
 
     @property
     def at_line(self) -> bool:

@@ -26,6 +26,7 @@ from uaccel.errors import AcceleratorError
 from uaccel.model import Array
 from uaccel.project.devices import hal_folders
 from uaccel.resources import data_dir
+from uaccel.running.devices import MODEL, Devices, devices_in_place
 from uaccel.toolchain import find_command
 
 STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
@@ -45,10 +46,15 @@ TARGETS: Final = {
 
 
 class DriverUnderTest:
-    """``memory``: bytes that the device reaches, once for what it may write to and once for constants."""
+    """``memory``: bytes that the device reaches, once for what it may write to and once for constants. ``device``: its
+    ``model``, or its ``rtl``. With ``stalls``, a seed, the memory of RTL has wait states and takes and gives data as it
+    pleases."""
 
-    def __init__(self, accelerator: Accelerator, *, memory: int = 1 << 20) -> None:
+    def __init__(
+        self, accelerator: Accelerator, *, memory: int = 1 << 20, device: str = MODEL, stalls: int | None = None
+    ) -> None:
         self.accelerator = accelerator
+        self.device = device
         self._memory = memory
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-driver-")
         self._library = ctypes.CDLL(str(self._build(Path(self._folder.name))))
@@ -59,7 +65,8 @@ class DriverUnderTest:
         for name in ("cycles", "busy"):
             getattr(self._library, f"harness_{name}").restype = ctypes.c_uint64
         self._library.uaccel_hal_device.restype = ctypes.c_void_p
-        self._device = ctypes.c_void_p(self._library.uaccel_hal_device(accelerator.name.encode()))
+        with devices_in_place(Devices(device, stalls=stalls), [accelerator]):  # the first look for a device loads them
+            self._device = ctypes.c_void_p(self._library.uaccel_hal_device(accelerator.name.encode()))
 
     def activate(self) -> int:
         """What the driver's hook returns; so for the other three."""
