@@ -62,9 +62,11 @@ def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
             f"device-{'-'.join(names)}"[:80],
             f"the plugin that runs the {'models' if len(names) > 1 else 'model'} of {' and '.join(names)}",
             [*sources, *(source for model in models for source in model.sources)],
-            [*includes, *(model.folder for model in models)],
+            [*includes, *(folder for model in models for folder in model.includes)],
             {"devices.c": rack_source(names)},
             "; run the model on board host, or install a QEMU with them",
+            tuple(word for model in models for word in model.build.flags),
+            tuple(f"-l{name}" for model in models for name in model.build.libraries),
         ),
         qemu,
     )
