@@ -1,10 +1,11 @@
 /* A functional model of an accelerator: what stands in for the hardware wherever there is none.
  *
  * The same source runs inside the host's process, behind QEMU's boards and in plain C unit tests. It sees registers from
- * the one side and a bus from the other, and nothing else: no heap, no files, no clock.
+ * the one side and a bus from the other. It may take memory from the heap and open files, between `open` and `close`.
  *
- * A model is functional: the register write that starts a job does the whole job before it returns, and the next read
- * of the status register says that it is done. How long the hardware would have taken is counted in cycles. */
+ * A model without `tick` is functional: the register write that starts a job does the whole job before it returns, and
+ * the next read of the status register says that it is done. How long the hardware would have taken is counted in
+ * cycles. A model with `tick` works while the CPU does: a start only starts, and the job goes on as time passes. */
 #ifndef UACCEL_DEVICE_H
 #define UACCEL_DEVICE_H
 
@@ -51,6 +52,19 @@ struct uaccel_device_model {
     uint64_t (*cycles)(const void *state);
     /* From now until the next reset be as UACCEL_FAULT_HANG, _ERROR or _VERSION says. NULL: none of them can be had. */
     void (*inject)(void *state, enum uaccel_device_fault fault);
+
+    /* What follows may be NULL, or 0. */
+
+    /* Once, before the first reset. 0, or -1 after it has said on stderr what is wrong. */
+    int32_t (*open)(void *state);
+    /* So many of the device's cycles pass. An access of a register may take some, too. */
+    void (*tick)(void *state, uint64_t cycles);
+    /* Once, at the end, whatever ends: files are complete after it. */
+    void (*close)(void *state);
+    /* What drivers do from now on is for this layer of the model. */
+    void (*layer)(void *state, uint32_t layer);
+    /* The device's clock to the CPU's: `clock` cycles of the device take as long as `cpu_clock` of the CPU. 0: one each. */
+    uint32_t clock, cpu_clock;
 };
 
 #endif

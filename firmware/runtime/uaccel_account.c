@@ -4,22 +4,18 @@
 #endif
 #include "uaccel_account.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "uaccel_log.h"
 #include "uaccel_model.h"
 
-static struct {
-    uint32_t inferences;
-    uint32_t layer;
-    struct uaccel_account total;
-    char failure[UACCEL_FAILURE_BYTES];
-} account;
+struct uaccel_account_state uaccel_account_state;
 
 void uaccel_account_clear(void)
 {
-    memset(&account, 0, sizeof account);
+    memset(&uaccel_account_state, 0, sizeof uaccel_account_state);
     if (uaccel_model.accounts != NULL) {
         memset(uaccel_model.accounts, 0, uaccel_model.layer_count * sizeof *uaccel_model.accounts);
     }
@@ -27,46 +23,47 @@ void uaccel_account_clear(void)
 
 void uaccel_account_begin(void)
 {
-    account.inferences++;
-    account.layer = UINT32_MAX; /* nobody's, until generated code says whose */
-    account.failure[0] = '\0';
+    uaccel_account_state.inferences++;
+    uaccel_account_state.layer = UINT32_MAX; /* nobody's, until generated code says whose */
+    uaccel_account_state.failure[0] = '\0';
 }
 
 uint32_t uaccel_account_inferences(void)
 {
-    return account.inferences;
+    return uaccel_account_state.inferences;
 }
 
 struct uaccel_account uaccel_account_total(void)
 {
-    return account.total;
+    return uaccel_account_state.total;
 }
 
 const char *uaccel_account_failure_text(void)
 {
-    return account.failure;
+    return uaccel_account_state.failure;
 }
 
 void uaccel_account_layer(uint32_t layer)
 {
-    account.layer = layer;
+    uaccel_account_state.layer = layer;
 }
 
 void uaccel_account(uint32_t calls, uint64_t cycles)
 {
-    account.total.calls += calls;
-    account.total.cycles += cycles;
-    if (uaccel_model.accounts != NULL && account.layer < uaccel_model.layer_count) {
-        uaccel_model.accounts[account.layer].calls += calls;
-        uaccel_model.accounts[account.layer].cycles += cycles;
+    uaccel_account_state.total.calls += calls;
+    uaccel_account_state.total.cycles += cycles;
+    if (uaccel_model.accounts != NULL && uaccel_account_state.layer < uaccel_model.layer_count) {
+        uaccel_model.accounts[uaccel_account_state.layer].calls += calls;
+        uaccel_model.accounts[uaccel_account_state.layer].cycles += cycles;
     }
 }
 
 void uaccel_account_fallback(uint32_t layer)
 {
-    uaccel_log(UACCEL_LOG_WARNING, account.failure[0] != '\0' ? account.failure : "an accelerator failed");
-    account.failure[0] = '\0';
-    account.total.fallbacks++;
+    const bool told = uaccel_account_state.failure[0] != '\0';
+    uaccel_log(UACCEL_LOG_WARNING, told ? uaccel_account_state.failure : "an accelerator failed");
+    uaccel_account_state.failure[0] = '\0';
+    uaccel_account_state.total.fallbacks++;
     if (uaccel_model.accounts != NULL && layer < uaccel_model.layer_count) {
         uaccel_model.accounts[layer].fallbacks++;
     }
@@ -74,5 +71,5 @@ void uaccel_account_fallback(uint32_t layer)
 
 void uaccel_account_failure(const char *text)
 {
-    strncpy(account.failure, text, sizeof account.failure - 1); /* the last byte stays zero */
+    strncpy(uaccel_account_state.failure, text, sizeof uaccel_account_state.failure - 1); /* the last byte stays zero */
 }

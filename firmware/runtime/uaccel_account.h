@@ -4,10 +4,7 @@
 
 #include <stdint.h>
 
-#include "uaccel_accelerator.h"
-
-/* Of a failure's text, with the zero at its end. */
-#define UACCEL_FAILURE_BYTES 80u
+#include "uaccel_account_state.h"
 
 /* A session begins: everything is zero again. */
 void uaccel_account_clear(void);

@@ -15,6 +15,7 @@ enum { BASE = 0x1000, INSTRUCTIONS = 16, WINDOW = 0x1100, MARK = 0x1008, MOST = 
 
 typedef void (*simple_cb)(uint64_t id, unsigned int cpu);
 typedef void (*trans_cb)(uint64_t id, void *tb);
+typedef void (*simple_end)(uint64_t id, void *data);
 typedef void (*exec_cb)(unsigned int cpu, void *data);
 
 /* Actions in the order of their registration, as QEMU executes them. */
@@ -43,7 +44,10 @@ static struct insn block; /* what is to be done before all of them */
 static uint8_t memory[0x200];
 static simple_cb begin;
 static trans_cb translate;
+static simple_end end;
+static void *end_data;
 
+void qemu_plugin_register_atexit_cb(uint64_t id, simple_end cb, void *data);
 void qemu_plugin_register_vcpu_init_cb(uint64_t id, simple_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, trans_cb cb);
 size_t qemu_plugin_tb_n_insns(const void *tb);
@@ -56,6 +60,13 @@ void qemu_plugin_register_vcpu_insn_exec_inline(struct insn *insn, int op, void 
 struct scoreboard *qemu_plugin_scoreboard_new(size_t size);
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct insn *insn, int op, u64 entry, uint64_t add);
 uint64_t qemu_plugin_u64_get(u64 entry, unsigned int cpu);
+
+void qemu_plugin_register_atexit_cb(uint64_t id, simple_end cb, void *data)
+{
+    (void)id;
+    end = cb;
+    end_data = data;
+}
 
 void qemu_plugin_register_vcpu_init_cb(uint64_t id, simple_cb cb)
 {
@@ -188,6 +199,9 @@ int main(int argc, char **argv)
                 printf("%" PRIx64 "\n", value);
             }
         }
+    }
+    if (end != NULL) {
+        end(7, end_data);
     }
     return 0;
 }

@@ -18,7 +18,7 @@ SLOW = {
     "export.md",
     "from-microtvm.md",
     *("bring-your-accelerator.md", "cli.md", "generated-code.md", "kernels.md", "lab.md", "memory.md", "models.md"),
-    *("project-api.md", "report.md", "session.md", "sweep.md", "testing.md"),
+    *("project-api.md", "report.md", "rtl.md", "session.md", "sweep.md", "testing.md"),
 }
 
 
@@ -29,7 +29,7 @@ def pace(page: Path) -> Any:
 
 each_runnable_page = pytest.mark.parametrize("page", [pytest.param(p, marks=pace(p), id=p.name) for p in PAGES])
 REPOSITORY = "https://github.com/uaccel/uaccel/blob/main/"
-RUNNABLE = {"sh", "console", "python", "c", "toml", "json"}
+RUNNABLE = {"sh", "console", "python", "c", "toml", "json", "verilog"}
 READING = {"", "text"}
 
 
@@ -44,7 +44,7 @@ def test_every_block_runs(page: Path, tmp_path: Path) -> None:
 def test_every_block_says_what_it_is(page: Path) -> None:
     unknown = [f"line {b.line}: {b.language}" for b in blocks(page) if b.language not in RUNNABLE | READING]
     assert unknown == []
-    unnamed = [f"line {b.line}" for b in blocks(page) if b.language in ("c", "toml", "json") and not b.file]
+    unnamed = [f"line {b.line}" for b in blocks(page) if b.language in ("c", "toml", "json", "verilog") and not b.file]
     assert unnamed == [], "name the file, so that a later block can use it"
 
 

@@ -265,16 +265,3 @@ def test_a_choice_of_which_one_can_match_is_fine() -> None:
     made = Operation("x", impossible | pattern("relax.exp"), lambda region: ())
     assert made.operators == ["relax.tanh", "relax.exp"]
     assert Operation("x", "add").operators == ["uaccel.add"]
-
-
-@pytest.mark.parametrize("place", ["device/fast.cpp", "device/parts/model.cc"])
-def test_models_in_cxx_are_named(tmp_path: Path, place: str) -> None:
-    """They would be left out, and the linker would miss what is in them."""
-    folder = vendor_folder(tmp_path / "chip")
-    file = folder / place
-    file.parent.mkdir(exist_ok=True)
-    file.touch()
-    where = folder / place.partition("/")[0]
-    assert complaint(folder) == (
-        f": {file} is C++, and models of devices are C alone; write it in C, or keep it outside {where}"
-    )

@@ -5,7 +5,7 @@ What the info string means:
 - ``sh``: the lines are commands, each must succeed;
 - ``console``: lines that begin with ``$`` are commands, the lines after one are what it prints; ``...`` stands for
   anything;
-- ``c FILE``, ``python FILE``, ``toml FILE``, ``json FILE``: the content of a file that later blocks use;
+- ``c FILE``, ``verilog FILE``, ``python FILE``, ``toml FILE``, ``json FILE``: a file that later blocks use;
 - ``python``: run as a script;
 - ``needs=NAME`` behind the language: left out, and told, where there is no program or Python package of this name;
 - anything else (``text``, none) is for reading only.

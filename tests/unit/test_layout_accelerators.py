@@ -143,7 +143,7 @@ def test_the_project_gets_its_devices_and_the_way_to_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "folders"),
     [
-        ("host", ["hal_common", "hal_plain", "hal_host", "device_rack"]),
+        ("host", ["hal_common", "hal_plain", "hal_host", "device_rack", "device_library"]),
         ("mps2_an386", ["hal_common", "hal_cortex_m", "hal_board", "hal_qemu"]),
         ("qemu_riscv32", ["hal_common", "hal_plain", "hal_board", "hal_qemu"]),
         ("netduino_plus_2", ["hal_common", "hal_cortex_m", "hal_board", "hal_mmio"]),

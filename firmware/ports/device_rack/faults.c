@@ -122,6 +122,14 @@ bool uaccel_rack_environment(void)
     const char *const trace = getenv("UACCEL_DEVICE_TRACE");
     const char *const timeline = getenv("UACCEL_DEVICE_TIMELINE");
     const char *const faults = getenv("UACCEL_DEVICE_FAULT");
+    const char *const libraries = getenv("UACCEL_DEVICE_LIBRARY");
+    if (libraries != NULL && uaccel_rack_libraries != NULL) {
+        const char *const unloaded = uaccel_rack_libraries(libraries);
+        if (unloaded != NULL) {
+            fprintf(stderr, "UACCEL_DEVICE_LIBRARY is '%s': %s\n", libraries, unloaded);
+            return false;
+        }
+    }
     const char *const wrong = faults == NULL ? NULL : uaccel_rack_let_fail(faults);
     if (wrong != NULL) {
         fprintf(stderr, "UACCEL_DEVICE_FAULT is '%s': %s\n", faults, wrong);

@@ -37,6 +37,10 @@ static int32_t write_memory(void *context, uint32_t address, const void *from, u
 static void interrupt(void *context, int32_t level)
 {
     struct uaccel_rack_device *const device = context;
+    if (level != 0 && device->job.begun && !device->job.interrupted) {
+        device->job.interrupted = true;
+        device->job.end = device->model->cycles(device->model->state);
+    }
     device->memory.interrupt(device->memory.context, level);
 }
 
@@ -46,8 +50,28 @@ static void span(void *context, const char *engine, uint32_t command, uint64_t b
     uaccel_timeline_span(device->model->name, engine, command, begin, end);
 }
 
+/* A job of a device that works while time passes: from its start to its interrupt, or else to the last look at it. */
+static void end_job(struct uaccel_rack_device *device)
+{
+    if (device->job.begun) {
+        uaccel_timeline_job(device->model->name, device->job.begin, device->job.end);
+    }
+    device->job.begun = false;
+}
+
+static void begin_job(struct uaccel_rack_device *device)
+{
+    end_job(device);
+    device->job.begun = true;
+    device->job.interrupted = false;
+    device->job.begin = device->model->cycles(device->model->state);
+    device->job.end = device->job.begin;
+}
+
 static void reset(struct uaccel_rack_device *device)
 {
+    end_job(device);
+    device->rest = 0;
     device->starts = 0;
     device->accesses = 0;
     device->model->reset(device->model->state, &device->bus);
@@ -56,7 +80,7 @@ static void reset(struct uaccel_rack_device *device)
     }
 }
 
-void uaccel_rack_begin(const struct uaccel_bus *memory)
+bool uaccel_rack_begin(const struct uaccel_bus *memory)
 {
     for (uint32_t i = 0; i < uaccel_rack_count; ++i) {
         struct uaccel_rack_device *const device = &uaccel_rack[i];
@@ -66,14 +90,64 @@ void uaccel_rack_begin(const struct uaccel_bus *memory)
         device->bus.write = write_memory;
         device->bus.interrupt = interrupt;
         device->bus.span = span;
+        if (device->model->open != NULL && !device->is_open && device->model->open(device->model->state) != 0) {
+            return false;
+        }
+        device->is_open = true;
     }
     uaccel_rack_reset();
+    return true;
+}
+
+void uaccel_rack_end(void)
+{
+    for (uint32_t i = 0; i < uaccel_rack_count; ++i) {
+        struct uaccel_rack_device *const device = &uaccel_rack[i];
+        end_job(device);
+        if (device->is_open && device->model->close != NULL) {
+            device->model->close(device->model->state);
+        }
+        device->is_open = false;
+    }
 }
 
 void uaccel_rack_reset(void)
 {
     for (uint32_t i = 0; i < uaccel_rack_count; ++i) {
         reset(&uaccel_rack[i]);
+    }
+}
+
+void uaccel_rack_pass(uint64_t cycles)
+{
+    for (uint32_t i = 0; i < uaccel_rack_count; ++i) {
+        struct uaccel_rack_device *const device = &uaccel_rack[i];
+        const struct uaccel_device_model *const model = device->model;
+        if (model->tick != NULL) {
+            const uint64_t whole = model->cpu_clock == 0 ? 1 : model->cpu_clock;
+            const uint64_t time = cycles * (model->clock == 0 ? 1 : model->clock) + device->rest;
+            device->rest = time % whole;
+            model->tick(model->state, time / whole);
+        }
+    }
+}
+
+bool uaccel_rack_has_clock(void)
+{
+    for (uint32_t i = 0; i < uaccel_rack_count; ++i) {
+        if (uaccel_rack[i].model->tick != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void uaccel_rack_layer(uint32_t layer)
+{
+    for (uint32_t i = 0; i < uaccel_rack_count; ++i) {
+        if (uaccel_rack[i].model->layer != NULL) {
+            uaccel_rack[i].model->layer(uaccel_rack[i].model->state, layer);
+        }
     }
 }
 
@@ -101,6 +175,9 @@ uint32_t uaccel_rack_read(struct uaccel_rack_device *device, uint32_t offset)
 {
     const bool answers = is_a_register(device, offset) && !has_vanished(device);
     const uint32_t value = answers ? device->model->read(device->model->state, offset) : nothing_there;
+    if (device->job.begun && !device->job.interrupted) {
+        device->job.end = device->model->cycles(device->model->state);
+    }
     uaccel_trace_register(device->model->name, "read", offset, value);
     return value;
 }
@@ -117,8 +194,11 @@ void uaccel_rack_write(struct uaccel_rack_device *device, uint32_t offset, uint3
     }
     if (is_a_register(device, offset) && !has_vanished(device)) {
         const uint64_t begin = model->cycles(model->state);
+        if (offset == model->start && model->tick != NULL) {
+            begin_job(device);
+        }
         model->write(model->state, offset, value);
-        if (offset == model->start) {
+        if (offset == model->start && model->tick == NULL) {
             uaccel_timeline_job(model->name, begin, model->cycles(model->state));
         }
     }

@@ -11,8 +11,13 @@
 
 #include "pause.h"
 #include "rack.h"
+#include "uaccel_account_state.h"
 
 #define ANCHOR_ADDRESS 0x80000000u
+
+extern struct uaccel_account_state uaccel_account_state __attribute__((weak));
+
+enum { POLL_CYCLES = 16 }; /* that a CPU takes from one look at a device to the next */
 
 /* The linker's names for the beginning and the end of a section; 0 where the firmware has none such. */
 #define SECTION(name)                                                                                                  \
@@ -94,7 +99,10 @@ static void begin(void)
         if (!uaccel_rack_environment()) {
             exit(EXIT_FAILURE);
         }
-        uaccel_rack_begin(&memory);
+        if (!uaccel_rack_begin(&memory)) {
+            exit(EXIT_FAILURE);
+        }
+        atexit(uaccel_rack_end);
     }
 }
 
@@ -112,6 +120,9 @@ uint32_t uaccel_hal_read32(void *device, uint32_t offset)
 void uaccel_hal_write32(void *device, uint32_t offset, uint32_t value)
 {
     if (device != NULL) {
+        if (&uaccel_account_state != NULL) {
+            uaccel_rack_layer(uaccel_account_state.layer);
+        }
         uaccel_rack_write(device, offset, value);
     }
 }
@@ -127,9 +138,10 @@ uint32_t uaccel_hal_address(const void *memory)
     return 0;
 }
 
-/* A model has finished before anybody looks. */
+/* A model without a clock has finished before anybody looks; for the others time passes here. */
 uint32_t uaccel_hal_pause(const void *device)
 {
     (void)device;
+    uaccel_rack_pass(POLL_CYCLES);
     return 1;
 }

@@ -1,13 +1,16 @@
 /* A plugin for QEMU that runs models of devices behind an emulated board.
  *
  *   -plugin device.so,ram=FILE,origin=ADDRESS,rung=ADDRESS,mailbox=ADDRESS,
- *           shared=ADDRESS,shared_end=ADDRESS,constants=ADDRESS,constants_end=ADDRESS[,remove=1]
+ *           shared=ADDRESS,shared_end=ADDRESS,constants=ADDRESS,constants_end=ADDRESS[,layer=ADDRESS][,remove=1]
  *
  * Stock QEMU has no such devices, and a plugin cannot add any. But the board's RAM is a file that both have mapped:
  *   -machine memory-backend=shared -object memory-backend-file,id=shared,share=on,mem-path=FILE,size=...
  * Each time that the instruction at `rung` is about to be executed, the request in the mailbox is served: a register of a
  * model is read or written, and what its device does to memory has been done before the firmware goes on. Devices read
  * and write the memory from `shared` to `shared_end`, read what is from `constants` to `constants_end`, and nothing else.
+ *
+ * For devices that work while time passes, it passes with the instructions that the CPU executes, a cycle for each.
+ * `layer` is where the firmware keeps the number of the layer under way.
  *
  * `origin` is the address of the file's first byte. With `remove` the file is deleted when QEMU has opened it: nothing is
  * left, however QEMU ends. */
@@ -26,7 +29,7 @@
 #include "qemu_api.h"
 #include "rack.h"
 
-static uint64_t origin, rung, mailbox, shared, shared_end, constants, constants_end, remove_file;
+static uint64_t origin, rung, mailbox, shared, shared_end, constants, constants_end, remove_file, layer;
 static const char *ram_name;
 static uint8_t *ram;
 static uint64_t ram_bytes;
@@ -38,10 +41,14 @@ static uint8_t *ram_at(uint64_t address, uint64_t bytes)
 }
 
 /* The guest is little endian, whatever this computer is. */
+static uint32_t word(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
 static uint32_t get(size_t field)
 {
-    const uint8_t *const at = ram_at(mailbox, sizeof(struct uaccel_mailbox)) + field;
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    return word(ram_at(mailbox, sizeof(struct uaccel_mailbox)) + field);
 }
 
 static void put(size_t field, uint32_t value)
@@ -51,6 +58,8 @@ static void put(size_t field, uint32_t value)
         at[i] = (uint8_t)(value >> 8 * i & 0xFFu);
     }
 }
+
+static uint64_t executed; /* instructions, since the last request */
 
 #define GET(field) get(offsetof(struct uaccel_mailbox, field))
 #define PUT(field, value) put(offsetof(struct uaccel_mailbox, field), value)
@@ -101,8 +110,14 @@ static void serve(unsigned int cpu, void *unused)
 {
     const uint32_t request = GET(request);
     struct uaccel_rack_device *const device = GET(device) < uaccel_rack_count ? &uaccel_rack[GET(device)] : NULL;
+    const uint8_t *const under_way = layer == 0 ? NULL : ram_at(layer, 4);
     (void)cpu;
     (void)unused;
+    uaccel_rack_pass(executed);
+    executed = 0;
+    if (request == UACCEL_MAILBOX_WRITE && under_way != NULL) {
+        uaccel_rack_layer(word(under_way));
+    }
     if (request == UACCEL_MAILBOX_FIND) {
         PUT(value, find());
     } else if (request == UACCEL_MAILBOX_READ) {
@@ -115,10 +130,19 @@ static void serve(unsigned int cpu, void *unused)
     PUT(request, UACCEL_MAILBOX_SERVED);
 }
 
+static void pass(unsigned int cpu, void *instructions)
+{
+    (void)cpu;
+    executed += (uintptr_t)instructions;
+}
+
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     const size_t instructions = qemu_plugin_tb_n_insns(tb);
     (void)id;
+    if (uaccel_rack_has_clock()) {
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, pass, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)instructions);
+    }
     for (size_t i = 0; i < instructions; ++i) {
         struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
         if (qemu_plugin_insn_vaddr(insn) == rung) {
@@ -135,6 +159,13 @@ static void remove_ram(qemu_plugin_id_t id, unsigned int cpu)
     unlink(ram_name);
 }
 
+static void end(qemu_plugin_id_t id, void *unused)
+{
+    (void)id;
+    (void)unused;
+    uaccel_rack_end();
+}
+
 static bool take_option(const char *option)
 {
     static const struct {
@@ -145,6 +176,7 @@ static bool take_option(const char *option)
         {"mailbox=", &mailbox},       {"shared=", &shared},
         {"shared_end=", &shared_end}, {"constants=", &constants},
         {"remove=", &remove_file},    {"constants_end=", &constants_end},
+        {"layer=", &layer},
     };
     if (strncmp(option, "ram=", 4) == 0) {
         ram_name = option + 4;
@@ -204,8 +236,11 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int
     if (!uaccel_rack_environment()) {
         return 1;
     }
-    uaccel_rack_begin(&memory);
+    if (!uaccel_rack_begin(&memory)) {
+        return 1;
+    }
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+    qemu_plugin_register_atexit_cb(id, end, NULL);
     if (remove_file != 0) {
         qemu_plugin_register_vcpu_init_cb(id, remove_ram);
     }

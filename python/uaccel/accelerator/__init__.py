@@ -11,6 +11,8 @@ What lowerings give
     :func:`library_call` makes a :class:`KernelCall` of the driver's function; its arguments are :class:`Input`,
     :class:`Output`, :class:`Constant`, :class:`Scratch` and numbers. :class:`Lowered` is what a call alone does not
     say, :class:`Definition` C that comes with it.
+What a device's model takes besides C
+    :class:`DeviceBuild` has flags, folders of headers, and libraries.
 What the CPU does before and after
     An :class:`Expansion` writes it in :data:`relax`; :func:`constant` and :func:`permuted` are its short words, and
     :mod:`sums` has expansions that are ready. :mod:`tensor` is for matrix units that uaccel tiles layers to.
@@ -28,6 +30,7 @@ from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.objective import planning_for
 from uaccel.accelerator.patterns import ANY, pattern
 from uaccel.accelerator.region import OpCall, Region, Tensor
+from uaccel.basics.device_build import DeviceBuild
 from uaccel.errors import AcceleratorError
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, constant
@@ -45,6 +48,7 @@ __all__ = [
     "AcceleratorError",
     "Constant",
     "Definition",
+    "DeviceBuild",
     "Expansion",
     "Input",
     "KernelCall",

@@ -12,14 +12,14 @@ from uaccel.accelerator.expansion import Expansion
 from uaccel.accelerator.lowered import Lowered
 from uaccel.accelerator.patterns import operators_of, pattern, why_never
 from uaccel.accelerator.region import Region
+from uaccel.basics.device_build import CXX, HEADERS, DeviceBuild
 from uaccel.ops.kernel import KernelCall
 from uaccel.ops.rounding import TFLITE
 
 HOOKS: Final = ("Activate", "Open", "Close", "Deactivate")
 """What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on."""
 C_SUFFIX: Final = ".c"
-CXX_SUFFIXES: Final = (".cc", ".cpp", ".cxx")
-SUFFIXES: Final = (C_SUFFIX, *CXX_SUFFIXES, ".h", ".hh", ".hpp")
+SUFFIXES: Final = (C_SUFFIX, *CXX, *HEADERS)
 OBJECTIVES: Final = ("latency", "energy")
 """What an accelerator may be asked to save: time, or bytes moved."""
 
@@ -92,7 +92,8 @@ class Accelerator:
     cycle: what a report's roofline is drawn of.
 
     ``base`` is the folder of another accelerator whose C files are this one's as well, but for those that its own
-    folder has under the same name. ``objective`` gives the accelerator that plans for another one of ``OBJECTIVES``.
+    folder has under the same name. ``device_build``: what the device's model takes to be built. ``objective``
+    gives the accelerator that plans for another one of ``OBJECTIVES``.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Accelerator:
     objective: Callable[[str], Accelerator] | None = None
     macs_per_cycle: float | None = None
     bytes_per_cycle: float | None = None
+    device_build: DeviceBuild = field(default_factory=DeviceBuild)
 
     @property
     def camel_case(self) -> str:
@@ -119,7 +121,7 @@ class Accelerator:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The C files of driver and device, by their place in the folder."""
+        """The C files of driver and device, and the device's C++, by their place in the folder."""
         folders = [self.folder] if self.base == Path() else [self.base, self.folder]
         found = {path.relative_to(folder).as_posix(): path for folder in folders for path in _files(folder)}
         return dict(sorted(found.items()))
@@ -144,7 +146,7 @@ class Accelerator:
     @property
     def has_device(self) -> bool:
         """A driver that computes by itself has none, and so needs no model of one."""
-        return not self.drivers or any(path.suffix == C_SUFFIX for path in self.devices)
+        return not self.drivers or any(path.suffix in (C_SUFFIX, *CXX) for path in self.devices)
 
     def lower(self, operation: Operation | None, region: Region) -> Lowered:
         """What a region becomes, the first way where there are several."""

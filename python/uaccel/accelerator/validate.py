@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.accelerator.description import C_SUFFIX, CXX_SUFFIXES, Accelerator, Operation
+from uaccel.accelerator.description import C_SUFFIX, Accelerator, Operation
+from uaccel.basics.device_build import CXX, DeviceBuild
 from uaccel.basics.sinks import is_reserved
 from uaccel.errors import AcceleratorError
 from uaccel.ops.rounding import ROUNDINGS
@@ -103,15 +104,20 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     base = accelerator.base
     if not isinstance(base, Path) or (base != Path() and not (base.is_absolute() and base.is_dir())):
         raise wrong(f"base is {base!r}; wanted the absolute path of the folder whose C files it shares")
-    _validate_language(accelerator.folder / "device", wrong)
     reaches = any(REACHES.search(path.read_text(encoding="utf-8", errors="replace")) for path in accelerator.drivers)
     for part, what, files, is_needed in (
         ("driver", "driver", accelerator.drivers, True),
         ("device", "device model", accelerator.devices, reaches),
     ):
-        if is_needed and not any(path.suffix in (C_SUFFIX, *CXX_SUFFIXES) for path in files):
+        if is_needed and not any(path.suffix in (C_SUFFIX, *CXX) for path in files):
             shared = f" or {base / part}" if base != Path() else ""
             raise wrong(f"its {what} is missing: no C file in {accelerator.folder / part}{shared}")
+    build = accelerator.device_build
+    complaint = (
+        build.complaint() if isinstance(build, DeviceBuild) else f"device_build is {build!r}; wanted DeviceBuild"
+    )
+    if complaint is not None:
+        raise wrong(complaint)
     headers = _list("headers", accelerator.headers, "names of files", wrong)
     if not headers:
         raise wrong("headers is empty; name the driver's headers that declare what 'lower' calls")
@@ -120,13 +126,6 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
             raise wrong(f"headers holds {header!r}; wanted names of files, of letters, digits, '.', '_', '+' and '-'")
         if f"driver/{header}" not in accelerator.files:
             raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
-
-
-def _validate_language(folder: Path, wrong: Wrong) -> None:
-    """Models of devices are compiled into an emulator's plugin, too."""
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in CXX_SUFFIXES:
-            raise wrong(f"{path} is C++, and models of devices are C alone; write it in C, or keep it outside {folder}")
 
 
 def _list(name: str, value: Any, of: str, wrong: Wrong) -> Sequence[Any]:

@@ -15,6 +15,7 @@ from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, kept
 from uaccel.cli.completion import ports_here
+from uaccel.cli.device_options import CoverageOption, Device, DeviceOption, WavesLayerOption, WavesOption
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -51,6 +52,7 @@ from uaccel.cli.run_project import TemplateJob, run_folder, run_on_template
 from uaccel.cli.run_trace import OPTION, TraceOption
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
+from uaccel.running.devices import Devices
 from uaccel.running.request import RunRequest, Wishes
 
 ModelOrProject = Annotated[
@@ -143,6 +145,10 @@ class RunCommand:
     ram: RamOption = None
     feed: FeedFlag = False
     constant_pool: ConstantPoolOption = None
+    device: DeviceOption = Device.model
+    waves: WavesOption = None
+    waves_layer: WavesLayerOption = ""
+    coverage: CoverageOption = None
     no_cache: NoCacheFlag = False
     as_json: JsonFlag = False
 
@@ -204,10 +210,14 @@ class RunCommand:
         given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
         given |= {"engines": self.engines, "allow-none": self.allow_none}
         given |= {"favour": self.favour is not Favour.balanced, "ram": self.ram is not None, "feed": self.feed}
+        given |= {"device": self.device is not Device.model, "waves": self.waves, "waves-layer": self.waves_layer}
+        given |= {"coverage": self.coverage}
         given |= {"fallback": self.fallback is not Fallback.none, "objective": self.objective is not Objective.latency}
         return [option for option, value in given.items() if value]
 
     def _job(self) -> RunRequest:
+        devices = Devices(self.device.value, self.waves, self.waves_layer, self.coverage)
+        devices.require_sense(self.accelerator or [])
         who = (self.accelerator, self.choose, self.pin, self.forbid, self.engines)
         return RunRequest(
             self.model,
@@ -225,6 +235,7 @@ class RunCommand:
             self.ram,
             self.feed,
             read_pools(self.constant_pool, CONSTANT_POOL),
+            devices,
         )
 
 

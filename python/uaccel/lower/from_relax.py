@@ -117,7 +117,16 @@ class _Lowering:
         """The accelerators that compute something."""
         used = {layer.engine for layer in self.layers}
         return tuple(
-            Engine(a.name, a.camel_case, tuple(a.headers), tuple(a.files.items()), a.tolerance, a.hooks, a.has_device)
+            Engine(
+                a.name,
+                a.camel_case,
+                tuple(a.headers),
+                tuple(a.files.items()),
+                a.tolerance,
+                a.hooks,
+                a.has_device,
+                a.device_build.text,
+            )
             for a in self.partitioned.accelerators
             if a.name in used
         )

@@ -69,6 +69,8 @@ class Engine:
     tolerance: float = 0
     hooks: tuple[str, ...] = HOOKS
     has_device: bool = True
+    device_build: str = ""
+    """What the device's model takes to be built, as CMake reads it."""
 
 
 @dataclass(frozen=True, eq=False)

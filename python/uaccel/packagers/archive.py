@@ -9,6 +9,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from uaccel.basics.device_build import FILE as DEVICE_BUILD
 from uaccel.basics.mlf import ACCELERATORS, CODE
 from uaccel.basics.npz import write_npz
 from uaccel.emit.facts import facts, io_bytes
@@ -47,7 +48,12 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
         for engine in program.engines
         for name, path in engine.files
     }
-    return files | given | drivers
+    built = {
+        f"{ACCELERATORS}/{engine.name}/device/{DEVICE_BUILD}": engine.device_build.encode()
+        for engine in program.engines
+        if engine.device_build
+    }
+    return files | given | drivers | built
 
 
 def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:

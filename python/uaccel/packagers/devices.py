@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from uaccel.basics.device_build import CXX
 from uaccel.board.device_tables import board_devices_source, rack_source
 from uaccel.emit.headers import closed
+from uaccel.errors import AcceleratorError
+from uaccel.lower.program import Engine
 from uaccel.packagers.export import Export, folder_of
 from uaccel.resources import data_dir
 
@@ -41,11 +44,22 @@ def desk(export: Export) -> dict[str, str]:
     """What stands in for the hardware in a process: models of the devices, by the accelerators' names."""
     if not export.engines:
         return {}
-    files = _ports(DESK) | closed(["uaccel_hal.h", "uaccel_device.h", "uaccel_registers.h"])
+    files = _ports(DESK) | closed(["uaccel_hal.h", "uaccel_device.h", "uaccel_registers.h", "uaccel_account_state.h"])
     files |= {TABLE: rack_source([engine.name for engine in export.engines]), DESK_HEADER: DESK_PLACES}
     for engine in export.engines:
+        _require_c(engine)
         files |= {f"{engine.name}/{name}": text for name, text in folder_of(engine, "device").items()}
     return files
+
+
+def _require_c(engine: Engine) -> None:
+    """An export's build files know C alone."""
+    other = [name for name, _ in engine.files if name.endswith(CXX)]
+    if other or engine.device_build:
+        raise AcceleratorError(
+            f"the device of {engine.name} is more than C ({other[0] if other else 'device_build'}), and exports take C "
+            "alone; use 'uaccel create', whose projects build it"
+        )
 
 
 def desk_folders(export: Export) -> list[str]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from uaccel.accelerator.description import CXX_SUFFIXES
+from uaccel.basics.device_build import CXX
 from uaccel.board import Board
 from uaccel.emit.generate import Generated
 from uaccel.emit.headers import INCLUDE, closed
@@ -96,7 +96,7 @@ class Export:
                         f"accelerator {engine.name}: another file of this export is called {name}, too; "
                         "give the driver's file a name of its own"
                     )
-                if name.endswith(CXX_SUFFIXES):
+                if name.endswith(CXX):
                     raise AcceleratorError(
                         f"accelerator {engine.name}: its driver {name} is C++, and exports are C; write it in C, "
                         "or make a project with 'uaccel create'"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uaccel.basics.device_build import CXX, FILE, DeviceBuild
 from uaccel.board import Board, QemuRun
 from uaccel.board.device_tables import board_devices_source, rack_source
 from uaccel.resources import data_dir
@@ -17,14 +18,24 @@ FOLDER: Final = "accelerators"
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """``folder`` holds its C sources, itself or below."""
+    """``folder`` holds its sources, itself or below."""
 
     name: str
     folder: Path
 
     @property
     def sources(self) -> list[Path]:
-        return sorted(self.folder.rglob("*.c"))
+        return sorted(path for path in self.folder.rglob("*") if path.suffix in (".c", *CXX))
+
+    @property
+    def includes(self) -> list[Path]:
+        return [self.folder, *(self.folder / name for name in self.build.includes)]
+
+    @property
+    def build(self) -> DeviceBuild:
+        """What else it takes."""
+        file = self.folder / FILE
+        return DeviceBuild.of(file.read_text(encoding="utf-8")) if file.is_file() else DeviceBuild()
 
 
 def project_devices(project: Path) -> list[DeviceModel]:
@@ -36,7 +47,7 @@ def project_devices(project: Path) -> list[DeviceModel]:
 def hal_folders(board: Board) -> list[Path]:
     """The sources that bring drivers to their devices on this board: folders of ``firmware/ports``."""
     if board.cpu.arch == "native":
-        names = ["hal_common", "hal_plain", "hal_host", "device_rack"]
+        names = ["hal_common", "hal_plain", "hal_host", "device_rack", "device_library"]
     else:
         place = "hal_qemu" if runs_models(board) else "hal_mmio"
         cpu = "hal_plain" if board.cpu.arch == "rv32" else "hal_cortex_m"

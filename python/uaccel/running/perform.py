@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from uaccel.basics.words import CPU
 from uaccel.cache import Cache
 from uaccel.errors import InputError
 from uaccel.model import Array
+from uaccel.running.devices import MODEL, devices_in_place
 from uaccel.running.execute import Looks, Measured, run_on_board
 from uaccel.running.judged import judged
 from uaccel.running.making import Maker, Source
@@ -76,9 +78,16 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         folder = request.project or Path(temporary) / "project"
         kept = None if request.project is not None else cache
         maker = Maker(prepared.firmware, request.board, folder, step, kept)
-        with timeline.recorded(wishes.trace is not None or wishes.details) as jobs:
-            measured = measure(prepared, request, maker, step)
-        return finish(request, prepared, measured, step, cache, jobs)
+        engines = request.engines.load()[0] if request.devices.kind != MODEL else []
+        with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
+            with timeline.recorded(wishes.trace is not None or wishes.details) as jobs:
+                measured = measure(prepared, request, maker, step)
+            return finish(request, prepared, measured, step, cache, jobs)
+
+
+def _offloaded(prepared: Prepared) -> dict[str, int]:
+    """The layers that accelerators compute, and their numbers."""
+    return {fact["name"]: fact["index"] for fact in prepared.told["facts"] if fact["engine"] != CPU}
 
 
 def prepared_to_run(request: RunRequest, step: Steps, cache: Cache | None) -> Prepared:

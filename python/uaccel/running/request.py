@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uaccel.basics.favour import Favour
 from uaccel.board import Board
+from uaccel.running.devices import Devices
 from uaccel.running.engines import Engines
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class RunRequest:
     ram: int | None = None
     feed: bool = False
     constant_pools: tuple[Pool, ...] = ()
+    devices: Devices = field(default_factory=Devices)
 
     @property
     def io_in_workspace(self) -> bool:
@@ -131,7 +133,9 @@ class RunRequest:
     @property
     def words(self) -> str:
         """What to type after what the compilation says, for the same run with its proof."""
-        return " ".join(self.wishes.words + (["--no-workspace-io"] if self.workspace_io is False else []))
+        return " ".join(
+            self.wishes.words + self.devices.words + (["--no-workspace-io"] if self.workspace_io is False else [])
+        )
 
     @property
     def at_line(self) -> bool:

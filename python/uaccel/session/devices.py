@@ -17,6 +17,8 @@ from uaccel.resources import data_dir
 from uaccel.session.plugins import PluginSource, build_plugin, code_address, plugin_words, ports_folder
 from uaccel.toolchain import FoundProgram
 
+_LAYER: Final = "uaccel_account_state"
+"""Begins with the number of the layer under way."""
 _SYMBOLS: Final = {
     "rung": "uaccel_mailbox_rung",
     "mailbox": "uaccel_mailbox",
@@ -51,7 +53,8 @@ class DeviceOptions:
 def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
     """The plugin with these models in it, built where it is not there yet."""
     rack = ports_folder("device_rack")
-    sources = [ports_folder("qemu_device") / "device.c", *sorted(rack.glob("*.c"))]
+    sources = [ports_folder("qemu_device") / "device.c", ports_folder("device_library") / "library.c"]
+    sources += sorted(rack.glob("*.c"))
     includes = [ports_folder("qemu_plugin"), rack, ports_folder("hal_qemu"), data_dir("firmware") / "include"]
     names = [model.name for model in models]
     return build_plugin(
@@ -59,9 +62,11 @@ def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
             f"device-{'-'.join(names)}"[:80],
             f"the plugin that runs the {'models' if len(names) > 1 else 'model'} of {' and '.join(names)}",
             [*sources, *(source for model in models for source in model.sources)],
-            [*includes, *(model.folder for model in models)],
+            [*includes, *(folder for model in models for folder in model.includes)],
             {"devices.c": rack_source(names)},
             "; run the model on board host, or install a QEMU with them",
+            tuple(word for model in models for word in model.build.flags),
+            tuple(f"-l{name}" for model in models for name in model.build.libraries),
         ),
         qemu,
     )
@@ -77,6 +82,8 @@ def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram |
     plugin = device_plugin(models, qemu)
     options: dict[str, int | str] = {option: at[symbol] for option, symbol in _SYMBOLS.items()}
     options["rung"] = code_address(at[_SYMBOLS["rung"]])
+    if _LAYER in at and ram.origin <= at[_LAYER] < ram.origin + ram.length:
+        options["layer"] = at[_LAYER]
     file = _ram_file(ram.length)
     words = ["-machine", "memory-backend=uaccel_ram", "-m", f"{ram.length}B", "-object"]
     words.append(f"memory-backend-file,id=uaccel_ram,share=on,size={ram.length},mem-path={_doubled(file)}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from uaccel.basics.device_build import CXX, HEADERS
 from uaccel.cache import cache_folder
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
@@ -33,6 +34,18 @@ class PluginSource:
     generated: Mapping[str, str] = field(default_factory=dict)
     remedy: str = ""
     """Where QEMU takes no plugins: what to say of that beyond it."""
+    flags: Sequence[str] = ()
+    libraries: Sequence[str] = ()
+
+    @property
+    def options(self) -> list[str]:
+        """Of the compiler; C++ beside C rules out a standard for C alone."""
+        mixed = any(path.suffix in CXX for path in self.sources)
+        return [*(flag for flag in _FLAGS if not (mixed and flag.startswith("-std="))), *self.flags]
+
+    @property
+    def linked(self) -> list[str]:
+        return [*self.libraries, *(["-lstdc++"] if any(path.suffix in CXX for path in self.sources) else [])]
 
 
 def ports_folder(name: str) -> Path:
@@ -47,11 +60,11 @@ def build_plugin(plugin: PluginSource, qemu: FoundProgram) -> Path:
         raise ToolError(f"{qemu.path} was built without support for plugins{plugin.remedy}")
     interface = 2 if qemu.version >= SECOND_INTERFACE else 1
     compiler = find_program("C compiler")
-    fingerprint = _fingerprint(plugin, repr((compiler.command, compiler.version, _FLAGS)))
+    fingerprint = _fingerprint(plugin, repr((compiler.command, compiler.version, plugin.options, plugin.linked)))
     target = cache_folder() / f"{plugin.name}-{interface}-{fingerprint[:16]}.so"
     if not target.is_file():
         includes = [f"-I{folder}" for folder in plugin.includes]
-        _build([*compiler.command, *_FLAGS, f"-DUACCEL_QEMU_PLUGIN_API={interface}", *includes], plugin, target)
+        _build([*compiler.command, *plugin.options, f"-DUACCEL_QEMU_PLUGIN_API={interface}", *includes], plugin, target)
     return target
 
 
@@ -80,7 +93,7 @@ def _fingerprint(plugin: PluginSource, how: str) -> str:
 
 
 def _headers(folders: Iterable[Path]) -> list[Path]:
-    return [header for folder in folders for header in sorted(folder.rglob("*.h"))]
+    return [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in HEADERS]
 
 
 def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
@@ -93,7 +106,7 @@ def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
             for name, text in plugin.generated.items():
                 (Path(folder) / name).write_text(text, encoding="utf-8")
                 sources.append(str(Path(folder) / name))
-            done = run([*command, "-o", str(made), *sources])
+            done = run([*command, "-o", str(made), *sources, *plugin.linked])
             if done.returncode != 0:
                 raise ToolError(f"building {plugin.about} failed ({command[0]}): {_reason(done.stdout)}")
             made.replace(target)

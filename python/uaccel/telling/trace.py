@@ -44,6 +44,11 @@ def trace_of(
     return trace.document(title, SCALE if counted else f"{SCALE}; {UNCOUNTED}")
 
 
+def _lasted(job: Job) -> dict[str, Any]:
+    """``from`` and ``to`` are where the waveform of its RTL has it, at a nanosecond a cycle."""
+    return {"cycles": job.cycles, "from": job.begin, "to": job.end}
+
+
 def _jobs_of(layer: Facts, account: Accounted, queue: deque[Job]) -> Iterator[Job]:
     """The next ones, until they took what the driver says that the layer took; else one as long as that."""
     left = account.cycles
@@ -70,7 +75,7 @@ class _Trace:
 
     def job(self, layer: Facts, job: Job) -> None:
         if not job.spans:
-            self._event(f"{job.device} {WHOLE}", layer["name"], layer, self.now, job.cycles, {"cycles": job.cycles})
+            self._event(f"{job.device} {WHOLE}", layer["name"], layer, self.now, job.cycles, _lasted(job))
         labels = layer.get("commands") or []
         for span in job.spans:
             label = labels[span.command] if span.command < len(labels) else f"{layer['name']}: command {span.command}"

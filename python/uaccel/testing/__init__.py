@@ -3,7 +3,8 @@
 - :class:`BoardUnderTest` is the fixture ``uaccel_board``, :class:`Outcome` what its ``check`` gives.
 - :class:`DriverUnderTest` is a driver and the model of its device in this process; :func:`compile_with_each` has every
   compiler read their C, :func:`run_sanitized` runs a C program over the model, :func:`host_hal` is what else such a
-  program is linked with. :class:`DeviceLibrary` is a device model alone; of its work it tells :class:`EngineSpan`.
+  program is linked with. :class:`DeviceLibrary` is a model or RTL alone; it tells :class:`EngineSpan`.
+- :func:`check_accelerator` holds model and RTL to what the accelerator means, on random layers.
 - :func:`example` makes an :class:`Example`, a region and what it means; :func:`operator` has the operators by name,
   :class:`Layers` random calls of them. :func:`multiply_by_quantized_multiplier` is how they scale.
 - :func:`compile_model` compiles a model, :func:`exact_layers` tells what its layers should compute, and
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
     from uaccel.pipeline import compile_model
     from uaccel.running.layers import exact_layers
+    from uaccel.testing.agreement import check_accelerator
     from uaccel.testing.device_library import DeviceLibrary, EngineSpan
     from uaccel.testing.driver import DriverUnderTest, compile_with_each, host_hal, run_sanitized
     from uaccel.testing.layers import Layers
@@ -38,6 +40,7 @@ __all__ = [
     "Executor",
     "Layers",
     "Outcome",
+    "check_accelerator",
     "compile_model",
     "compile_with_each",
     "exact_layers",
@@ -52,6 +55,7 @@ _HOMES: Final = {
     "ops.fixedpoint": ("multiply_by_quantized_multiplier",),
     "pipeline": ("compile_model",),
     "running.layers": ("exact_layers",),
+    "testing.agreement": ("check_accelerator",),
     "testing.device_library": ("DeviceLibrary", "EngineSpan"),
     "testing.driver": ("DriverUnderTest", "compile_with_each", "host_hal", "run_sanitized"),
     "testing.layers": ("Layers",),

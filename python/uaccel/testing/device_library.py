@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uaccel.resources import data_dir
+from uaccel.rtl import device_library
 
 STRICT = ("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror")
 SANITIZED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
@@ -22,6 +23,10 @@ _REGISTER_READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uin
 _REGISTER_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
 _CYCLES = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _INJECT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
+_OPEN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_TICK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
+_CLOSE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_LAYER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)
 
 
 class _Bus(ctypes.Structure):
@@ -45,6 +50,12 @@ class _Model(ctypes.Structure):
         ("write", _REGISTER_WRITE),
         ("cycles", _CYCLES),
         ("inject", _INJECT),
+        ("open", _OPEN),
+        ("tick", _TICK),
+        ("close", _CLOSE),
+        ("layer", _LAYER),
+        ("clock", ctypes.c_uint32),
+        ("cpu_clock", ctypes.c_uint32),
     )
 
 
@@ -70,23 +81,28 @@ class Memory:
 
 
 class DeviceLibrary:
-    """``sources``: the model's C files and headers; later ones take the place of earlier ones of their name."""
+    """``sources``: the model's C files and headers; later ones take the place of earlier ones of their name. With
+    :meth:`of_rtl` it is an accelerator's RTL."""
 
     def __init__(self, name: str, sources: Sequence[Path], folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in sources:
-            shutil.copy(path, folder / path.name)
-        library = folder / f"{name}.so"
-        files = sorted(str(path) for path in folder.glob("*.c"))
-        include = f"-I{data_dir('firmware') / 'include'}"
-        command = ["cc", *STRICT, *SANITIZED, "-shared", "-fPIC", include, *files, "-o", str(library)]
-        subprocess.run(command, check=True)
+        self._begin(name, _built(name, sources, folder))
+
+    @classmethod
+    def of_rtl(cls, name: str, folder: Path) -> DeviceLibrary:
+        """``folder`` holds ``rtl/``."""
+        made = cls.__new__(cls)
+        made._begin(name, device_library(name, folder))
+        return made
+
+    def _begin(self, name: str, library: Path) -> None:
         self.model = _Model.in_dll(ctypes.CDLL(str(library)), f"{name}_device")
         self.memory = Memory()
         self.spans: list[EngineSpan] = []
         self.interrupts: list[int] = []
         callbacks = (_READ(self._read), _READ(self._write), _INTERRUPT(self._interrupt), _SPAN(self._span))
         self.bus = _Bus(None, *callbacks)
+        if self.model.open:
+            self.model.open(self.model.state)
         self.reset()
 
     def reset(self) -> None:
@@ -99,6 +115,10 @@ class DeviceLibrary:
 
     def write(self, offset: int, value: int) -> None:
         self.model.write(self.model.state, offset, value & 0xFFFFFFFF)
+
+    def tick(self, cycles: int) -> None:
+        """Time passes."""
+        self.model.tick(self.model.state, cycles)
 
     @property
     def cycles(self) -> int:
@@ -125,3 +145,15 @@ class DeviceLibrary:
 
     def _span(self, _context: int, engine: bytes, command: int, begin: int, end: int) -> None:
         self.spans.append(EngineSpan(engine.decode(), command, begin, end))
+
+
+def _built(name: str, sources: Sequence[Path], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sources:
+        shutil.copy(path, folder / path.name)
+    library = folder / f"{name}.so"
+    files = sorted(str(path) for path in folder.glob("*.c"))
+    include = f"-I{data_dir('firmware') / 'include'}"
+    command = ["cc", *STRICT, *SANITIZED, "-shared", "-fPIC", include, *files, "-o", str(library)]
+    subprocess.run(command, check=True)
+    return library

@@ -20,12 +20,14 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.accelerator import Accelerator
+from uaccel.basics.device_build import CXX
 from uaccel.board import load_board
 from uaccel.board.device_tables import rack_source
 from uaccel.errors import AcceleratorError
 from uaccel.model import Array
 from uaccel.project.devices import hal_folders
 from uaccel.resources import data_dir
+from uaccel.running.devices import MODEL, Devices, devices_in_place
 from uaccel.toolchain import find_command
 
 STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
@@ -45,10 +47,15 @@ TARGETS: Final = {
 
 
 class DriverUnderTest:
-    """``memory``: bytes that the device reaches, once for what it may write to and once for constants."""
+    """``memory``: bytes that the device reaches, once for what it may write to and once for constants. ``device``: its
+    ``model``, or its ``rtl``. With ``stalls``, a seed, the memory of RTL has wait states and takes and gives data as it
+    pleases."""
 
-    def __init__(self, accelerator: Accelerator, *, memory: int = 1 << 20) -> None:
+    def __init__(
+        self, accelerator: Accelerator, *, memory: int = 1 << 20, device: str = MODEL, stalls: int | None = None
+    ) -> None:
         self.accelerator = accelerator
+        self.device = device
         self._memory = memory
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-driver-")
         self._library = ctypes.CDLL(str(self._build(Path(self._folder.name))))
@@ -59,7 +66,8 @@ class DriverUnderTest:
         for name in ("cycles", "busy"):
             getattr(self._library, f"harness_{name}").restype = ctypes.c_uint64
         self._library.uaccel_hal_device.restype = ctypes.c_void_p
-        self._device = ctypes.c_void_p(self._library.uaccel_hal_device(accelerator.name.encode()))
+        with devices_in_place(Devices(device, stalls=stalls), [accelerator]):  # the first look for a device loads them
+            self._device = ctypes.c_void_p(self._library.uaccel_hal_device(accelerator.name.encode()))
 
     def activate(self) -> int:
         """What the driver's hook returns; so for the other three."""
@@ -136,6 +144,9 @@ class DriverUnderTest:
             f"-DMEMORY_BYTES={self._memory}",
             *(f"-I{path}" for path in includes),
         ]
+        objects = compile_cxx(self.accelerator, folder)
+        build = self.accelerator.device_build
+        flags += [*map(str, objects), *(f"-l{name}" for name in build.libraries), *(["-lstdc++"] if objects else [])]
         compile_c(self.accelerator, [_HARNESS, rack, *sources, *c_files(self.accelerator)], library, flags=flags)
         return library
 
@@ -203,6 +214,22 @@ def host_hal() -> tuple[list[Path], list[Path]]:
 def c_files(accelerator: Accelerator) -> list[Path]:
     """The sources of its driver and of its device's model."""
     return [path for path in (*accelerator.drivers, *accelerator.devices) if path.suffix == ".c"]
+
+
+def compile_cxx(accelerator: Accelerator, folder: Path) -> list[Path]:
+    """The C++ of its device's model, as objects."""
+    merged = in_one_folder(accelerator, folder / f"{accelerator.name}_files")
+    sources = [merged[path] for path in accelerator.devices if path.suffix in CXX]
+    build, device = accelerator.device_build, folder / f"{accelerator.name}_files" / "device"
+    folders = [data_dir("firmware") / "include", device, *(device / name for name in build.includes)]
+    objects = [folder / f"{number}.o" for number in range(len(sources))]
+    for source, made in zip(sources, objects, strict=True):
+        program = find_command("C++ compiler", f"testing {accelerator.name}")
+        words = ["-std=c++17", "-O1", "-fPIC", *STRICT[1:], *build.flags, *(f"-I{path}" for path in folders)]
+        command = [*program.command, *words, "-c", str(source), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[:4000]}"
+    return objects
 
 
 def in_one_folder(accelerator: Accelerator, folder: Path) -> dict[Path, Path]:

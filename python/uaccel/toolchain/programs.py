@@ -109,6 +109,25 @@ PROGRAMS: Final = (
         brought_by="test",
     ),
     Program(
+        name="verilator",
+        commands=("verilator",),
+        minimum=(5, 2),
+        needed_for="running the RTL of accelerators",
+        required=False,
+        apt=("verilator", "zlib1g-dev"),  # zlib: waveforms as FST
+        brought_by="test",
+    ),
+    Program(
+        name="C++ compiler",
+        commands=("g++", "clang++", "c++"),
+        minimum=(8,),
+        needed_for="running the RTL of accelerators",
+        required=False,
+        apt=("g++",),
+        variable="CXX",
+        brought_by="test",
+    ),
+    Program(
         name="openocd",
         commands=("openocd",),
         minimum=(0, 11),

@@ -1,0 +1,118 @@
+"""The engine in Verilog: whole networks, random layers, and bugs that random layers must find."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uaccel.errors import VerificationError
+from uaccel.resources import models
+from uaccel.testing import check_accelerator
+
+pytestmark = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
+FOLDER = Path(__file__).resolve().parents[1]
+
+
+def test_model_and_rtl_are_what_it_means() -> None:
+    report = check_accelerator(FOLDER, layers=50)
+    assert {one.operator: one.layers for one in report.operations} == {
+        "conv2d": 17,
+        "depthwise_conv2d": 17,
+        "fully_connected": 16,
+    }
+    assert all(one.cycles["rtl"] > 0 for one in report.operations)
+
+
+@pytest.mark.long
+def test_so_they_are_on_a_thousand_layers() -> None:
+    check_accelerator(FOLDER, layers=1000, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_memory_that_lets_it_wait(seed: int) -> None:
+    check_accelerator(FOLDER, layers=20, seed=seed, stalls=seed)
+
+
+def verified(model: Path, board: str, *words: str) -> bool:
+    command = [sys.executable, "-m", "uaccel", "run", str(model), "-a", str(FOLDER), "--board", board, "--json", *words]
+    done = subprocess.run([*command, "--device", "rtl", "--verify"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["verify"]["bit_exact"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["host", "mps2_an386", "qemu_riscv32"])
+@pytest.mark.parametrize("name", ["gesture", "residual"])
+def test_own_networks(name: str, board: str) -> None:
+    assert verified(models()[name], board)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "board"),
+    [
+        *((name, "host") for name in ("ad", "ic", "kws", "sww", "vww")),
+        *((name, board) for name in ("ad", "kws") for board in ("mps2_an386", "qemu_riscv32")),
+    ],
+)
+def test_reference_networks(name: str, board: str) -> None:
+    path = Path(os.environ.get("UACCEL_MODELS") or os.devnull) / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip("MLPerf Tiny's models are in no folder that UACCEL_MODELS names")
+    assert verified(path, board, "--samples", "2")
+
+
+# What is changed in which file, and what the report says of it.
+BUGS: dict[str, tuple[str, str, str, str]] = {
+    "the sign of a border": (
+        "nuc_engine.v",
+        "column_at <= -$signed({6'd0, pad_width[15:0]});",
+        "column_at <= $signed({6'd0, pad_width[15:0]});",
+        "conv2d",
+    ),
+    "a lost back pressure": (
+        "nuc_writer.v",
+        "wire        goes = wvalid && wready;",
+        "wire        goes = wvalid;",
+        "conv2d",
+    ),
+    "an off-by-one counter": (
+        "nuc_engine.v",
+        "wire        last_ky = ky + 5'd1 == kernel_height[4:0];",
+        "wire        last_ky = ky + 5'd2 >= kernel_height[4:0];",
+        "conv2d",
+    ),
+    "a stale accumulator": ("nuc_engine.v", "touched <= 0;", "touched <= y[0];", "conv2d"),
+    "a dropped last beat": (
+        "nuc_writer.v",
+        "left <= address[2] ? {1'b0, numbers[10:1]} + 11'd1",
+        "left <= address[2] ? {1'b0, numbers[10:1]} + {10'd0, numbers[0]}",
+        "conv2d",
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
+    name, right, wrong, operation = BUGS[bug]
+    folder = tmp_path / "nuc_fpga"
+    shutil.copytree(FOLDER, folder)
+    file = folder / "rtl" / name
+    text = file.read_text()
+    assert text.count(right) == 1
+    file.write_text(text.replace(right, wrong))
+    stalls = 1 if "pressure" in bug else None
+    with pytest.raises(VerificationError) as raised:
+        check_accelerator(folder, layers=50, stalls=stalls, waves=tmp_path / "wrong.vcd")
+    said = str(raised.value)
+    assert f"operation {operation}" in said or "operation depthwise_conv2d" in said
+    assert "kernel_height" in said
+    assert "on the rtl: " in said
+    assert (tmp_path / "wrong.vcd").stat().st_size > 0

@@ -1,0 +1,140 @@
+/* Verilated RTL as a device: a clock, a reset, adapters for the buses that it speaks, and a waveform.
+ *
+ * uaccel writes a C++ file for each `rtl/` folder, which says how the ports are called and puts these parts together.
+ * Each cycle has two halves. In the first the clock is low: what the RTL and the adapters drive settles, and adapters see
+ * which handshakes take place. In the second the clock rises, and the adapters drive what they want of the next cycle. */
+#ifndef UACCEL_RTL_H
+#define UACCEL_RTL_H
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "uaccel_device.h"
+
+namespace uaccel_rtl {
+
+/* What an unused port is: written to, read as 0. */
+struct Unconnected {
+    uint32_t value = 0;
+};
+
+/* Random and the same in every run: xorshift. Without a seed it says yes to everything. */
+class Disturbance {
+  public:
+    void seed(uint32_t seed)
+    {
+        state_ = seed;
+    }
+    bool wanted() const
+    {
+        return state_ != 0;
+    }
+    uint32_t next()
+    {
+        state_ ^= state_ << 13;
+        state_ ^= state_ >> 17;
+        state_ ^= state_ << 5;
+        return state_;
+    }
+    /* Whether something goes on in this cycle. */
+    bool goes()
+    {
+        return state_ == 0 || (next() & 0x300u) != 0;
+    }
+    /* Further cycles that something takes. */
+    uint32_t wait()
+    {
+        return state_ == 0 ? 0 : next() >> 8 & 15u;
+    }
+
+  private:
+    uint32_t state_ = 0;
+};
+
+/* What adapters ask of their device. */
+class Bench {
+  public:
+    virtual ~Bench() = default;
+    virtual void cycle_begins() = 0; /* the first half */
+    virtual void cycle_ends() = 0;   /* the second */
+    virtual bool load(uint32_t address, void *to, uint32_t bytes) = 0;
+    virtual bool store(uint32_t address, const void *from, uint32_t bytes) = 0;
+    /* The RTL does what the bus does not allow: said on stderr, and from now on all registers read all ones. */
+    virtual void violates(const char *what) = 0;
+    Disturbance disturbance;
+};
+
+/* Where the RTL reads and writes memory. */
+class Memory {
+  public:
+    virtual ~Memory() = default;
+    virtual void reset() = 0;
+    virtual void sample() = 0; /* at the end of the first half */
+    virtual void drive() = 0;  /* after the second */
+    virtual bool idle() const = 0;
+};
+
+/* Where registers are accessed; false where the RTL answers with an error or not at all. */
+class Registers {
+  public:
+    virtual ~Registers() = default;
+    virtual void reset() = 0;
+    virtual bool read(uint32_t offset, uint32_t &value) = 0;
+    virtual bool write(uint32_t offset, uint32_t value) = 0;
+};
+
+constexpr uint32_t PATIENCE = 100000; /* cycles that an access of a register may take */
+
+/* Bytes of memory that lie in one beat of a bus. What lies beyond the memory that devices reach reads as 0, unless all
+ * does. */
+inline bool load_beat(Bench &bench, uint32_t address, uint8_t *to, uint32_t bytes)
+{
+    if (bench.load(address, to, bytes)) {
+        return true;
+    }
+    bool some = false;
+    for (uint32_t i = 0; i < bytes; ++i) {
+        const bool there = bench.load(address + i, to + i, 1);
+        to[i] = there ? to[i] : 0;
+        some = some || there;
+    }
+    return some;
+}
+
+/* Those bytes of a beat that the strobes say, in as few pieces as can be. */
+inline bool store_beat(Bench &bench, uint32_t address, const uint8_t *from, uint64_t strobes, uint32_t bytes)
+{
+    bool good = true;
+    for (uint32_t i = 0; i < bytes;) {
+        uint32_t end = i;
+        while (end < bytes && (strobes >> end & 1u) != 0) {
+            ++end;
+        }
+        if (end > i) {
+            good = bench.store(address + i, from + i, end - i) && good;
+        }
+        i = end > i ? end : i + 1;
+    }
+    return good;
+}
+
+template <class Data> inline Data from_bytes(const uint8_t *bytes, uint32_t count)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        value |= static_cast<uint64_t>(bytes[i]) << 8 * i;
+    }
+    return static_cast<Data>(value);
+}
+
+inline void to_bytes(uint64_t value, uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        bytes[i] = static_cast<uint8_t>(value >> 8 * i);
+    }
+}
+
+} // namespace uaccel_rtl
+
+#endif

@@ -1,0 +1,284 @@
+/* The device itself: what firmware/include/uaccel_device.h asks of a model, of a verilated module. */
+#ifndef UACCEL_RTL_DEVICE_H
+#define UACCEL_RTL_DEVICE_H
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "uaccel_rtl.h"
+#include "verilated.h"
+#if defined UACCEL_RTL_FST
+#include "verilated_fst_c.h"
+#elif defined UACCEL_RTL_VCD
+#include "verilated_vcd_c.h"
+#endif
+#ifdef UACCEL_RTL_COVERAGE
+#include "verilated_cov.h"
+#endif
+
+namespace uaccel_rtl {
+
+#if defined UACCEL_RTL_FST
+typedef VerilatedFstC Waves;
+#elif defined UACCEL_RTL_VCD
+typedef VerilatedVcdC Waves;
+#endif
+
+/* What the description says of the module. */
+struct Traits {
+    const char *name;
+    uint32_t start;        /* the register whose write starts a job */
+    uint32_t version;      /* the one that tells the version */
+    uint32_t reset_active; /* the level of reset */
+    bool tells_busy;
+};
+
+/* "NAME=VALUE,NAME=VALUE" in an environment variable: the value for this name, or nothing. */
+inline std::string setting(const char *variable, const char *name)
+{
+    const char *const given = std::getenv(variable);
+    const std::string text = given == nullptr ? "" : std::string(",") + given + ",";
+    const std::string wanted = std::string(",") + name + "=";
+    const size_t at = text.find(wanted);
+    if (at == std::string::npos) {
+        return "";
+    }
+    return text.substr(at + wanted.size(), text.find(',', at + 1) - at - wanted.size());
+}
+
+/* Top is the verilated module, Pins has its clock, reset, interrupt and busy. */
+template <class Top, class Pins> class Device : public Bench {
+  public:
+    explicit Device(const Traits &traits) : traits_(traits) {}
+
+    Top *top()
+    {
+        return top_.get();
+    }
+
+    /* The module is there after this; adapters can be put to its ports. */
+    bool make()
+    {
+        context_.reset(new VerilatedContext);
+        context_->randReset(2); /* what nobody resets is random, and the same in every run */
+        context_->randSeed(1);
+#if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
+        context_->traceEverOn(true);
+#endif
+        top_.reset(new Top{context_.get(), traits_.name});
+        pins_.top = top_.get();
+        const char *const seed = std::getenv("UACCEL_DEVICE_STALLS");
+        disturbance.seed(seed == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(seed, nullptr, 10)) * 2654435769u);
+        return open_waves();
+    }
+
+    void connect(std::unique_ptr<Registers> registers, std::vector<std::unique_ptr<Memory>> memories)
+    {
+        registers_ = std::move(registers);
+        memories_ = std::move(memories);
+    }
+
+    void reset(const uaccel_bus *bus)
+    {
+        bus_ = bus;
+        fault_ = UACCEL_FAULT_NONE;
+        broken_ = false;
+        line_ = 0;
+        registers_->reset();
+        for (auto &memory : memories_) {
+            memory->reset();
+        }
+        pins_.reset() = traits_.reset_active;
+        pass(RESET_CYCLES);
+        pins_.reset() = !traits_.reset_active;
+        pass(1);
+    }
+
+    uint32_t read(uint32_t offset)
+    {
+        uint32_t value = 0;
+        if (broken_ || !registers_->read(offset, value) || broken_) {
+            return UINT32_MAX;
+        }
+        return fault_ == UACCEL_FAULT_VERSION && offset == traits_.version ? value + 0x00010000u : value;
+    }
+
+    void write(uint32_t offset, uint32_t value)
+    {
+        if (!broken_ && !(fault_ == UACCEL_FAULT_HANG && offset == traits_.start)) {
+            registers_->write(offset, value);
+        }
+    }
+
+    /* Where the module tells that it rests, time that nothing happens in is not simulated. */
+    void tick(uint64_t cycles)
+    {
+        for (uint64_t i = 0; i < cycles; ++i) {
+            if (broken_ || rests()) {
+                now_ += cycles - i;
+                context_->timeInc(2 * HALF * (cycles - i));
+                return;
+            }
+            pass(1);
+        }
+    }
+
+    void layer(uint32_t layer)
+    {
+        layer_ = layer;
+    }
+
+    void inject(uaccel_device_fault fault)
+    {
+        fault_ = fault;
+    }
+
+    uint64_t cycles() const
+    {
+        return now_;
+    }
+
+    void close()
+    {
+        top_->final();
+#if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
+        if (waves_) {
+            waves_->close();
+        }
+#endif
+#ifdef UACCEL_RTL_COVERAGE
+        const std::string folder = setting("UACCEL_DEVICE_COVERAGE", traits_.name);
+        if (!folder.empty()) {
+            const std::string file = folder + "/" + traits_.name + "-" + std::to_string(getpid()) + ".dat";
+            context_->coveragep()->write(file.c_str());
+        }
+#endif
+    }
+
+    void cycle_begins() override
+    {
+        pins_.clock() = 0;
+        top_->eval();
+        dump();
+        for (auto &memory : memories_) {
+            memory->sample();
+        }
+        const int32_t line = pins_.interrupt() != 0 ? 1 : 0;
+        if (line != line_) {
+            line_ = line;
+            bus_->interrupt(bus_->context, line);
+        }
+    }
+
+    void cycle_ends() override
+    {
+        context_->timeInc(HALF);
+        pins_.clock() = 1;
+        top_->eval();
+        dump();
+        context_->timeInc(HALF);
+        now_++;
+        for (auto &memory : memories_) {
+            memory->drive();
+        }
+    }
+
+    bool load(uint32_t address, void *to, uint32_t bytes) override
+    {
+        return fault_ != UACCEL_FAULT_ERROR && bus_->read(bus_->context, address, to, bytes) == 0;
+    }
+
+    bool store(uint32_t address, const void *from, uint32_t bytes) override
+    {
+        return fault_ != UACCEL_FAULT_ERROR && bus_->write(bus_->context, address, from, bytes) == 0;
+    }
+
+    void violates(const char *what) override
+    {
+        if (!broken_) {
+            std::fprintf(stderr, "%s: cycle %llu: %s\n", traits_.name, static_cast<unsigned long long>(now_), what);
+        }
+        broken_ = true;
+    }
+
+  private:
+    enum { RESET_CYCLES = 4, HALF = 500 }; /* picoseconds: cycle N of the waveform is at N ns */
+
+    void pass(uint64_t cycles)
+    {
+        for (uint64_t i = 0; i < cycles; ++i) {
+            cycle_begins();
+            cycle_ends();
+        }
+    }
+
+    bool rests()
+    {
+        if (!traits_.tells_busy || pins_.busy() != 0) {
+            return false;
+        }
+        for (auto &memory : memories_) {
+            if (!memory->idle()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool open_waves()
+    {
+#if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
+        const std::string file = setting("UACCEL_DEVICE_WAVES", traits_.name);
+        const char *const layer = std::getenv("UACCEL_DEVICE_WAVES_LAYER");
+        wanted_ = layer == nullptr || *layer == '\0' ? ANY : std::strtoull(layer, nullptr, 10);
+        std::FILE *const there = file.empty() ? nullptr : std::fopen(file.c_str(), "r");
+        if (there != nullptr) { /* it is that of this run's first session */
+            std::fclose(there);
+        } else if (!file.empty()) {
+            waves_.reset(new Waves);
+            top_->trace(waves_.get(), 99);
+            waves_->open(file.c_str());
+            if (!waves_->isOpen()) {
+                std::fprintf(stderr, "%s: cannot write the waveform to %s\n", traits_.name, file.c_str());
+                return false;
+            }
+        }
+#endif
+        return true;
+    }
+
+    void dump()
+    {
+#if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
+        if (waves_ && (wanted_ == ANY || wanted_ == layer_)) {
+            waves_->dump(context_->time());
+        }
+#endif
+    }
+
+    static constexpr uint64_t ANY = UINT64_MAX;
+
+    const Traits traits_;
+    Pins pins_;
+    std::unique_ptr<VerilatedContext> context_;
+    std::unique_ptr<Top> top_;
+    std::unique_ptr<Registers> registers_;
+    std::vector<std::unique_ptr<Memory>> memories_;
+#if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
+    std::unique_ptr<Waves> waves_;
+    uint64_t wanted_ = ANY;
+#endif
+    const uaccel_bus *bus_ = nullptr;
+    uaccel_device_fault fault_ = UACCEL_FAULT_NONE;
+    bool broken_ = false;
+    int32_t line_ = 0;
+    uint32_t layer_ = UINT32_MAX;
+    uint64_t now_ = 0;
+};
+
+} // namespace uaccel_rtl
+
+#endif

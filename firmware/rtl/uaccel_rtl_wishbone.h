@@ -1,0 +1,113 @@
+/* Wishbone B4, classic cycles: registers with the bench as the master, memory with the RTL as the master. */
+#ifndef UACCEL_RTL_WISHBONE_H
+#define UACCEL_RTL_WISHBONE_H
+
+#include "uaccel_rtl.h"
+
+namespace uaccel_rtl {
+
+/* SHIFT: 2 where addresses count words of 32 bits, else 0. */
+template <class Ports, uint32_t SHIFT> class WishboneRegisters : public Registers {
+  public:
+    WishboneRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+
+    void reset() override
+    {
+        p_.cyc() = 0;
+        p_.stb() = 0;
+    }
+
+    bool write(uint32_t offset, uint32_t value) override
+    {
+        p_.dat_w() = value;
+        return access(offset, true, value);
+    }
+
+    bool read(uint32_t offset, uint32_t &value) override
+    {
+        return access(offset, false, value);
+    }
+
+  private:
+    bool access(uint32_t offset, bool write, uint32_t &value)
+    {
+        p_.adr() = static_cast<decltype(p_.adr() + 0)>(offset >> SHIFT);
+        p_.we() = write;
+        p_.sel() = 15;
+        p_.cyc() = 1;
+        p_.stb() = 1;
+        for (uint32_t i = 0; i < PATIENCE; ++i) {
+            bench_.cycle_begins();
+            const bool acknowledged = p_.ack();
+            const bool wrong = p_.err();
+            const uint32_t data = p_.dat_r();
+            bench_.cycle_ends();
+            if (acknowledged || wrong) {
+                reset();
+                value = write ? value : data;
+                return !wrong;
+            }
+        }
+        bench_.violates("an access of a register is never acknowledged");
+        return false;
+    }
+
+    Bench &bench_;
+    Ports p_;
+};
+
+/* A beat is acknowledged LATENCY cycles after it was asked for, at least one. */
+template <class Ports, uint32_t BYTES, uint32_t LATENCY, uint32_t SHIFT> class WishboneMemory : public Memory {
+  public:
+    WishboneMemory(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+
+    void reset() override
+    {
+        p_.ack() = 0;
+        p_.err() = 0;
+        waited_ = 0;
+    }
+
+    void sample() override
+    {
+        asks_ = p_.cyc() && p_.stb() && !p_.ack() && !p_.err();
+    }
+
+    void drive() override
+    {
+        p_.ack() = 0;
+        p_.err() = 0;
+        waited_ = asks_ ? waited_ + 1 : 0;
+        if (!asks_ || waited_ < (LATENCY < 1 ? 1 : LATENCY) || !bench_.disturbance.goes()) {
+            return;
+        }
+        waited_ = 0;
+        const uint32_t address = static_cast<uint32_t>(p_.adr()) << SHIFT;
+        uint8_t bytes[BYTES];
+        bool good;
+        if (p_.we()) {
+            to_bytes(p_.dat_w(), bytes, BYTES);
+            good = store_beat(bench_, address - address % BYTES, bytes, p_.sel(), BYTES);
+        } else {
+            good = load_beat(bench_, address - address % BYTES, bytes, BYTES);
+            p_.dat_r() = from_bytes<decltype(p_.dat_r() + 0)>(bytes, BYTES);
+        }
+        p_.ack() = good;
+        p_.err() = !good;
+    }
+
+    bool idle() const override
+    {
+        return !asks_;
+    }
+
+  private:
+    Bench &bench_;
+    Ports p_;
+    bool asks_ = false;
+    uint32_t waited_ = 0;
+};
+
+} // namespace uaccel_rtl
+
+#endif

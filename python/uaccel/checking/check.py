@@ -1,0 +1,315 @@
+"""Random layers of each operation on the accelerator's model and on its RTL, held to what they mean; the first that is
+wrong is made as small as can be and told with all that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.accelerator import Accelerator, Operation
+from uaccel.accelerator.vendor import vendors
+from uaccel.checking.batch import Batch, Ran, region_for
+from uaccel.checking.case import Case, drawn
+from uaccel.errors import AcceleratorError, DeviceError, VerificationError
+from uaccel.model import Array
+from uaccel.ops.base import NAMESPACE
+from uaccel.running.devices import MODEL, RTL, Devices
+
+FAMILIES: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "add", "sub", "average_pool2d", "max_pool2d")
+"""The operators that layers are drawn of."""
+AT_ONCE: Final = 25
+"""Layers of one firmware."""
+TRIES: Final = 400
+"""Draws for one layer that the description takes."""
+ROUNDS: Final = 5
+CANDIDATES: Final = 8
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """``element`` is None where the driver gave up, which ``failed`` tells. ``begin`` and ``end`` are in cycles of the
+    device, of the run that ``waves`` shows, if it is RTL."""
+
+    operation: str
+    case: Case
+    drawn: Case
+    device: str
+    element: tuple[int, ...] | None
+    got: int
+    wanted: int
+    count: int
+    failed: str
+    begin: int
+    end: int
+    command: int
+    waves: Path | None = None
+
+    def __str__(self) -> str:
+        what = (
+            self.failed
+            if self.element is None
+            else f"element {list(self.element)} is {self.got}, wanted {self.wanted} ({self.count} differ)"
+        )
+        where = f"; command {self.command}, cycles {self.begin:,} to {self.end:,}" if self.end else ""
+        waves = f"; its waveform is in {self.waves}" if self.waves is not None else ""
+        return f"operation {self.operation}, {self.case} on the {self.device}: {what}{where}{waves}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "operator": self.case.op,
+            "device": self.device,
+            "layer": {**self.case.numbers, "seed": self.case.seed, "rounding": self.case.rounding},
+            "drawn": dict(self.drawn.numbers),
+            "element": None if self.element is None else list(self.element),
+            "got": self.got,
+            "wanted": self.wanted,
+            "different": self.count,
+            "failed": self.failed or None,
+            "command": self.command,
+            "cycles": [self.begin, self.end],
+            "waves": None if self.waves is None else str(self.waves),
+        }
+
+
+@dataclass
+class Checked:
+    """One operation. Cycles are sums over its layers; ``unlike`` is the most that model and RTL differ on one, and
+    ``missed`` the most that the prediction misses the last device that ran."""
+
+    operation: str
+    operator: str
+    layers: int = 0
+    refused: int = 0
+    predicted: float = 0
+    cycles: dict[str, int] = field(default_factory=dict)
+    unlike: float = 0
+    missed: float = 0
+
+    def add(self, predicted: float, ran: dict[str, Ran]) -> None:
+        self.layers += 1
+        self.predicted += predicted
+        for device, one in ran.items():
+            self.cycles[device] = self.cycles.get(device, 0) + one.cycles
+        last = [*ran.values()][-1].cycles
+        if last:
+            self.unlike = max(self.unlike, abs(ran[MODEL].cycles / last - 1))
+            self.missed = max(self.missed, abs(predicted / last - 1)) if predicted else self.missed
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "operator": self.operator,
+            "layers": self.layers,
+            "refused": self.refused,
+            "predicted": round(self.predicted),
+            "cycles": self.cycles,
+            "model_error": round(self._error(MODEL), 4) if RTL in self.cycles else None,
+            "largest_model_error": round(self.unlike, 4) if RTL in self.cycles else None,
+            "largest_prediction_error": round(self.missed, 4),
+        }
+
+    def _error(self, device: str) -> float:
+        return self.cycles[device] / self.cycles[RTL] - 1 if self.cycles.get(RTL) else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """``left`` are operations of which no layers can be drawn."""
+
+    accelerator: str
+    device: str
+    board: str
+    seed: int
+    operations: Sequence[Checked]
+    left: Sequence[str]
+    wrong: Wrong | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "accelerator": self.accelerator,
+            "device": self.device,
+            "board": self.board,
+            "seed": self.seed,
+            "layers": sum(one.layers for one in self.operations),
+            "operations": [one.to_json() for one in self.operations],
+            "not_drawn": list(self.left),
+            "wrong": None if self.wrong is None else self.wrong.to_json(),
+        }
+
+    def require_right(self) -> None:
+        if self.wrong is not None:
+            raise VerificationError(f"{self.accelerator} is wrong: {self.wrong}")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is checked. ``waves``: where the waveform of a layer that is wrong goes."""
+
+    accelerator: Accelerator
+    device: str = MODEL
+    layers: int = 50
+    seed: int = 0
+    board: str = "host"
+    waves: Path | None = None
+    stalls: int | None = None
+    """A seed: the memory lets the RTL wait."""
+
+    @property
+    def devices(self) -> list[Devices]:
+        return [Devices(), Devices(RTL, stalls=self.stalls)] if self.device == RTL else [Devices()]
+
+    def only(self, device: str, waves: Path | None = None) -> Devices:
+        return Devices(device, waves, stalls=self.stalls if device == RTL else None)
+
+
+def check(question: Question, progress: Progress = lambda _step: None) -> Report:
+    """``question.layers`` layers in all, in turn of each operation."""
+    accelerator = question.accelerator
+    known = [(operation, op) for operation in accelerator.operations for op in _families(operation)]
+    left = [operation.name for operation in accelerator.operations if not _families(operation)]
+    if not known:
+        raise AcceleratorError(
+            f"no layers can be drawn for {accelerator.name}: its operations match none of {', '.join(FAMILIES)} alone"
+        )
+    report = {(operation.name, op): Checked(operation.name, op) for operation, op in known}
+    random = np.random.default_rng(question.seed)
+    rows: list[tuple[Operation, Case]] = []
+    for number in range(question.layers):
+        operation, op = known[number % len(known)]
+        case = _drawn(operation, op, random, report[operation.name, op], accelerator)
+        if case is not None:
+            rows.append((operation, case))
+    wrong = None
+    for first in range(0, len(rows), AT_ONCE):
+        wrong = _batch(question, rows[first : first + AT_ONCE], report, progress)
+        if wrong is not None:
+            break
+    operations = list(report.values())
+    return Report(accelerator.name, question.device, question.board, question.seed, operations, left, wrong)
+
+
+def _families(operation: Operation) -> list[str]:
+    """Those that the pattern is a call of, whatever its operands are."""
+    names = [name.removeprefix(NAMESPACE) for name in operation.operators]
+    plain = not any(_is_stated(argument) for argument in getattr(operation.pattern, "args", ()) or ())
+    return [name for name in names if name in FAMILIES and plain]
+
+
+def _is_stated(argument: Any) -> bool:
+    return type(argument).__name__ != "WildcardPattern"
+
+
+def _drawn(
+    operation: Operation, op: str, random: np.random.Generator, told: Checked, accelerator: Accelerator
+) -> Case | None:
+    """One that the description takes."""
+    for _ in range(TRIES):
+        case = drawn(op, random, str(random.choice(list(operation.roundings))))
+        region = region_for(case)
+        if region is None:
+            continue
+        with vendors(accelerator.folder, f"check of operation '{operation.name}'"):
+            refused = operation.check(region)
+        if refused is None:
+            return case
+        told.refused += 1
+    return None
+
+
+def _batch(
+    question: Question,
+    rows: Sequence[tuple[Operation, Case]],
+    report: dict[tuple[str, str], Checked],
+    progress: Progress,
+) -> Wrong | None:
+    ran, meaning, predicted = _run(question, [case for _, case in rows], progress)
+    for number, (operation, case) in enumerate(rows):
+        of_layer = {device: found[number] for device, found in ran.items()}
+        for device, one in of_layer.items():
+            if not _is_right(one, meaning[number]):
+                return _told(question, operation, case, device, progress)
+        report[operation.name, case.op].add(predicted[number], of_layer)
+    return None
+
+
+def _run(
+    question: Question, cases: Sequence[Case], progress: Progress, devices: Sequence[Devices] | None = None
+) -> tuple[dict[str, list[Ran]], list[Array], list[float]]:
+    batch = Batch(question.accelerator, cases, question.board, progress)
+    try:
+        ran = {one.kind: _ran(batch, one) for one in devices or question.devices}
+        return ran, batch.meaning, batch.predicted
+    finally:
+        batch.close()
+
+
+def _ran(batch: Batch, devices: Devices) -> list[Ran]:
+    """A firmware that breaks off is the fault of its first layer, as far as one can tell."""
+    try:
+        return batch.run(devices)
+    except DeviceError as error:
+        return [Ran(meaning, 0, 0, str(error)) for meaning in batch.meaning]
+
+
+def _is_right(ran: Ran, meaning: Array) -> bool:
+    return not ran.failed and bool(np.array_equal(ran.output, meaning))
+
+
+def _told(question: Question, operation: Operation, case: Case, device: str, progress: Progress) -> Wrong:
+    smallest = _shrunk(question, operation, case, device, progress)
+    waves = question.waves if device == RTL else None
+    ran, meaning, _ = _run(question, [smallest], progress, [question.only(device, waves)])
+    one = ran[device][0]
+    differ = np.argwhere(one.output != meaning[0])
+    first = tuple(int(index) for index in differ[0]) if len(differ) and not one.failed else None
+    got, wanted = (int(one.output[first]), int(meaning[0][first])) if first is not None else (0, 0)
+    return Wrong(
+        operation.name,
+        smallest,
+        case,
+        device,
+        first,
+        got,
+        wanted,
+        len(differ),
+        one.failed or ("" if first is not None else "it was wrong among other layers, and is right alone"),
+        one.begin,
+        one.end,
+        max(0, one.calls - 1),
+        waves,
+    )
+
+
+def _shrunk(question: Question, operation: Operation, case: Case, device: str, progress: Progress) -> Case:
+    """A smaller layer that is wrong, too, as long as there is one: several are tried at once."""
+    for _ in range(ROUNDS):
+        candidates = _candidates(question.accelerator, operation, case)
+        if not candidates:
+            break
+        progress(f"make the layer smaller: {len(candidates)} candidates")
+        ran, meaning, _ = _run(question, candidates, progress, [question.only(device)])
+        wrong = [number for number, one in enumerate(ran[device]) if not _is_right(one, meaning[number])]
+        if not wrong:
+            break
+        if ran[device][wrong[0]].failed:
+            wrong = wrong[:1]  # it may be what the others fail of
+        case = min((candidates[number] for number in wrong), key=lambda candidate: candidate.size)
+    return case
+
+
+def _candidates(accelerator: Accelerator, operation: Operation, case: Case) -> list[Case]:
+    found = []
+    for candidate in sorted(case.smaller(), key=lambda one: one.size)[: 4 * CANDIDATES]:
+        region = region_for(candidate)
+        if candidate.size < case.size and region is not None and operation.check(region) is None:
+            found.append(candidate)
+        if len(found) == CANDIDATES:
+            break
+    return found

@@ -1,0 +1,93 @@
+"""The buses that the bench speaks: which signals each has, and the C++ class that plays the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """``optional``: signals that a module may leave out, and what they count as then. ``data``: the signal whose width
+    is the bus's; of registers, all are 32 bits wide."""
+
+    header: str
+    template: str
+    signals: tuple[str, ...]
+    optional: Mapping[str, str] = field(default_factory=dict)
+    data: str = ""
+    arguments: tuple[str, ...] = ()
+    """Of the template behind the ports: ``bytes``, ``latency`` or ``shift``."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.signals, *self.optional)
+
+
+_AXI4_READ = ("arvalid", "arready", "araddr", "arlen", "rvalid", "rready", "rdata", "rlast")
+_AXI4_WRITE = ("awvalid", "awready", "awaddr", "awlen", "wvalid", "wready", "wdata", "wlast", "bvalid", "bready")
+_AXI4_REST = {
+    "arid": "0",
+    "arsize": "SIZE",
+    "arburst": "1",
+    "rid": "0",
+    "rresp": "0",
+    "awid": "0",
+    "awsize": "SIZE",
+    "awburst": "1",
+    "wstrb": "~0ull",
+    "bid": "0",
+    "bresp": "0",
+}
+_LITE = ("awvalid", "awready", "awaddr", "wvalid", "wready", "wdata", "bvalid", "bready")
+_LITE_READ = ("arvalid", "arready", "araddr", "rvalid", "rready", "rdata")
+_WISHBONE = ("cyc", "stb", "we", "adr", "dat_w", "dat_r", "ack")
+
+REGISTERS: Final[Mapping[str, Adapter]] = {
+    "axi4-lite": Adapter(
+        "uaccel_rtl_axi4_lite.h",
+        "Axi4LiteRegisters",
+        (*_LITE, *_LITE_READ),
+        {"wstrb": "0", "awprot": "0", "arprot": "0", "bresp": "0", "rresp": "0"},
+    ),
+    "apb": Adapter(
+        "uaccel_rtl_apb.h",
+        "ApbRegisters",
+        ("psel", "penable", "pwrite", "paddr", "pwdata", "prdata"),
+        {"pready": "1", "pslverr": "0"},
+    ),
+    "wishbone": Adapter(
+        "uaccel_rtl_wishbone.h",
+        "WishboneRegisters",
+        _WISHBONE,
+        {"sel": "0", "err": "0"},
+        arguments=("shift",),
+    ),
+}
+MEMORY: Final[Mapping[str, Adapter]] = {
+    "axi4": Adapter(
+        "uaccel_rtl_axi4.h",
+        "Axi4Memory",
+        (*_AXI4_READ, *_AXI4_WRITE),
+        _AXI4_REST,
+        "rdata",
+        ("bytes", "latency"),
+    ),
+    "wishbone": Adapter(
+        "uaccel_rtl_wishbone.h",
+        "WishboneMemory",
+        _WISHBONE,
+        {"sel": "~0ull", "err": "0"},
+        "dat_r",
+        ("bytes", "latency", "shift"),
+    ),
+    "port": Adapter(
+        "uaccel_rtl_port.h",
+        "PortMemory",
+        ("valid", "ready", "addr", "rvalid", "rdata"),
+        {"write": "0", "wdata": "0", "strobe": "~0ull", "error": "0"},
+        "rdata",
+        ("bytes", "latency"),
+    ),
+}

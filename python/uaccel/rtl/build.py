@@ -1,0 +1,185 @@
+"""From an ``rtl/`` folder to a shared library that is the device: verilated, compiled in parallel, kept by content."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uaccel.cache import Entry, Key, cache_of_user, folder_digest
+from uaccel.errors import AcceleratorError, ToolError
+from uaccel.resources import data_dir
+from uaccel.rtl.description import Rtl, read_rtl
+from uaccel.rtl.glue import glue, ports_of
+from uaccel.toolchain import FoundProgram, find_program
+from uaccel.toolchain.children import run
+
+LIBRARY: Final = "device.so"
+KIND: Final = "rtl"
+_FLAGS: Final = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
+_VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "unique", "--x-initial", "unique", "-Wno-fatal")
+_HELD: Final[list[Entry]] = []
+"""Libraries that this process uses: nobody removes them from the cache meanwhile."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is built into it besides: ``waves`` is empty, ``vcd`` or ``fst``."""
+
+    waves: str = ""
+    coverage: bool = False
+
+    @property
+    def verilator(self) -> list[str]:
+        traced = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[self.waves]
+        return [*traced, *(["--coverage"] if self.coverage else [])]
+
+    @property
+    def macros(self) -> list[str]:
+        waves = [f"-DUACCEL_RTL_{self.waves.upper()}"] if self.waves else []
+        coverage = ["-DVM_COVERAGE=1", "-DUACCEL_RTL_COVERAGE"] if self.coverage else []
+        return [*waves, *coverage, f"-DVM_TRACE={int(bool(self.waves))}", f"-DVM_TRACE_FST={int(self.waves == 'fst')}"]
+
+    @property
+    def runtime(self) -> list[str]:
+        """Verilator's own sources that it takes."""
+        traced = {"": [], "vcd": ["verilated_vcd_c.cpp"], "fst": ["verilated_fst_c.cpp"]}[self.waves]
+        return ["verilated.cpp", "verilated_threads.cpp", *traced, *(["verilated_cov.cpp"] if self.coverage else [])]
+
+
+def device_library(
+    name: str, folder: Path, variant: Variant = Variant(), progress: Callable[[str], None] = lambda _step: None
+) -> Path:
+    """The device of accelerator ``name``, whose ``folder`` holds ``rtl/``; built where it is not there yet."""
+    rtl = read_rtl(folder)
+    verilator, compiler = find_program("verilator"), find_program("C++ compiler")
+    tools = [[*program.command, program.version] for program in (verilator, compiler)]
+    firmware = data_dir("firmware")
+    key = (
+        Key(KIND)
+        .add("rtl", [name, folder_digest(rtl.folder)])
+        .add("adapters", [folder_digest(firmware / "rtl"), folder_digest(firmware / "include")])
+        .add("how", [repr(variant), tools, _FLAGS, _VERILATOR, _TEXT_OF_GLUE])
+    )
+    cache = cache_of_user()
+    entry = cache.find(key) if cache is not None else None
+    if entry is None:
+        progress(f"verilate {name}")
+        made = _Build(rtl, name, variant, verilator, compiler, progress).library()
+        entry = cache.add(key, {LIBRARY: made}, f"RTL of {name}") if cache is not None else None
+        if entry is None:
+            return made
+    _HELD.append(entry)
+    return entry.path(LIBRARY)
+
+
+_TEXT_OF_GLUE: Final = folder_digest(Path(__file__).parent)
+
+
+class _Build:
+    """In a folder of its own, which lives as long as the process: without a cache the library stays there."""
+
+    def __init__(
+        self,
+        rtl: Rtl,
+        name: str,
+        variant: Variant,
+        verilator: FoundProgram,
+        compiler: FoundProgram,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._rtl, self._name, self._variant = rtl, name, variant
+        self._verilator, self._compiler = verilator, compiler
+        self._progress = progress
+        self._prefix = f"V{name}"
+        self._folder = Path(tempfile.mkdtemp(prefix="uaccel-rtl-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def library(self) -> Path:
+        sources = self._sources()
+        self._verilate(sources)
+        generated = sorted((self._folder / "obj").glob("*.cpp"))
+        if self._rtl.registers is not None:
+            header = (self._folder / "obj" / f"{self._prefix}.h").read_text(encoding="utf-8")
+            glued = self._folder / "glue.cpp"
+            glued.write_text(glue(self._rtl, self._name, self._prefix, ports_of(header)), encoding="utf-8")
+            generated.append(glued)
+        generated += [self._rtl.folder / name for name in self._rtl.cpp]
+        root = self._include()
+        generated += [root / name for name in self._variant.runtime]
+        self._progress(f"compile the RTL of {self._name}")
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(self._compile, generated, range(len(generated))))
+        made = self._folder / LIBRARY
+        libraries = [*self._rtl.libraries, *(["-lz"] if self._variant.waves == "fst" else [])]
+        words = ["-shared", "-pthread", "-o", str(made), *map(str, objects), *libraries]
+        self._do([*self._compiler.command, *words], "linking")
+        return made
+
+    def _sources(self) -> list[Path]:
+        """After the generator, if there is one, has run in a copy of the folder."""
+        folder = self._rtl.folder
+        if self._rtl.generate:
+            folder = self._folder / "rtl"
+            shutil.copytree(self._rtl.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+            command = [sys.executable if word == "python" else word for word in self._rtl.generate]
+            self._do(command, "the generator", folder)
+        found = [path for pattern in self._rtl.sources for path in sorted(folder.glob(pattern))]
+        if not found:
+            raise AcceleratorError(
+                f"{self._rtl.folder}: no file is any of {', '.join(self._rtl.sources)}; name the Verilog in 'sources'"
+            )
+        return found
+
+    def _verilate(self, sources: Sequence[Path]) -> None:
+        words = [*_VERILATOR, *self._variant.verilator, *self._rtl.verilator, "--top-module", self._rtl.top]
+        words += ["--prefix", self._prefix, "-Mdir", str(self._folder / "obj")]
+        words += [f"-I{folder}" for folder in dict.fromkeys(source.parent for source in sources)]
+        words += [f"-G{name}={value}" for name, value in self._rtl.parameters.items()]
+        self._do([*self._verilator.command, *words, *map(str, sources)], "Verilator")
+
+    def _include(self) -> Path:
+        """Verilator's own headers and sources."""
+        makefile = (self._folder / "obj" / f"{self._prefix}.mk").read_text(encoding="utf-8")
+        roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
+        return Path(roots[0]) / "include"
+
+    def _compile(self, source: Path, number: int) -> Path:
+        made = self._folder / f"{number}.o"
+        root = self._include()
+        firmware = data_dir("firmware")
+        folders = [
+            self._folder / "obj",
+            root,
+            root / "vltstd",
+            root / "gtkwave",
+            firmware / "rtl",
+            firmware / "include",
+        ]
+        includes = [f"-I{folder}" for folder in (*folders, self._rtl.folder)]
+        defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", *self._variant.macros]
+        words = [*_FLAGS, *defined, *self._rtl.flags, *includes, "-c", str(source), "-o", str(made)]
+        self._do([*self._compiler.command, *words], f"compiling {source.name}")
+        return made
+
+    def _do(self, command: Sequence[str], what: str, folder: Path | None = None) -> None:
+        done = run(command, cwd=folder)
+        if done.returncode != 0:
+            raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {_reason(done.stdout)}")
+
+
+def _reason(words: str) -> str:
+    """The first line that tells what is wrong."""
+    lines = [line.strip() for line in words.strip().splitlines() if line.strip()] or ["no message"]
+    return _first(lines, ("%Error", " error: ", "undefined reference", "Error: ")) or lines[-1]
+
+
+def _first(lines: Iterable[str], marks: tuple[str, ...]) -> str:
+    return next((line for line in lines if any(mark in line for mark in marks)), "")

@@ -1,0 +1,160 @@
+"""The C++ that makes a device of a verilated module: its ports by the names of the buses, and adapters put to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from uaccel.basics.suggest import did_you_mean
+from uaccel.errors import AcceleratorError
+from uaccel.rtl.adapters import MEMORY, REGISTERS, Adapter
+from uaccel.rtl.description import FILE, Bus, Rtl
+
+_PORT = re.compile(r"VL_(?:IN|OUT|INOUT)(?:8|16|64|W|)\(&?(\w+),(\d+),(\d+)")
+
+
+def ports_of(header: str) -> dict[str, int]:
+    """The module's ports and their widths in bits, from the header that Verilator writes."""
+    return {name: int(high) - int(low) + 1 for name, high, low in _PORT.findall(header)}
+
+
+def glue(rtl: Rtl, name: str, prefix: str, ports: Mapping[str, int]) -> str:
+    """``name`` is the accelerator's, ``prefix`` that of the verilated class."""
+    assert rtl.registers is not None  # else the vendor's own C++ does all of it
+    registers = _Side(rtl, rtl.registers, REGISTERS[rtl.registers.bus], "registers", ports)
+    memories = [_Side(rtl, bus, MEMORY[bus.bus], f"memory{i}", ports) for i, bus in enumerate(rtl.memories)]
+    sides = [registers, *memories]
+    headers = dict.fromkeys(side.adapter.header for side in sides)
+    pins = {"clock": rtl.clock, "reset": rtl.reset, "interrupt": rtl.interrupt, "busy": rtl.busy}
+    for what, pin in pins.items():
+        if pin and pin not in ports:
+            raise _no_port(rtl, pin, f"{what} names it", ports)
+    includes = "".join(f'#include "{header}"\n' for header in headers)
+    structs = "".join(side.struct(prefix) for side in sides)
+    accessors = "".join(_accessor("top", what, pin, "0") for what, pin in pins.items())
+    made = "".join(
+        f"    memories.emplace_back(new {side.type}(*device, {side.name}_ports{{device->top()}}));\n"
+        for side in memories
+    )
+    values = {
+        "PREFIX": prefix,
+        "NAME": name,
+        "INCLUDES": includes,
+        "STRUCTS": structs,
+        "PINS": accessors,
+        "REGISTERS": f"new {registers.type}(*device, registers_ports{{device->top()}})",
+        "MEMORIES": made,
+        "START": rtl.start,
+        "VERSION": rtl.version,
+        "WINDOW": rtl.window,
+        "ACTIVE": rtl.reset_active,
+        "BUSY": "true" if rtl.busy else "false",
+        "CLOCK": rtl.clocks[0],
+        "CPU": rtl.clocks[1],
+    }
+    return re.sub(r"@(\w+)@", lambda match: str(values[match[1]]), _TEXT)
+
+
+class _Side:
+    """One bus, and the struct of C++ that knows its ports."""
+
+    def __init__(self, rtl: Rtl, bus: Bus, adapter: Adapter, name: str, ports: Mapping[str, int]) -> None:
+        self.name = name
+        self.adapter = adapter
+        self._found = {signal: _found(rtl, bus, signal, signal in adapter.signals, ports) for signal in adapter.all}
+        width = ports[self._found[adapter.data]] if adapter.data else 32
+        if width not in (8, 16, 32, 64):
+            raise AcceleratorError(
+                f"{rtl.folder / FILE}: port {self._found[adapter.data]} of {rtl.top} has {width} bits; "
+                "wanted a bus of 8, 16, 32 or 64, or an adapter of your own (cpp = [...])"
+            )
+        self._bytes = width // 8
+        shift = self._bytes.bit_length() - 1 if bus.words else 0
+        arguments = {"bytes": self._bytes, "latency": bus.latency, "shift": shift}
+        words = "".join(f", {arguments[argument]}" for argument in adapter.arguments)
+        self.type = f"{adapter.template}<{name}_ports{words}>"
+
+    def struct(self, prefix: str) -> str:
+        defaults = {**self.adapter.optional}
+        size = str(self._bytes.bit_length() - 1)
+        members = "".join(
+            _accessor("top", signal, port, defaults.get(signal, "0").replace("SIZE", size))
+            for signal, port in self._found.items()
+        )
+        return f"struct {self.name}_ports {{\n    {prefix} *top;\n{members}}};\n\n"
+
+
+def _found(rtl: Rtl, bus: Bus, signal: str, required: bool, ports: Mapping[str, int]) -> str:
+    """The module's name of a signal; empty where it has none and need not."""
+    if signal in bus.ports:
+        if bus.ports[signal] not in ports:
+            raise _no_port(rtl, bus.ports[signal], f"{signal} of {bus.bus} is called so", ports)
+        return bus.ports[signal]
+    for name in (bus.prefix + signal, bus.prefix + signal.upper()):
+        if name in ports:
+            return name
+    if required:
+        raise _no_port(rtl, bus.prefix + signal, f"{bus.bus} needs it", ports)
+    return ""
+
+
+def _no_port(rtl: Rtl, name: str, why: str, ports: Mapping[str, int]) -> AcceleratorError:
+    return AcceleratorError(
+        f"{rtl.folder / FILE}: module {rtl.top} has no port {name}{did_you_mean(name, ports)}, and {why}; "
+        f"it has: {', '.join(ports)}"
+    )
+
+
+def _accessor(owner: str, name: str, port: str, default: str) -> str:
+    if port:
+        return f"    auto &{name}() {{ return {owner}->{port}; }}\n"
+    return f"    uint64_t &{name}() {{ static uint64_t unused; unused = {default}; return unused; }}\n"
+
+
+_TEXT = """\
+/* Written by uaccel: module @PREFIX@ as the device of accelerator @NAME@. */
+#include "@PREFIX@.h"
+#include "uaccel_rtl_device.h"
+@INCLUDES@
+using namespace uaccel_rtl;
+
+namespace {
+
+@STRUCTS@struct Pins {
+    @PREFIX@ *top;
+@PINS@};
+
+typedef Device<@PREFIX@, Pins> Rtl;
+const Traits traits = {"@NAME@", @START@, @VERSION@, @ACTIVE@, @BUSY@};
+Rtl *device;
+
+int32_t open_device(void *)
+{
+    device = new Rtl(traits);
+    if (!device->make()) {
+        return -1;
+    }
+    std::vector<std::unique_ptr<Memory>> memories;
+@MEMORIES@    device->connect(std::unique_ptr<Registers>(@REGISTERS@), std::move(memories));
+    return 0;
+}
+
+void reset_device(void *, const uaccel_bus *bus) { device->reset(bus); }
+uint32_t read_register(void *, uint32_t offset) { return device->read(offset); }
+void write_register(void *, uint32_t offset, uint32_t value) { device->write(offset, value); }
+uint64_t cycles_of_device(const void *) { return device->cycles(); }
+void inject_fault(void *, uaccel_device_fault fault) { device->inject(fault); }
+void tick_device(void *, uint64_t cycles) { device->tick(cycles); }
+void close_device(void *) { device->close(); }
+void tell_layer(void *, uint32_t layer) { device->layer(layer); }
+
+} // namespace
+
+extern "C" {
+extern __attribute__((visibility("default"))) const uaccel_device_model @NAME@_device;
+const uaccel_device_model @NAME@_device = {
+    "@NAME@", @WINDOW@, @START@, nullptr, reset_device, read_register, write_register, cycles_of_device, inject_fault,
+    open_device, tick_device, close_device, tell_layer, @CLOCK@, @CPU@,
+};
+}
+"""

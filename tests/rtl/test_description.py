@@ -1,0 +1,109 @@
+"""``rtl/rtl.toml``: what it says, and what is wrong with it, in one line; nothing is verilated here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from uaccel.errors import AcceleratorError, ToolError, UaccelError
+from uaccel.resources import data_dir
+from uaccel.rtl import device_library, read_rtl
+from uaccel.rtl.glue import glue, ports_of
+from uaccel.running.devices import Devices
+
+GOOD = """
+top = "dots"
+reset = "rst_n"
+clocks = [3, 2]
+[registers]
+bus = "apb"
+prefix = "s_"
+window = 0x20
+start = 0x08
+[memory]
+bus = "port"
+prefix = "m_"
+[parameters]
+LANES = 4
+"""
+HEADER = """
+    VL_IN8(&clk,0,0);
+    VL_IN8(&rst_n,0,0);
+    VL_IN8(&s_psel,0,0); VL_IN8(&s_penable,0,0); VL_IN8(&s_pwrite,0,0); VL_IN8(&s_paddr,4,0);
+    VL_IN(&s_pwdata,31,0); VL_OUT(&s_prdata,31,0);
+    VL_OUT8(&m_valid,0,0); VL_IN8(&m_ready,0,0); VL_OUT(&m_addr,31,0); VL_IN8(&m_rvalid,0,0); VL_IN(&m_rdata,31,0);
+"""
+
+
+def folder_of(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "rtl.toml").write_text(text)
+    return tmp_path
+
+
+def test_what_it_says(tmp_path: Path) -> None:
+    rtl = read_rtl(folder_of(tmp_path, GOOD))
+    assert (rtl.top, rtl.reset_active, rtl.clocks, rtl.window, rtl.start) == ("dots", 0, (3, 2), 0x20, 8)
+    assert rtl.registers is not None
+    assert (rtl.registers.bus, [memory.bus for memory in rtl.memories]) == ("apb", ["port"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('top = "dots"', "", "top is missing; wanted the name of the top module"),
+        ("clocks = [3, 2]", "clocks = [3]", r"clocks is \[3\]; wanted two numbers: cycles of the device"),
+        ("clocks = [3, 2]", 'clock_ = "c"', "unknown key 'clock_'; did you mean 'clock'?; known: "),
+        ('bus = "apb"', 'bus = "ahb"', "registers.bus is 'ahb'; wanted one of axi4-lite, apb, wishbone"),
+        ('bus = "port"', 'bus = "apb"', "memory.bus is 'apb'; wanted one of axi4, wishbone, port"),
+        ("window = 0x20", "", "window is missing; wanted a number from 0 to 16777216"),
+        ('prefix = "m_"', "latency = -1", "latency is -1; wanted a number from 0 to 1000"),
+        ('prefix = "m_"', 'ports = {vlaid = "v"}', "unknown key 'memory.ports.vlaid'; did you mean 'valid'?"),
+        (GOOD, 'top = "dots"', r"registers is missing; wanted a table \[registers\]"),
+        ('top = "dots"', "top = [", "is no TOML file"),
+    ],
+)
+def test_what_is_wrong(tmp_path: Path, old: str, new: str, said: str) -> None:
+    folder = folder_of(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(AcceleratorError) as raised:
+        read_rtl(folder)
+    assert said.replace("\\", "") in str(raised.value)
+    assert str(raised.value).startswith(str(folder / "rtl" / "rtl.toml"))
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(AcceleratorError, match=r"an accelerator with RTL describes it there \(docs/rtl.md\)"):
+        read_rtl(tmp_path)
+
+
+def test_the_glue_names_ports(tmp_path: Path) -> None:
+    rtl = read_rtl(folder_of(tmp_path, GOOD))
+    text = glue(rtl, "dots", "Vdots", ports_of(HEADER))
+    assert "auto &paddr() { return top->s_paddr; }" in text
+    assert "PortMemory<memory0_ports, 4, 2>" in text
+    with pytest.raises(AcceleratorError, match=r"module dots has no port s_paddr.*, and apb needs it; it has: clk"):
+        glue(rtl, "dots", "Vdots", ports_of(HEADER.replace("s_paddr", "s_adr")))
+    with pytest.raises(AcceleratorError, match=r"port m_rdata of dots has 24 bits; wanted a bus of 8, 16, 32 or 64"):
+        glue(rtl, "dots", "Vdots", ports_of(HEADER.replace("m_rdata,31", "m_rdata,23")))
+
+
+def test_without_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match=r"verilator \(needed for running the RTL of accelerators\): .*to get it: "):
+        device_library("nuc_fpga", data_dir("accelerators") / "nuc_fpga")
+
+
+@pytest.mark.parametrize(
+    ("devices", "accelerators", "said"),
+    [
+        (Devices(waves=Path("a.fst")), ["x"], "--waves is of RTL; add --device rtl"),
+        (Devices("rtl"), [], "--device rtl is about an accelerator's RTL, and none is given; add --accelerator"),
+        (Devices("rtl", waves_layer="conv"), ["x"], "--waves-layer says which part of a waveform; add --waves"),
+        (Devices("rtl", waves=Path("a.txt")), ["x"], "--waves a.txt: wanted a name that ends in .fst or .vcd"),
+    ],
+)
+def test_options_that_make_no_sense(devices: Devices, accelerators: list[str], said: str) -> None:
+    with pytest.raises(UaccelError) as raised:
+        devices.require_sense(accelerators)
+    assert said in str(raised.value)
