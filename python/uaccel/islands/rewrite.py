@@ -58,6 +58,7 @@ class _Rewrite:
         return replace(
             self.model,
             module=module,
+            real=self.model.module,
             signature=self._signature(),
             tensors=given | emitter.tensors,
             origins=emitter.origins,
