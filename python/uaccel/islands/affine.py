@@ -34,7 +34,8 @@ def affine(island: Island) -> Emit | None:
     if max(part.size for part in (summand, factor) if part is not None) == 1:
         return None  # a function of one variable, which a table holds
     channels = shape[1]
-    gain = channel_bias(np.float32([[1.0]]) if factor is None else factor, 1, len(shape), channels)
+    ones = np.ones(channels, np.float32)
+    gain = ones if factor is None else channel_bias(factor, 1, len(shape), channels)
     summands = channel_bias(summand, 1, len(shape), channels)
     parts, first = [], 0
     for part in _joined(island.graph, data):
@@ -65,7 +66,7 @@ def _part(island: Island, data: Any, gain: Array, summands: Array) -> Emit:
     grid, shape, channels = island.need_grid(data), shape_of(data), len(gain)
     island.need_8_bits(grid)
     signs = np.where(gain < 0, -WEIGHT, WEIGHT).astype(np.int8)
-    weights = Weights(signs.reshape(channels, 1), np.abs(gain) / np.float32(WEIGHT))
+    weights = Weights(signs.reshape(channels, 1), (np.abs(gain) / WEIGHT).astype(np.float32))
     operands = constants(island, grid, weights, 0, summands)
     attrs = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), channels, **ends(island, grid), rounding=FLOAT32)
 
