@@ -121,7 +121,8 @@ class ImportedModel:
     """A model file as a Relax module, with what Relax has no place for.
 
     ``tensors`` and ``origins`` are keyed by the names of the module's variables, which are unique. ``file`` is None for
-    what was never one file.
+    what was never one file. ``real`` is the module of floats and quantisation steps that ``module`` was made of, None
+    for a model that says its integers itself.
 
     ``main`` is pure: of a model with ``state`` it takes one parameter more for each entry, behind the inputs, which is
     its value before the inference, and gives one result more, behind the outputs, which is its value after it.
@@ -136,6 +137,7 @@ class ImportedModel:
     origins: Mapping[str, Origin]
     warnings: tuple[str, ...] = field(default=())
     file: ModelFile | None = None
+    real: Any = None
     state: tuple[StateSpec, ...] = field(default=())
 
 

@@ -48,6 +48,7 @@ def test_nuc_fpga_takes_what_multiplies_and_changes_nothing(model: str) -> None:
             assert_same(got, wanted_output, f"output {number} after {stage}")
 
 
+@pytest.mark.slow
 def test_sums_of_nuc_fpga_take_no_more_than_results_do(tmp_path: Path) -> None:
     """A quarter of a layer's int32 sums at a time, of filters or of channels."""
     net = Net(1, 4, 15, 15)

@@ -106,6 +106,21 @@ def attention(graph: Graph) -> None:
     graph.quantized_output(graph.apply("MatMul", q, k), TO_S8)
 
 
+def normalised(shape: tuple[int, ...], *inputs: Grid) -> Build:
+    """A batch normalisation behind no convolution: of an input, or of several that are joined, each on its grid."""
+
+    def build(graph: Graph) -> None:
+        given = [graph.quantized_input(shape, grid) for grid in inputs]
+        joined = given[0] if len(given) == 1 else graph.apply("Concat", *given, axis=1)
+        channels = shape[1] * len(given)
+        mean, scale, offset = (RANDOM.uniform(-1.5, 1.5, channels).astype(np.float32) for _ in range(3))
+        numbers = (scale, offset, mean, RANDOM.uniform(0.5, 2, channels).astype(np.float32))
+        y = graph.apply("BatchNormalization", joined, *(graph.constant(part) for part in numbers))
+        graph.quantized_output(graph.apply("Relu", y), TO_S8)
+
+    return build
+
+
 def two(op: str, first: tuple[int, ...], second: tuple[int, ...], output: Grid = TO_U8) -> Build:
     def build(graph: Graph) -> None:
         a, b = graph.quantized_input(first, U8), graph.quantized_input(second, Grid(0.03, 99, "uint8"))
@@ -240,6 +255,9 @@ CASES = (
     Case("conv of nine bits", conv((1, 4, 5, 5), (6, 4, 3, 3), ZEROED), ("conv2d",)),
     Case("conv of nine bits depthwise", conv((1, 6, 5, 5), (6, 1, 3, 3), ZEROED, group=6), ("conv2d",)),
     Case("conv of one axis", conv((1, 4, 20), (6, 4, 5), BYTES, strides=[2], pads=[2, 1]), ("conv2d",)),
+    Case("normalisation", normalised((2, 5, 6, 7), S8), ("depthwise_conv2d",)),
+    Case("normalisation of one axis", normalised((1, 5, 9), U8), ("depthwise_conv2d",)),
+    Case("normalisation of what is joined", normalised((1, 4, 5, 6), S8, TO_S8), ("depthwise_conv2d",)),
     Case("conv, relu", conv_then(MIXED, "Relu"), ("conv2d",)),
     Case("conv, clip", conv_then(SIGNED, "Clip", -1.0, 6.0), ("conv2d",)),
     Case("conv padded", pad_then_conv, ("conv2d",)),

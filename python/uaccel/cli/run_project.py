@@ -14,7 +14,7 @@ from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import Steps, emit, progress
 from uaccel.cli.report_page import REPORT, write_page_where
 from uaccel.cli.run_trace import OPTION, write_trace
-from uaccel.cli.verdict import opinion, show_verified
+from uaccel.cli.verdict import show_verified
 from uaccel.errors import VerificationError
 from uaccel.running.request import Wishes
 from uaccel.session.timeline import recorded
@@ -66,7 +66,7 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
 
 
 def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
-    from uaccel.running.second_opinion import second_opinion
+    from uaccel.running.opinions import opinions
     from uaccel.running.stated import ArchiveSubject
     from uaccel.running.verdict import judge_values
 
@@ -82,7 +82,7 @@ def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
             unread=done.unread,
         )
         report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
-        report |= opinion(second_opinion(model, path, done.samples, done.outputs))
+        report |= opinions(model, path, done.samples, done.outputs)
     return replace(verdict, report=report)
 
 

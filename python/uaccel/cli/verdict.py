@@ -45,8 +45,9 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
         show_lines(console, [("Note", PROVES_LITTLE)])
     if report["verify"]["not_compared"]:
         show_lines(console, [("Note", report["verify"]["not_compared"])])
-    if "runtime" in report["verify"]:
-        show_lines(console, [("Compared", opinion_words(report["verify"]["runtime"]))])
+    for key in ("real_meaning", "runtime"):
+        if key in report["verify"]:
+            show_lines(console, [("Compared", opinion_words(report["verify"][key]))])
 
 
 def _good(verify: dict[str, Any]) -> Iterator[str]:

@@ -102,7 +102,7 @@ def _emit(
     operands: Constants,
 ) -> Integers:
     held = integers_of(emitter, source, grid)
-    data = _four_axes(emitter, emitter.channels_last(held), held)
+    data = four_axes(emitter, emitter.channels_last(held), held)
     attrs = Conv2dAttrs(
         strides=window.strides,
         padding=window.padding,
@@ -127,7 +127,7 @@ def _emit(
     return emitter.held(expr, shape, island.output, CHANNELS_LAST[len(shape)])
 
 
-def _four_axes(emitter: Emitter, data: Any, held: Integers) -> Any:
+def four_axes(emitter: Emitter, data: Any, held: Integers) -> Any:
     if held.rank == 4:
         return data
     batch, channels, length = held.shape

@@ -51,7 +51,7 @@ def judged(
 
 def _found(request: RunRequest, prepared: Prepared, measured: Measured, step: Steps, cuts: bool) -> Verdict:
     from uaccel.running.inside import first_wrong_when_cut
-    from uaccel.running.second_opinion import second_opinion
+    from uaccel.running.opinions import opinions
     from uaccel.running.verdict import judge
 
     wishes, compiled = request.wishes, prepared.compiled
@@ -63,8 +63,8 @@ def _found(request: RunRequest, prepared: Prepared, measured: Measured, step: St
 
     verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
     imported = replace(compiled.model, module=compiled.stages["import"])
-    found = second_opinion(imported, request.model, measured.samples, measured.outputs)
-    return verdict if found is None else replace(verdict, report=verdict.report | {"runtime": found.to_json()})
+    found = opinions(imported, request.model, measured.samples, measured.outputs)
+    return replace(verdict, report=verdict.report | found)
 
 
 def _key(request: RunRequest, prepared: Prepared, measured: Measured) -> Key:

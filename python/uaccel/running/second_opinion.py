@@ -58,6 +58,11 @@ def second_opinion(
     if found is None:
         return None
     name, wanted = found
+    return compared(model, name, outputs, wanted)
+
+
+def compared(model: ImportedModel, name: str, outputs: Samples, wanted: Samples) -> Opinion:
+    """Outputs with what ``name`` gives for the same samples."""
     scales = _scales(model)
     steps: list[Array] = [np.zeros(0)]
     floats: list[float] = []

@@ -144,6 +144,17 @@ def _plain(value: Any) -> Any:
         return str(value)
 
 
+def with_type(call: Any, args: list[Any], old: str, new: str) -> Any:
+    """The same call of other arguments; where its attributes name the type ``old``, they name ``new``."""
+    attrs = call.attrs
+    if attrs is not None:
+        info = type(attrs).__tvm_ffi_type_info__
+        values = {field.name: getattr(attrs, field.name) for field in info.fields}
+        named = {name: new for name, value in values.items() if str(value) == old}
+        attrs = tvm.ir.make_node(info.type_key, **(values | named)) if named else attrs
+    return relax.Call(call.op, args, attrs)
+
+
 _LOOKED_INTO = ("relax.multiply", "relax.divide")
 """TVM's matcher takes the operands of these patterns for granted: it would see products in quotients."""
 

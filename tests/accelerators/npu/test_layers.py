@@ -107,6 +107,7 @@ def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(EXTENT, EXTENT, EXTENT), st.booleans(), SEEDS)
 def test_a_real_sum(family: Family, shape: tuple[int, ...], constant: bool, seed: int) -> None:

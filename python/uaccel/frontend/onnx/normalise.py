@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx import fallback
 from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.integer import real
+from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
 
@@ -17,7 +20,18 @@ def batch_normalization(context: Context, node: Node) -> list[Expr]:
         not node.attributes.get("training_mode", 0),
         "training_mode takes mean and variance from the data; export the model for inference",
     )
-    return fallback.convert(context, node)
+    names = [node.required_input(index) for index in range(5)]
+    scale, summand, mean, variance = (context.known(name) for name in names[1:])
+    if scale is None or summand is None or mean is None or variance is None:
+        return fallback.convert(context, node)
+    data = context.expr(names[0])
+    factor = scale.astype(np.float64) / np.sqrt(
+        variance.astype(np.float64) + float(node.attributes.get("epsilon", 1e-5))
+    )
+    rest = summand - mean * factor
+    dtype, spread = context.info(names[0]).dtype, (1, -1) + (1,) * (len(context.info(names[0]).shape) - 2)
+    scaled = relax.op.multiply(data, constant(factor.astype(dtype).reshape(spread)))
+    return [relax.op.add(context.block.builder.emit(scaled), constant(rest.astype(dtype).reshape(spread)))]
 
 
 @converts("LpNormalization")

@@ -1,0 +1,146 @@
+"""What a quantised ONNX or PyTorch program means: real numbers, in float64, rounded where it says that it quantises.
+
+The integers that are compiled are made of the same program. So a bias or a scale that they lost shows here, where the
+meaning of the integers shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import ImportedModel
+from uaccel.ops.base import constant, info_of
+from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
+from uaccel.running.second_opinion import Opinion, Samples, compared
+from uaccel.tvm_api import (
+    bindings_of,
+    is_call,
+    is_constant,
+    is_tuple,
+    is_tuple_get_item,
+    plain_attributes,
+    relax,
+    replace_main,
+    with_type,
+)
+from uaccel.tvm_api.executor import Executor
+
+NAME: Final = "its real meaning in float64"
+LAYER_NORM: Final = "relax.nn.layer_norm"
+FLOAT, WIDE = "float32", "float64"
+NEAR: Final = 2.0**-24
+"""Of a step: what lies as near to the middle between two is one of float64's inexact middles."""
+
+
+def real_opinion(model: ImportedModel, samples: Samples, outputs: Samples) -> Opinion | None:
+    """How outputs compare with it; None for a model that was not quantised, or that float64 does not say."""
+    if model.real is None or model.state:
+        return None
+    try:
+        executor = Executor(in_float64(model.real))
+        wanted = [executor.run([_wide(value) for value in sample]) for sample in samples]
+    except Exception:  # an operator that has no float64 form; then there is no opinion
+        return None
+    return compared(model, NAME, outputs, wanted)
+
+
+def _wide(value: NDArray[Any]) -> NDArray[Any]:
+    return value.astype(WIDE) if value.dtype == FLOAT else value
+
+
+def in_float64(module: Any) -> Any:
+    """A module of floats with quantisation steps, every float32 of it a float64."""
+    parameters, bindings, result = bindings_of(module["main"])
+    known = {var: relax.Var(var.name, _type(var)) for var in parameters}
+
+    def body(block: Any) -> Any:
+        writer = _Writer(block, known)
+        for var, expr in bindings:
+            known[var] = block.emit(writer.written(expr), str(var.name))
+        return writer.again(result)
+
+    return replace_main([known[var] for var in parameters], body)
+
+
+def _type(var: Any) -> Any:
+    info = info_of(var)
+    return relax.TensorType(info.shape, WIDE if info.dtype == FLOAT else info.dtype)
+
+
+class _Writer:
+    def __init__(self, block: Any, known: dict[Any, Any]) -> None:
+        self.block, self.known = block, known
+
+    def written(self, expr: Any) -> Any:
+        if not is_call(expr):
+            return self.again(expr)
+        if name_of(expr) == QUANTIZE:
+            return self._quantised(expr)
+        if name_of(expr) == DEQUANTIZE:
+            return self._real(expr)
+        if name_of(expr) == LAYER_NORM:
+            return self._normalised([self.again(arg) for arg in expr.args], plain_attributes(expr))
+        return with_type(expr, [self.again(arg) for arg in expr.args], FLOAT, WIDE)
+
+    def again(self, expr: Any) -> Any:
+        """The same of new variables and wide constants."""
+        if is_constant(expr):
+            return constant(_wide(np.asarray(expr.value.numpy())))
+        if is_tuple(expr):
+            return relax.Tuple([self.again(field) for field in expr.fields])
+        if is_tuple_get_item(expr):
+            return relax.TupleGetItem(self.again(expr.tuple_value), expr.index)
+        return self.known.get(expr, expr)
+
+    def _let(self, expr: Any) -> Any:
+        return self.block.emit(expr, "step")
+
+    def _quantised(self, call: Any) -> Any:
+        """The nearest step, halves to even."""
+        limits = np.iinfo(info_of(call).dtype)
+        value, scale, zero = self._parts(call)
+        steps = self._let(relax.op.divide(value, scale))
+        below = self._let(relax.op.floor(steps))
+        above_middle = self._let(relax.op.subtract(self._let(relax.op.subtract(steps, below)), _number(0.5)))
+        half = self._let(relax.op.multiply(below, _number(0.5)))
+        odd = self._let(relax.op.not_equal(self._let(relax.op.floor(half)), half))
+        middle = self._let(relax.op.less_equal(self._let(relax.op.abs(above_middle)), _number(NEAR)))
+        up = self._let(relax.op.where(middle, odd, self._let(relax.op.greater(above_middle, _number(0)))))
+        nearest = self._let(relax.op.add(below, self._let(relax.op.astype(up, WIDE))))
+        clipped = relax.op.clip(self._let(relax.op.add(nearest, zero)), float(limits.min), float(limits.max))
+        return relax.op.astype(self._let(clipped), info_of(call).dtype)
+
+    def _real(self, call: Any) -> Any:
+        value, scale, zero = self._parts(call)
+        return relax.op.multiply(self._let(relax.op.subtract(value, zero)), scale)
+
+    def _normalised(self, args: list[Any], attrs: Any) -> Any:
+        """TVM has no layer normalisation of float64."""
+        (value, gain, offset), axes = args, list(attrs.axes)
+        centred = self._let(relax.op.subtract(value, self._let(relax.op.mean(value, axes, keepdims=True))))
+        squares = self._let(relax.op.mean(self._let(relax.op.multiply(centred, centred)), axes, keepdims=True))
+        deviation = self._let(relax.op.sqrt(self._let(relax.op.add(squares, _number(attrs.epsilon)))))
+        scaled = self._let(relax.op.multiply(self._let(relax.op.divide(centred, deviation)), gain))
+        return relax.op.add(scaled, offset)
+
+    def _parts(self, call: Any) -> tuple[Any, Any, Any]:
+        """The value, its scale and its zero point, so that they go together."""
+        value, scale, zero = (self._let(relax.op.astype(self.again(arg), WIDE)) for arg in call.args)
+        rank, axis = len(info_of(call).shape), int(call.attrs.axis)
+        if info_of(scale).elements == 1 or rank == 0:
+            shape: Sequence[int] = ()
+        else:
+            shape = [-1 if place == axis % rank else 1 for place in range(rank)]
+        return value, self._let(relax.op.reshape(scale, shape)), self._along(zero, scale, shape)
+
+    def _along(self, zero: Any, scale: Any, shape: Sequence[int]) -> Any:
+        single = info_of(zero).elements == 1 < info_of(scale).elements
+        return self._let(relax.op.reshape(zero, () if single else shape))
+
+
+def _number(value: float) -> Any:
+    return constant(np.asarray(value, WIDE))
