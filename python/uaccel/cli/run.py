@@ -33,6 +33,8 @@ from uaccel.cli.model_options import (
     ConstantPoolOption,
     FavourOption,
     FeedFlag,
+    ImportMemoryOption,
+    ImportSecondsOption,
     InputShapeOption,
     NameOption,
     PoolOption,
@@ -139,6 +141,8 @@ class RunCommand:
     ram: RamOption = None
     feed: FeedFlag = False
     constant_pool: ConstantPoolOption = None
+    limit_memory: ImportMemoryOption = None
+    limit_seconds: ImportSecondsOption = None
     no_cache: NoCacheFlag = False
     as_json: JsonFlag = False
 
