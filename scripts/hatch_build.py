@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ DATA = {
     "docs": ["docs"],
     "models": ["tests/models/*.tflite", "tests/models/*.npz", "tests/models/*_labels.txt"],
 }
+
+BILL = "uaccel.cdx.json"
+"""The wheel's bill of materials, in its ``.dist-info/sboms`` (PEP 770)."""
 
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _TARGET = re.compile(r"""(\]\(\s*|^\[[^\]\n]+\]:\s+|\b(?:href|src)=["'])([^\s)"'>]+)""", re.MULTILINE)
@@ -37,6 +42,32 @@ class DataFolders(BuildHookInterface):  # type: ignore[misc]  # hatchling is see
                 for path in sorted(Path(self.root).glob(source)):
                     inside = f"uaccel/_data/{name}" if path.is_dir() else f"uaccel/_data/{name}/{path.name}"
                     build_data["force_include"][str(path)] = inside
+        self.folder = tempfile.TemporaryDirectory(prefix="uaccel-")  # lives as long as the build
+        bill = Path(self.folder.name) / BILL
+        bill.write_text(bill_of_materials(Path(self.root), self.metadata.core), encoding="utf-8")
+        build_data.setdefault("sbom_files", []).append(str(bill))
+
+
+def bill_of_materials(root: Path, core: Any) -> str:
+    """CycloneDX 1.6: what the wheel is, and what it wants beside itself; the same for the same sources."""
+    component = {"type": "application", "name": core.name, "version": core.version, "bom-ref": core.name}
+    component |= {"licenses": [{"license": {"id": core.license_expression}}], "purl": f"pkg:pypi/{core.name}"}
+    pinned = dict(re.findall(r"^([\w.-]+)==([^ ;\n]+)", (root / "constraints.txt").read_text(encoding="utf-8"), re.M))
+    rows = []
+    for requirement in sorted(core.dependencies):
+        name = re.match(r"[\w.-]+", requirement)[0].lower()  # type: ignore[index]
+        row = {"type": "library", "name": name, "bom-ref": name, "purl": f"pkg:pypi/{name}", "scope": "required"}
+        row |= {"version": pinned[name]} if name in pinned else {}
+        rows.append(row | {"properties": [{"name": "uaccel:requirement", "value": requirement}]})
+    document = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": component},
+        "components": rows,
+        "dependencies": [{"ref": core.name, "dependsOn": [row["bom-ref"] for row in rows]}],
+    }
+    return json.dumps(document, indent=1) + "\n"
 
 
 class Readme(MetadataHookInterface):  # type: ignore[misc]

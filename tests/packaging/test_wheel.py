@@ -45,6 +45,22 @@ def test_the_wheel_carries_every_data_file_of_the_repository(wheel: Path) -> Non
     assert wanted - names == set()
 
 
+def test_the_wheel_has_a_bill_of_materials(wheel: Path) -> None:
+    """CycloneDX, with whatever the package wants, its versions those that are tested."""
+    archive = zipfile.ZipFile(wheel)
+    bill = json.loads(archive.read(f"uaccel-{__version__}.dist-info/sboms/uaccel.cdx.json"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    described = bill["metadata"]["component"]
+    assert (described["name"], described["version"]) == ("uaccel", __version__)
+    assert described["licenses"] == [{"license": {"id": "Apache-2.0"}}]
+    lines = archive.read(f"uaccel-{__version__}.dist-info/METADATA").decode().splitlines()
+    wanted = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
+    required = sorted(line for line in wanted if "extra ==" not in line)
+    assert [row["properties"][0]["value"] for row in bill["components"]] == required
+    assert {row["name"]: row.get("version") for row in bill["components"]}["apache-tvm"] == "0.27.0.post1"
+    assert not (ROOT / "uaccel.cdx.json").exists()
+
+
 def test_the_wheel_carries_the_models_and_nothing_else_of_the_tests(wheel: Path) -> None:
     inside = "uaccel/_data/models/"
     names = {name.removeprefix(inside) for name in zipfile.ZipFile(wheel).namelist() if name.startswith(inside)}

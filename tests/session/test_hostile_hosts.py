@@ -10,14 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.boards import board_with_tools
 from support.device import include_flags, known_inputs, known_outputs, runtime_sources
 from support.hostile_hosts import HELLO, HOSTS, TOKEN, HostCase, asks
+from support.networks import OWN
 from uaccel.errors import DeviceError
+from uaccel.pipeline import compile_model
+from uaccel.project.build import build_project, firmware_of
+from uaccel.project.create import create_project
 from uaccel.resources import data_dir
+from uaccel.running.packed import archive_of
 from uaccel.session.frame import Decoder, Packet, encode
 from uaccel.session.ids import FROM_DEVICE, Type
 from uaccel.session.process import ProcessTransport
+from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
+from uaccel.session.streams import StreamTransport
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror", "-g", "-O1", "-DUACCEL_OBSERVE")
@@ -45,7 +53,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("sanitized"), runtime_sources())
 
 
-def answers(line: ProcessTransport, case: HostCase) -> list[Packet]:
+def answers(line: StreamTransport, case: HostCase) -> list[Packet]:
     """What the firmware says meanwhile: sound frames, and no more than it was asked for."""
     decoder, packets, end = Decoder(), list[Packet](), time.monotonic() + SECONDS
     for data in case.data():
@@ -135,3 +143,23 @@ def test_a_hole_would_be_found(tmp_path: Path) -> None:
     (case,) = (case for case in HOSTS if case.name == "a frame that never ends")
     with pytest.raises(DeviceError, match=r"Sanitizer|runtime error"):
         outlived_by(program, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mps2_an386", "qemu_riscv32"])
+def test_hostile_hosts_of_an_emulated_board(name: str, tmp_path: Path) -> None:
+    """One after the other, without a restart between them."""
+    board = board_with_tools(name)
+    create_project(archive_of(compile_model(OWN / "gesture.tflite", board=name)), board, tmp_path / "project")
+    line = QemuTransport(board, firmware_of(build_project(tmp_path / "project", observe=True)))
+    wanted = None
+    for case in HOSTS:
+        begun = time.monotonic()
+        assert answers(line, case), case.name
+        session = Session(line)
+        inputs = {tensor.name: tensor.unpack(b"\x11" * tensor.size) for tensor in session.model.inputs}
+        (got,) = session.run(inputs).values()
+        wanted = got if wanted is None else wanted
+        np.testing.assert_array_equal(got, wanted)
+        assert time.monotonic() - begun < SECONDS, case.name
+    line.close()

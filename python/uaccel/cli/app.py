@@ -195,6 +195,11 @@ def _place(error: BaseException) -> str:
     return f"{Path(ours[-1].filename).relative_to(_PACKAGE.parent)}:{ours[-1].lineno}"
 
 
+def fail(error: BaseException, as_json: bool) -> int:
+    """Tell it as one line, and give the exit status."""
+    return _fail(_describe(error), as_json)
+
+
 def _fail(failure: _Failure, as_json: bool) -> int:
     output.say(f"{failure.prefix}{failure.message}")
     if as_json and not output.has_emitted():

@@ -33,6 +33,8 @@ from uaccel.cli.model_options import (
     ConstantPoolOption,
     FavourOption,
     FeedFlag,
+    ImportMemoryOption,
+    ImportSecondsOption,
     InputShapeOption,
     ModelArgument,
     NameOption,
@@ -98,6 +100,8 @@ def compile_command(
     ram: RamOption = None,
     feed: FeedFlag = False,
     frontier: FrontierFlag = False,
+    limit_memory: ImportMemoryOption = None,
+    limit_seconds: ImportSecondsOption = None,
     no_cache: NoCacheFlag = False,
     as_json: JsonFlag = False,
 ) -> None:

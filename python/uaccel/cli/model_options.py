@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from uaccel.basics.favour import Favour
+from uaccel.cli.cache import read_size
 from uaccel.cli.completion import board_names
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
@@ -82,6 +83,41 @@ WorkspaceIoOption = Annotated[
         help="Inputs and outputs lie in the arena, where they may share bytes with other tensors. 'run' does so with "
         "firmware that it makes and loads itself; 'compile' leaves them to the caller.",
         show_default=False,
+    ),
+]
+
+
+def _limit_memory(text: str | None) -> str | None:
+    from uaccel.frontend.limits import asked
+
+    asked.memory = None if text is None else read_size(text, "--limit-memory")
+    return text
+
+
+def _limit_seconds(seconds: float | None) -> float | None:
+    from uaccel.frontend.limits import asked
+
+    asked.seconds = seconds
+    return seconds
+
+
+ImportMemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--limit-memory",
+        metavar="SIZE",
+        help="What importing the model may take beside uaccel's own memory, as 512M.",
+        callback=_limit_memory,
+    ),
+]
+ImportSecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--limit-seconds",
+        metavar="N",
+        min=0.001,
+        help="What importing the model may take on the clock.",
+        callback=_limit_seconds,
     ),
 ]
 

@@ -35,6 +35,8 @@ from uaccel.cli.model_options import (
     ConstantPoolOption,
     FavourOption,
     FeedFlag,
+    ImportMemoryOption,
+    ImportSecondsOption,
     InputShapeOption,
     NameOption,
     PoolOption,
@@ -149,6 +151,8 @@ class RunCommand:
     waves: WavesOption = None
     waves_layer: WavesLayerOption = ""
     coverage: CoverageOption = None
+    limit_memory: ImportMemoryOption = None
+    limit_seconds: ImportSecondsOption = None
     no_cache: NoCacheFlag = False
     as_json: JsonFlag = False
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uaccel.errors import ModelError
+from uaccel.frontend.limits import limited
 
 if TYPE_CHECKING:  # what tells users of formats is light
     from uaccel.model import ImportedModel, Shape
@@ -62,12 +63,14 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
     if found is None:
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {SUFFIXES}")
     module, _, function = found.reader.partition(":")
-    model: ImportedModel = getattr(importlib.import_module(module), function)(path, input_shapes or {})
-    if not found.islands:
-        return model
-    from uaccel.islands import integers
+    reader = getattr(importlib.import_module(module), function)
+    with limited(path):
+        model: ImportedModel = reader(path, input_shapes or {})
+        if not found.islands:
+            return model
+        from uaccel.islands import integers
 
-    return integers(model)
+        return integers(model)
 
 
 def quantising(source_format: str) -> str:

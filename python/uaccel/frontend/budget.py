@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.errors import ModelError
+from uaccel.frontend.limits import asked
 
 MOST_NODES: Final = 10_000
 """Of a model, those of a function counted each time that it is called."""
@@ -86,6 +87,8 @@ class Budget:
 
 
 def _seconds_allowed() -> float:
+    if asked.seconds is not None:
+        return asked.seconds
     text = os.environ.get(TIME_VARIABLE, "")
     try:
         seconds = float(text) if text else MOST_SECONDS

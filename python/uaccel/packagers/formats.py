@@ -13,6 +13,7 @@ from uaccel.packagers.export import Export, Packager
 from uaccel.packagers.flat import flat
 from uaccel.packagers.make import make
 from uaccel.packagers.platformio import platformio
+from uaccel.packagers.sbom import FILE, sbom
 from uaccel.packagers.single import single
 from uaccel.packagers.zephyr import zephyr
 
@@ -40,4 +41,5 @@ FORMATS: Final[dict[str, Format]] = {
 
 def export_files(export: Export, name: str) -> dict[str, bytes]:
     """Path in the folder -> content."""
-    return {path: text.encode() for path, text in FORMATS[name].package(export).items()}
+    files = {path: text.encode() for path, text in FORMATS[name].package(export).items()}
+    return files | {FILE: sbom(export, files)}

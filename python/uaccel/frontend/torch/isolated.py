@@ -7,6 +7,7 @@ or keep busy for good. There that costs an error message.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import InternalError, ModelError
+from uaccel.frontend import limits
 from uaccel.frontend.budget import read_file
 from uaccel.frontend.torch.archive import WANTED
 from uaccel.frontend.torch.frames import FrameError, read_frame, write_frame
@@ -63,8 +65,8 @@ def execute_isolated(path: Path, samples: Samples) -> tuple[str, list[list[Array
 def _answer(
     path: Path, data: bytes, request: dict[str, Any], values: list[Array]
 ) -> tuple[dict[str, Any], list[Array]]:
-    memory = _MEMORY[0] + _MEMORY[1] * len(data)
-    seconds = _SECONDS[0] + len(data) // _SECONDS[1]
+    memory = limits.asked.memory or _MEMORY[0] + _MEMORY[1] * len(data)
+    seconds = math.ceil(limits.asked.seconds or _SECONDS[0] + len(data) / _SECONDS[1])
     request |= {"path": str(path), "memory": memory, "seconds": seconds}
     with tempfile.TemporaryFile() as asked:
         write_frame(asked, request, [np.frombuffer(data, np.uint8), *values])
@@ -108,8 +110,8 @@ def _cause(status: int, memory: int, seconds: int) -> str:
     """Of an end without an answer."""
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return (
-            f"takes more than {memory >> 20} MB or {seconds} seconds of a processor to read; "
-            "no model for a microcontroller does: export a smaller one"
+            f"takes more than {memory >> 20} MB or {seconds} seconds of a processor to read; no model for a "
+            "microcontroller does: export a smaller one, or give it more by --limit-memory and --limit-seconds"
         )
     if status < 0:
         return f"crashes PyTorch or TVM, which read it (signal {-status}); {WANTED}"

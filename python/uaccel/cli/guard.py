@@ -1,0 +1,116 @@
+"""Commands that read models do so in a process of their own: native code that crashes there is one line here.
+
+The process is forked before anything else is loaded, which takes a millisecond or two. Signals that this one gets go
+on to it; if this one is killed, it is too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+READING: Final = {"compile", "explain", "export", "quantize", "report", "run", "tune"}
+_FORWARDED: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_FROM_TERMINAL: Final = 0x80
+"""``si_code`` of what the terminal sends to every process: the other one has it already."""
+_TIMED_OUT: Final = b"Timeout ("
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """As :func:`uaccel.cli.app.main`, guarded where a command reads models."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    if not sys.platform.startswith("linux") or not args or args[0] not in READING:
+        return _command(args)
+    signals = {*_FORWARDED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    parent, words = os.getpid(), os.memfd_create("uaccel")
+    child = os.fork()
+    if child == 0:
+        _die_with(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _tell_crashes(words)
+        return _command(args)
+    status = _wait(child, signals)
+    told = os.pread(words, 1 << 16, 0)
+    if os.WIFSIGNALED(status):
+        return _fail(args, _crashed(args, os.WTERMSIG(status), told))
+    if told.startswith(_TIMED_OUT):
+        from uaccel.frontend.limits import late
+
+        return _fail(args, late(_model(args), _seconds(args)))
+    return os.WEXITSTATUS(status)
+
+
+def _command(args: Sequence[str]) -> int:
+    from uaccel.cli import app
+
+    return app.main(args)
+
+
+def _die_with(parent: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _tell_crashes(words: int) -> None:
+    import faulthandler
+
+    from uaccel.frontend.limits import asked
+
+    asked.words = words
+    faulthandler.enable(words, all_threads=False)
+
+
+def _wait(child: int, signals: set[signal.Signals]) -> int:
+    """Its status as ``waitpid`` has it."""
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        info = signal.sigwaitinfo(signals)
+        if info.si_signo != signal.SIGCHLD and info.si_code != _FROM_TERMINAL:
+            os.kill(child, info.si_signo)
+
+
+def _crashed(args: Sequence[str], number: int, told: bytes) -> str:
+    """With the last line of ours that native code was called from."""
+    import re
+
+    name = signal.Signals(number).name
+    place = re.search(rb'/(uaccel/[\w/]+\.py)", line (\d+)', told)
+    where = f" at {place[1].decode()}:{place[2].decode()}" if place else ""
+    if number == signal.SIGKILL:
+        return f"{_model(args)}: the process that works on it was killed, as systems do that run out of memory"
+    return (
+        f"{_model(args)} crashes native code that uaccel calls ({name}{where}): is the file damaged? "
+        "If it comes from a converter, please report it with this line"
+    )
+
+
+def _model(args: Sequence[str]) -> str:
+    from uaccel.frontend import SUFFIXES
+
+    endings = tuple(SUFFIXES.split(", "))
+    return next((word for word in args[1:] if word.lower().endswith(endings)), args[0])
+
+
+def _seconds(args: Sequence[str]) -> float | None:
+    import re
+
+    text = " ".join(args)
+    found = re.search(r"--limit-seconds[ =]([\d.]+)", text)
+    return float(found[1]) if found else None
+
+
+def _fail(args: Sequence[str], message: str) -> int:
+    from uaccel.cli import app
+    from uaccel.errors import ModelError
+
+    return app.fail(ModelError(message), as_json="--json" in args)
