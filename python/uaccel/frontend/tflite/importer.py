@@ -13,7 +13,7 @@ from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import SHAPE_OF_DATA, need_elements, need_size, need_type
 from uaccel.frontend.tflite import fallback
 from uaccel.frontend.tflite.batch import with_input_shapes
-from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Update
+from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Several, Update
 from uaccel.frontend.tflite.folding import known
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS, find_variables
@@ -104,6 +104,26 @@ class _Import(Walk[Operator]):
     graph: Graph
     context: Context
 
+    def __post_init__(self) -> None:
+        self.context.subgraph = self._subgraph
+
+    def _subgraph(self, number: int) -> Any:
+        """The module of another subgraph, which has no variables; its problems are told with its number."""
+        graph = self.graph.other(number)
+        inside = Context(self.context.budget, inside=(*self.context.inside, number))
+        walk = _Import(path=self.path, budget=self.budget, graph=graph, context=inside)
+        _check_tensors(graph, self.path)
+        parameters = walk.parameters()
+        need(not inside.variables, f"its subgraph {number} has variables, which only the main graph can have")
+        need(len(graph.outputs) > 0, f"its subgraph {number} has no outputs")
+        try:
+            module = walk.module(parameters, graph.operators)
+        except ModelError as error:
+            problems = [f"in subgraph {number}, {problem}" for problem in walk.problems]
+            raise ModelError("; ".join(problems) or str(error)) from error
+        self.warnings += [f"in subgraph {number}, {warning}" for warning in walk.warnings]
+        return module
+
     def parameters(self) -> list[Any]:
         """The inputs, and behind them what lasts from one inference to the next."""
         graph, context = self.graph, self.context
@@ -141,7 +161,7 @@ class _Import(Walk[Operator]):
         if isinstance(result, Update):
             self._update(operator, result)
             return
-        exprs = as_list(result)
+        exprs = self._each(operator, result.call) if isinstance(result, Several) else as_list(result)
         need(len(exprs) == len(operator.outputs), f"it has {len(operator.outputs)} outputs, wanted {len(exprs)}")
         bound = [
             expr if is_constant(expr) else self._bound(operator, tensor, expr, str(i) if len(exprs) > 1 else "")
@@ -150,6 +170,12 @@ class _Import(Walk[Operator]):
         for var, tensor in zip(bound, operator.outputs, strict=True):
             _check_declared(tensor, var)
             self.context.exprs[tensor.index] = var
+
+    def _each(self, operator: Operator, call: Expr) -> list[Expr]:
+        """The fields of what a call gives."""
+        whole = self.block.emit(call, layer_name(operator.name, operator.index))
+        self.origins[whole.name] = Origin(operator.index, operator.name, operator.outputs[0].name)
+        return [relax.TupleGetItem(whole, number) for number in range(len(operator.outputs))]
 
     def _bound(self, operator: Operator, tensor: Tensor, expr: Expr, part: str = "") -> Any:
         layer = layer_name(operator.name, operator.index)
