@@ -39,11 +39,11 @@ class Variable:
 
 @dataclass(frozen=True)
 class Update:
-    """An operator that changes variable tensors: its call gives its output, and then their new values; or, of a tensor
-    that is both, this alone."""
+    """An operator that changes variables: its call gives its outputs, and then their new values; or, of a tensor that
+    is both, this alone."""
 
     call: Expr
-    variables: tuple[Tensor, ...]
+    variables: tuple[Tensor | VariableKey, ...]
 
 
 @dataclass(frozen=True)

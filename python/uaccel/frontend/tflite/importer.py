@@ -183,24 +183,31 @@ class _Import(Walk[Operator]):
         return self.bind(expr, name, Origin(operator.index, operator.name, tensor.name), tensor.spec)
 
     def _update(self, operator: Operator, update: Update) -> None:
-        """Bind the call, its output, and what it makes of variable tensors."""
-        (output,) = operator.outputs
-        if output in update.variables:
-            self.context.variables[output.index].expr = self._bound(operator, output, update.call)
+        """Bind the call, its outputs, and what it makes of variables."""
+        outputs = operator.outputs
+        keys = [each.index if isinstance(each, Tensor) else each for each in update.variables]
+        if outputs[0].index in keys:
+            self.context.variables[outputs[0].index].expr = self._bound(operator, outputs[0], update.call)
             return
         layer = layer_name(operator.name, operator.index)
         whole = self.block.emit(update.call, layer)
-        self.origins[whole.name] = Origin(operator.index, operator.name, output.name)
-        for number, tensor in enumerate((output, *update.variables)):
-            part = "output" if tensor is output else c_identifier(tensor.name)
-            var = self.block.emit(relax.TupleGetItem(whole, number), f"{layer}_{part}")
+        self.origins[whole.name] = Origin(operator.index, operator.name, outputs[0].name)
+        for number, tensor in enumerate(outputs):
+            var = self._part(whole, number, f"output_{number}" if number else "output", tensor.spec)
             _check_declared(tensor, var)
-            self.tensors[var.name] = tensor.spec
-            self.origins[var.name] = self.origins[whole.name]
-            if tensor is output:
-                self.context.exprs[tensor.index] = var
-            else:
-                self.context.variables[tensor.index].expr = var
+            self.context.exprs[tensor.index] = var
+        for number, key in enumerate(keys, len(outputs)):
+            variable = self.context.variables[key]
+            variable.expr = self._part(whole, number, c_identifier(variable.spec.name), variable.spec)
+            same = info_of(variable.expr) == variable.spec.info
+            need(same, f'"{variable.spec.name}" is {variable.spec.info}, and becomes {info_of(variable.expr)}')
+
+    def _part(self, whole: Any, number: int, name: str, spec: TensorSpec) -> Any:
+        """A field of what a call gives, bound."""
+        var = self.block.emit(relax.TupleGetItem(whole, number), f"{whole.name}_{name}")
+        self.tensors[var.name] = spec
+        self.origins[var.name] = self.origins[whole.name]
+        return var
 
     def _result(self, operator: Operator) -> Any:
         converter = CONVERTERS.find(operator.name, operator)

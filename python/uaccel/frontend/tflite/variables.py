@@ -16,14 +16,34 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.convert import Context, Variable, VariableKey
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
+from uaccel.model import TensorSpec
 
 CIRCULAR_BUFFER = "CUSTOM:CIRCULAR_BUFFER"
 """Its output is a variable tensor."""
+SUBTRACTION = "CUSTOM:SignalFilterBankSpectralSubtraction"
+"""It remembers an estimate of the noise."""
 
 
 def find_variables(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     """All of the graph, as they are before the first inference; what cannot be told is left to the walk to refuse."""
-    return {**_variable_tensors(graph, budget), **_resources(graph, budget)}
+    return {**_variable_tensors(graph, budget), **_resources(graph, budget), **_own_states(graph, budget)}
+
+
+def own_state(operator: Operator) -> VariableKey:
+    """Of an operator that remembers something which no tensor of the file holds."""
+    return "", f"{operator.name}_{operator.index}"
+
+
+def _own_states(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
+    """They begin with zero."""
+    found: dict[VariableKey, Variable] = {}
+    for operator in graph.operators:
+        if operator.name == SUBTRACTION and operator.outputs:
+            info = operator.outputs[-1].info
+            if info.dtype in DTYPES.values():
+                spec = TensorSpec(f"noise estimate {operator.index}", info)
+                found[own_state(operator)] = Variable(spec, _filled(operator.outputs[-1], 0, budget))
+    return found
 
 
 def _variable_tensors(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:

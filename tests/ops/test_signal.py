@@ -1,0 +1,83 @@
+"""The signal operators of an audio front end: every tensor of it as TensorFlow Lite Micro has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+
+from support.audio import FrontEnd
+from support.exactness import assert_exact
+from support.hostlib import compile_bytes
+from support.oracle import Array
+from support.sanitized import assert_clean
+from support.tflite_writer import ModelBuilder
+from uaccel.errors import ModelError
+
+
+def frames(count: int, samples: int) -> Iterator[list[Array]]:
+    """A tone that grows, noise, silence, extremes."""
+    generator = np.random.RandomState(1)
+    time = np.arange(samples) / 16000
+    for number in range(count):
+        tone = 40 * 3.0**number * np.sin(2 * np.pi * (200 + 300 * number) * time)
+        yield [np.clip(tone + generator.normal(0, 30, samples), -32768, 32767).astype(np.int16)]
+    yield [generator.randint(-32768, 32768, samples).astype(np.int16)]
+    yield [np.zeros(samples, np.int16)]
+    yield [np.full(samples, -32768, np.int16)]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    "model",
+    [FrontEnd(), FrontEnd(256, 256, 20, clamping=True, detail=True), FrontEnd(100, 128, 9)],
+    ids=["30 ms", "clamped", "a small one"],
+)
+def test_a_front_end(model: FrontEnd) -> None:
+    assert_exact(model.build(), list(frames(5, model.samples)))
+
+
+@pytest.mark.slow
+def test_clean_under_sanitizers() -> None:
+    assert_clean(FrontEnd(100, 128, 9).build())
+
+
+def test_its_noise_lasts() -> None:
+    compiled = compile_bytes(FrontEnd(100, 128, 9).build())
+    (state,) = compiled.program.state
+    assert (state.before.info.shape, state.before.info.dtype) == ((9,), "uint32")
+
+
+def refusal(code: str, options: bytes, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> str:
+    model = ModelBuilder()
+    given, made = model.input("x", shapes[0], "int16"), model.tensor("y", shapes[1], "int16")
+    model.op("CUSTOM", [given], [made], custom_code=code, custom_options=options)
+    model.output(made)
+    with pytest.raises(ModelError) as caught:
+        compile_bytes(model.build())
+    return str(caught.value).partition('("y"): ')[2]
+
+
+def written(options: object) -> bytes:
+    return bytes(flexbuffers.Dumps(options))
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "words"),
+    [
+        ("SignalRfft", written({"fft_length": 12}), "its FFT has 12 samples; powers of two can be compiled"),
+        ("SignalRfft", written({"fft_length": 1 << 20}), "its FFT has 1048576 samples; 4 to 16384 can be compiled"),
+        ("SignalRfft", written({"T": 7}), "its option fft_length is None, wanted a whole number"),
+        ("SignalRfft", b"", "its option fft_length is None, wanted a whole number"),
+        ("SignalRfft", written([1, 2]), "its options are no map of names; the file is damaged"),
+        ("SignalWindow", written({"shift": 3}), "it has 1 inputs, wanted 2"),
+    ],
+)
+def test_refusals(code: str, options: bytes, words: str) -> None:
+    assert refusal(code, options, ((8,), (10,))) == words
+
+
+def test_damaged_options() -> None:
+    assert refusal("SignalRfft", b"\x01\xff\xff\x24\x01", ((8,), (10,))).startswith("its options cannot be read: ")
