@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
+from models import hearing
 from support.audio import FrontEnd
 from support.exactness import assert_exact
 from support.hostlib import compile_bytes
@@ -48,6 +49,12 @@ def test_its_noise_lasts() -> None:
     compiled = compile_bytes(FrontEnd(100, 128, 9).build())
     (state,) = compiled.program.state
     assert (state.before.info.shape, state.before.info.dtype) == ((9,), "uint32")
+
+
+def test_the_examples_model_is_exact() -> None:
+    data = hearing.build()
+    assert data == hearing.PLACE.read_bytes(), "run tests/models/hearing.py"
+    assert_exact(data, list(frames(3, 480)), meaning=False)
 
 
 def refusal(code: str, options: bytes, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> str:

@@ -45,8 +45,8 @@ class FrontEnd:
             model.output(noise)
         return model.build()
 
-    def features(self, model: ModelBuilder, frame: Tensor) -> tuple[Tensor, Tensor]:
-        """Logarithms of channels, and the estimate of the noise."""
+    def features(self, model: ModelBuilder, frame: Tensor, scale: float | None = None) -> tuple[Tensor, Tensor]:
+        """Logarithms of channels, with this scale, and the estimate of the noise."""
         hann = np.rint((0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(self.samples) + 0.5) / self.samples)) * (1 << 12))
         weights = model.constant("window", hann.astype(np.int16))
         windowed = model.tensor("windowed", (self.samples,), "int16")
@@ -67,7 +67,7 @@ class FrontEnd:
         level = model.tensor("level", (self.channels,), "uint32")
         gains = model.constant("gains", np.rint(32000 / (1 + np.arange(125) / 7)).astype(np.int16))
         _signal(model, "PCAN", [clear, noise, gains], [level], {"snr_shift": 6})
-        logs = model.tensor("features", (self.channels,), "int16")
+        logs = model.tensor("features", (self.channels,), "int16", scale=scale)
         _signal(model, "FilterBankLog", [level], [logs], {"input_correction_bits": 3, "output_scale": 1600})
         return logs, noise
 
