@@ -10,12 +10,16 @@ from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
 from models import hearing
 from support.audio import FrontEnd
-from support.exactness import assert_exact
+from support.exactness import assert_exact, assert_exact_random
 from support.hostlib import compile_bytes
 from support.oracle import Array
 from support.sanitized import assert_clean
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
+
+
+def written(options: object) -> bytes:
+    return bytes(flexbuffers.Dumps(options))
 
 
 def frames(count: int, samples: int) -> Iterator[list[Array]]:
@@ -51,6 +55,35 @@ def test_its_noise_lasts() -> None:
     assert (state.before.info.shape, state.before.info.dtype) == ((9,), "uint32")
 
 
+def remembering(
+    code: str, options: dict[str, int], shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str
+) -> bytes:
+    model = ModelBuilder()
+    given, made = model.input("x", shapes[0], dtype), model.tensor("y", shapes[1], dtype)
+    model.op("CUSTOM", [given], [made], custom_code=code, custom_options=written(options))
+    model.output(made)
+    return model.build()
+
+
+STREAMS = {
+    "a delay shorter than a frame": remembering("SignalDelay", {"delay_length": 3}, ((2, 5), (2, 5)), "int16"),
+    "a delay longer than a frame": remembering("SignalDelay", {"delay_length": 12}, ((5,), (5,)), "int16"),
+    "overlapping": remembering("SignalOverlapAdd", {"T": 7, "frame_step": 3}, ((2, 8), (6,)), "int16"),
+    "rows": remembering("SignalOverlapAdd", {"T": 7, "frame_step": 5}, ((3, 2, 5), (3, 10)), "int16"),
+    "floats": remembering("SignalOverlapAdd", {"T": 0, "frame_step": 2}, ((1, 2, 8), (1, 4)), "float32"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream(name: str) -> None:
+    assert_exact_random(STREAMS[name], runs=9)
+
+
+def test_a_delay_of_nothing() -> None:
+    with pytest.raises(ModelError, match=r"its options or shapes leave it nothing to remember$"):
+        compile_bytes(remembering("SignalDelay", {"delay_length": 0}, ((5,), (5,)), "int16"))
+
+
 def test_the_examples_model_is_exact() -> None:
     data = hearing.build()
     assert data == hearing.PLACE.read_bytes(), "run tests/models/hearing.py"
@@ -65,10 +98,6 @@ def refusal(code: str, options: bytes, shapes: tuple[tuple[int, ...], tuple[int,
     with pytest.raises(ModelError) as caught:
         compile_bytes(model.build())
     return str(caught.value).partition('("y"): ')[2]
-
-
-def written(options: object) -> bytes:
-    return bytes(flexbuffers.Dumps(options))
 
 
 @pytest.mark.parametrize(

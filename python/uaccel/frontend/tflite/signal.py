@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from uaccel.errors import need
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.convert import Context, Expr, Several, Update, converts, need_constant
 from uaccel.frontend.tflite.custom import custom_options, whole_number
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.frontend.tflite.variables import SUBTRACTION, own_state
-from uaccel.ops.base import constant, get
+from uaccel.ops.base import IntegerOperator, constant, get
 from uaccel.ops.channel_gain import (
     ChannelGain,
     ChannelLog,
@@ -20,6 +22,7 @@ from uaccel.ops.channel_gain import (
 )
 from uaccel.ops.fft import Rfft, RfftAttrs, tables
 from uaccel.ops.filter_bank import FilterBank, FilterBankAttrs, SquareRoot
+from uaccel.ops.frames import Delay, OverlapAdd, OverlapAddAttrs
 from uaccel.ops.spectrum import AutoScale, Energy, EnergyAttrs, NoAttrs, Window, WindowAttrs
 
 LARGEST_FFT = 1 << 14
@@ -95,9 +98,25 @@ def spectral_subtraction(context: Context, operator: Operator) -> Update:
         whole_number(options, "spectral_subtraction_bits"),
     )
     need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
+    return _remembering(context, operator, SpectralSubtraction, attrs)
+
+
+@converts("CUSTOM:SignalDelay", when=always)
+def delay(context: Context, operator: Operator) -> Update:
+    return _remembering(context, operator, Delay, NoAttrs())
+
+
+@converts("CUSTOM:SignalOverlapAdd", when=always)
+def overlap_add(context: Context, operator: Operator) -> Update:
+    attrs = OverlapAddAttrs(whole_number(custom_options(operator), "frame_step"))
+    return _remembering(context, operator, OverlapAdd, attrs)
+
+
+def _remembering(context: Context, operator: Operator, kind: type[IntegerOperator[Any]], attrs: Any) -> Update:
+    """Of one input, and a state that no tensor of the file holds."""
     key = own_state(operator)
-    call = get(SpectralSubtraction)(*_exprs(context, operator, 1), context.variables[key].expr, attrs=attrs)
-    return Update(call, (key,))
+    need(key in context.variables, "its options or shapes leave it nothing to remember")
+    return Update(get(kind)(*_exprs(context, operator, 1), context.variables[key].expr, attrs=attrs), (key,))
 
 
 @converts("CUSTOM:SignalPCAN", when=always)
