@@ -17,6 +17,8 @@ from support.sanitized import assert_clean
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
 
+Shape = tuple[int, ...]
+
 
 def written(options: object) -> bytes:
     return bytes(flexbuffers.Dumps(options))
@@ -74,9 +76,31 @@ STREAMS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream(name: str) -> None:
     assert_exact_random(STREAMS[name], runs=9)
+
+
+def framing(shapes: tuple[Shape, Shape], prefill: int = 1) -> bytes:
+    model = ModelBuilder()
+    options = {"frame_size": 7, "frame_step": 3, "prefill": prefill}
+    given, made = model.input("x", shapes[0], "int16"), model.tensor("y", shapes[1], "int16")
+    valid = model.tensor("valid", (), "bool")
+    model.op("CUSTOM", [given], [made, valid], custom_code="SignalFramer", custom_options=written(options))
+    for tensor in (made, valid):
+        model.output(tensor)
+    return model.build()
+
+
+@pytest.mark.parametrize("shapes", [((3,), (1, 7)), ((2, 6), (2, 2, 7))], ids=["a frame", "rows of two"])
+def test_frames(shapes: tuple[Shape, Shape]) -> None:
+    assert_exact_random(framing(shapes), runs=9)
+
+
+def test_frames_that_begin_incomplete() -> None:
+    with pytest.raises(ModelError, match=r"its first frames are incomplete; one with prefill can be compiled$"):
+        compile_bytes(framing(((3,), (1, 7)), prefill=0))
 
 
 def test_a_delay_of_nothing() -> None:

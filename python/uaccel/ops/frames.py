@@ -91,3 +91,47 @@ def _sum(one: Any, other: Any, dtype: str) -> Any:
     if dtype != "int16":
         return one + other
     return exact.clamp(exact.i32(one) + exact.i32(other), -32768, 32767).astype("int16")
+
+
+@dataclass(frozen=True)
+class FramerAttrs(Attributes):
+    """Frames of ``size`` samples, each ``step`` after the one before."""
+
+    size: int
+    step: int
+
+
+@register
+class Framer(IntegerOperator[FramerAttrs]):
+    """Frames that overlap, of a stream whose last ``size - step`` samples are the state; all are complete."""
+
+    name = "framer"
+    arguments = ("input", "state")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: FramerAttrs) -> tuple[TensorInfo, ...]:
+        data, state = inputs
+        overlap = attrs.size - attrs.step
+        fits = state == TensorInfo((*data.shape[:-1], overlap), "int16") and data.dtype == "int16"
+        require(fits and attrs.step > 0, f"framer: state {state} for {data}, frames of {attrs.size}")
+        require(data.shape[-1] % attrs.step == 0, f"framer: {data} holds no whole steps of {attrs.step}")
+        frames = TensorInfo((*data.shape[:-1], data.shape[-1] // attrs.step, attrs.size), data.dtype)
+        return frames, TensorInfo((), "bool"), state
+
+    def meaning(self, inputs: Sequence[Any], attrs: FramerAttrs) -> Any:
+        data, state = inputs
+        frames, valid, after = self.infer([exact.info(each) for each in inputs], attrs)
+        overlap = attrs.size - attrs.step
+
+        def sample(index: Sequence[Any], at: Any) -> Any:
+            late = state(*index, tirx.min(at, overlap - 1))
+            return tirx.Select(at < overlap, late, data(*index, tirx.max(at - overlap, 0)))
+
+        def framed(*index: Any) -> Any:
+            return sample(index[:-2], index[-2] * attrs.step + index[-1])
+
+        moved = int(data.shape[-1])
+        return [
+            te.compute(frames.shape, framed, name=self.name),
+            te.compute(valid.shape, lambda: tirx.const(True, "bool"), name="valid"),
+            te.compute(after.shape, lambda *index: sample(index[:-1], index[-1] + moved), name="state"),
+        ]

@@ -22,7 +22,7 @@ from uaccel.ops.channel_gain import (
 )
 from uaccel.ops.fft import Rfft, RfftAttrs, tables
 from uaccel.ops.filter_bank import FilterBank, FilterBankAttrs, SquareRoot
-from uaccel.ops.frames import Delay, OverlapAdd, OverlapAddAttrs
+from uaccel.ops.frames import Delay, Framer, FramerAttrs, OverlapAdd, OverlapAddAttrs
 from uaccel.ops.spectrum import AutoScale, Energy, EnergyAttrs, NoAttrs, Window, WindowAttrs
 
 LARGEST_FFT = 1 << 14
@@ -110,6 +110,15 @@ def delay(context: Context, operator: Operator) -> Update:
 def overlap_add(context: Context, operator: Operator) -> Update:
     attrs = OverlapAddAttrs(whole_number(custom_options(operator), "frame_step"))
     return _remembering(context, operator, OverlapAdd, attrs)
+
+
+@converts("CUSTOM:SignalFramer", when=always)
+def framer(context: Context, operator: Operator) -> Update:
+    options = custom_options(operator)
+    need(bool(whole_number(options, "prefill", 0)), "its first frames are incomplete; one with prefill can be compiled")
+    attrs = FramerAttrs(*(whole_number(options, name) for name in ("frame_size", "frame_step")))
+    need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
+    return _remembering(context, operator, Framer, attrs)
 
 
 def _remembering(context: Context, operator: Operator, kind: type[IntegerOperator[Any]], attrs: Any) -> Update:

@@ -57,6 +57,14 @@ def _of_delay(operator: Operator) -> TensorInfo:
     return TensorInfo((*info.shape[:-1], length if isinstance(length, int) else 0), info.dtype)
 
 
+def _of_framer(operator: Operator) -> TensorInfo:
+    """What a frame has of the ones before."""
+    info, options = operator.required_input(0).info, custom_options(operator)
+    size, step = (options.get(name) for name in ("frame_size", "frame_step"))
+    overlap = size - step if isinstance(size, int) and isinstance(step, int) else 0
+    return TensorInfo((*info.shape[:-1], overlap), info.dtype)
+
+
 def _of_overlap(operator: Operator) -> TensorInfo:
     """One frame."""
     info = operator.required_input(0).info
@@ -66,6 +74,7 @@ def _of_overlap(operator: Operator) -> TensorInfo:
 OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     SUBTRACTION: lambda operator: operator.outputs[-1].info,
     "CUSTOM:SignalDelay": _of_delay,
+    "CUSTOM:SignalFramer": _of_framer,
     "CUSTOM:SignalOverlapAdd": _of_overlap,
 }
 """What operators remember that no tensor of the file holds."""
