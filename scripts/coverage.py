@@ -81,14 +81,11 @@ def _tflite_row(name: str, cells: dict[str, str]) -> str:
 def _without_model(name: str) -> str:
     from uaccel.frontend.budget import Budget
     from uaccel.frontend.checks import NO_CONVERTER
-    from uaccel.frontend.tflite.fallback import CONTROL_FLOW, NO_CONTROL_FLOW
     from uaccel.frontend.tflite.reader import read
     from uaccel.tvm_api import relax
     from uaccel.tvm_api.converters import TfliteConverter
 
     graph, _ = read(SMALL_MODEL, Budget(SMALL_MODEL))
-    if name in CONTROL_FLOW:
-        return f"{REFUSED}: {NO_CONTROL_FLOW}"
     known = TfliteConverter(graph.file, graph.subgraph, relax.BlockBuilder()).knows(name)
     return f"–: {UNTRIED}" if known else f"{REFUSED}: {NO_CONVERTER}"
 

@@ -188,19 +188,6 @@ def refusal(data: bytes) -> str:
     return str(caught.value).partition("unsupported: ")[2]
 
 
-def branching(name: str) -> bytes:
-    model = ModelBuilder()
-    x = model.input("x", (1, 4), "float32")
-    y = model.tensor("y", (1, 4), "float32")
-    options = {"IF": ("then", "else"), "WHILE": ("cond", "body")}[name]
-    model.op(name, [x], [y], {f"{part}_subgraph_index": 1 for part in options})
-    model.output(y)
-    body = model.subgraph()
-    body.output(body.input("a", (1, 4), "float32"))
-    return model.build()
-
-
-FLOW = "it runs subgraphs by what is known at run time alone; convert the model without control flow"
 LSTM_0 = 'operator 0 UNIDIRECTIONAL_SEQUENCE_LSTM ("y"): '
 REFUSALS: dict[str, tuple[bytes, str]] = {
     "peepholes": (
@@ -245,8 +232,6 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
         Circular(is_variable=False).build(),
         'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): output "kept" is no variable tensor',
     ),
-    "IF": (branching("IF"), f'operator 0 IF ("y"): {FLOW}'),
-    "WHILE": (branching("WHILE"), f'operator 0 WHILE ("y"): {FLOW}'),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from support.flow import Choice, Loop
 from support.hostlib import compile_bytes
 from support.many import many
 from support.rare_rows import rare_makers
@@ -37,6 +38,8 @@ def _models() -> Iterator[tuple[str, str, bytes]]:
     yield "SVDF", "int8", Svdf().build()
     yield "SVDF", "float32", FloatSvdf().build()
     yield "UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", FloatLstm().build()
+    yield "IF", "int8", Choice().build()
+    yield "WHILE", "int8", Loop().build()
     for dtype in ("int8", "int16"):
         yield "UNIDIRECTIONAL_SEQUENCE_LSTM", dtype, Lstm(dtype).build()
         for name in ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"):

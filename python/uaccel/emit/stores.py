@@ -51,6 +51,7 @@ def heat_of_constants(program: Program, pool: ConstantPool) -> dict[str, float]:
 def _executed(program: Program) -> Iterator[tuple[Layer, int]]:
     """Layers, and the functions of those that run by rows, with how often an inference calls them."""
     for layer in program.layers:
+        yield from ((function, 1) for each in layer.inner for function in each.functions)
         if layer.streaming is None:
             yield layer, 1
             continue

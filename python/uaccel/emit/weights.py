@@ -59,7 +59,9 @@ class ConstantPool:
         self._by_content: dict[tuple[str, bytes, bool], Array] = {}
         self._symbols: dict[tuple[str, int, int], str] = {}
         for layer in program.layers:
-            for variant in (*layer.forms, *(layer.streaming.functions if layer.streaming else ())):
+            parts = layer.streaming.functions if layer.streaming else ()
+            inner = (function for each in layer.inner for function in each.functions)
+            for variant in (*layer.forms, *parts, *inner):
                 self._add_layer(variant)
         self._first_values = {entry.before.name: self._add_first_value(entry) for entry in program.state}
 

@@ -14,19 +14,22 @@ from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, s
 from uaccel.cpu_kernels.selection import ANY_CPU, Selection
 from uaccel.ctext.types import C_TYPES
 from uaccel.errors import InternalError, ModelError
+from uaccel.lower.control import control_step
 from uaccel.lower.engine import Known, after_lowering, engine_step, on_cpu
 from uaccel.lower.fallback import fallback_layer
 from uaccel.lower.program import Applied, Engine, Layer, Program, Value, view_roots
 from uaccel.lower.state import Storing
 from uaccel.lower.structures import check_parameters
-from uaccel.model import Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
+from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
 from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
+from uaccel.ops.control import Control
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rows import by_rows
 from uaccel.ops.layout_rules import layout_kernels
 from uaccel.ops.traits import macs_of
-from uaccel.partition import Partitioned
+from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.partition.names import part_name
+from uaccel.simplify import simplify
 from uaccel.tvm_api import (
     field_names,
     is_call,
@@ -74,6 +77,7 @@ class _Step:
     definition: Definition | None = None
     choice: Choice | None = None
     applied: Applied | None = None
+    inner: tuple[Layer, ...] = ()
 
 
 class _Lowering:
@@ -229,6 +233,7 @@ class _Lowering:
             definition=step.definition,
             choice=step.choice,
             applied=step.applied,
+            inner=step.inner,
         )
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
@@ -290,6 +295,10 @@ def choose(
 ) -> _Step:
     """The kernel that is picked; where none does, C from TVM's own lowering."""
     operator = operator_of(call)
+    if isinstance(operator, Control):
+        attrs = operator.attrs_of(call)
+        made = control_step(attrs, operands, outputs, symbol, partial(_lowered, selection))
+        return _Step(attrs.kind, made.kernel, f"C of {attrs.kind}", 0, made.definition, inner=made.inner)
     if operator is not None:
         return _integer_step(operator, call, operands, outputs, symbol, selection)
     op = call.op.name.removeprefix("relax.")
@@ -299,6 +308,12 @@ def choose(
         applied = None if rows is None or kernels[0].view else Applied(*rows)
         return _Step(op, check_parameters(kernels[0]), describe(kernels[0]), applied=applied)
     return _fallback_step(op, call, operands, symbol, macs_of(call, Site(None, operands, outputs)))
+
+
+def _lowered(selection: Selection, model: ImportedModel, name: str) -> Program:
+    """The program of a function that control flow runs: the CPU computes it."""
+    simple = replace(model, module=simplify(model.module))
+    return lower(partition(simple, (), Wishes()), name, selection=selection)
 
 
 def _kernel_of(

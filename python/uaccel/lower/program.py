@@ -197,6 +197,8 @@ class Layer:
     """Bytes that the accelerator carries between memory and chip; None where nobody says."""
     applied: Applied | None = None
     """Where the CPU computes an integer operator."""
+    inner: tuple[Layer, ...] = ()
+    """Of control flow: the layers of its functions, which its own C calls."""
     streaming: Streaming | None = None
     """Where it computes several operators by rows."""
 
@@ -234,9 +236,11 @@ class Layer:
 
     @property
     def functions(self) -> tuple[Layer, ...]:
-        """What becomes functions, each after those that it calls: its twin, or the parts that compute its rows."""
+        """What becomes functions, each after those that it calls: its twin, the parts that compute its rows, or the
+        layers of its functions."""
         parts = () if self.streaming is None else self.streaming.functions
-        return (*parts, *reversed(self.forms))
+        inner = (function for layer in self.inner for function in layer.functions)
+        return (*parts, *inner, *reversed(self.forms))
 
     @property
     def operators(self) -> tuple[Layer, ...]:

@@ -130,6 +130,10 @@ class IntegerOperator(abc.ABC, Generic[A]):
     """None where they are treated in a way of the operator's own."""
     keeps_number: ClassVar[bool] = False
     """A channel of one number stays this number, clamped."""
+    variadic: ClassVar[bool] = False
+    """Calls have as many arguments as they like."""
+    foldable: ClassVar[bool] = True
+    """Of constants alone it can be computed while the model is compiled."""
     channel_axis: ClassVar[str] = ""
     """The attribute that names the one axis that matters; in any other respect it is elementwise."""
 
@@ -203,7 +207,8 @@ def register(cls: Class) -> Class:
             lambda *args: operator.meaning(args, attrs), *call.args, primfunc_name_hint=operator.name
         )
 
-    register_operator(operator.full_name, (cls.__doc__ or "").strip(), len(operator.arguments), infer_type, legalize)
+    count = -1 if operator.variadic else len(operator.arguments)
+    register_operator(operator.full_name, (cls.__doc__ or "").strip(), count, infer_type, legalize)
     return cls
 
 

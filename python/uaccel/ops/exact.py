@@ -38,6 +38,11 @@ def clamp(value: Any, low: int, high: int) -> Any:
     return tirx.max(tirx.min(value, const(high, dtype)), const(low, dtype))
 
 
+def chosen(condition: Any, one: Any, other: Any) -> Any:
+    """One of two values."""
+    return tirx.Select(condition, one, other)
+
+
 def wrap32(value: Any) -> Any:
     """An int64 as its lower 32 bits read as signed; casts there and back would be simplified away by TVM."""
     half = const(1 << 31)

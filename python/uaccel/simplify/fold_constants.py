@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.ops.base import constant, info_of
+from uaccel.ops.base import constant, info_of, operator_of
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, main_bindings, rebuild_main, relax
 from uaccel.tvm_api.executor import Executor
 
@@ -78,6 +78,9 @@ def _arguments(expr: Any) -> list[Any]:
 def _is_foldable(var: Any, expr: Any) -> bool:
     """A call on tensors that are all known, with one tensor as its result."""
     if not is_call(expr) or hasattr(var.ty, "fields"):
+        return False
+    operator = operator_of(expr)
+    if operator is not None and not operator.foldable:
         return False
     arguments = _arguments(expr)
     return any(is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)

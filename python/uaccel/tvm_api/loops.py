@@ -24,7 +24,8 @@ def written_by_loops(
             return builder.get()
 
     shapes, dtypes = [shape for shape, _ in outputs], [dtype for _, dtype in outputs]
-    return list(te.extern(shapes, inputs, statement, name=name, dtype=dtypes))
+    made = te.extern(shapes, inputs, statement, name=name, dtype=dtypes)
+    return [made] if len(shapes) == 1 else list(made)
 
 
 def count_to(extent: int) -> Any:

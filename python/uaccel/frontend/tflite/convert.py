@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError, need
+from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import at_run_time
 from uaccel.frontend.converters import Converters
@@ -23,7 +23,7 @@ from uaccel.tvm_api import relax
 INTEGER_ACTIVATIONS = ("int8", "int16")
 
 Expr = Any
-Converter = Callable[["Context", Operator], "Expr | Sequence[Expr] | Update"]
+Converter = Callable[["Context", Operator], "Expr | Sequence[Expr] | Update | Several"]
 VariableKey = int | tuple[str, str]
 """A variable tensor's index; a resource's container and name."""
 
@@ -39,11 +39,22 @@ class Variable:
 
 @dataclass(frozen=True)
 class Update:
-    """An operator that changes variable tensors: its call gives its output, and then their new values; or, of a tensor
-    that is both, this alone."""
+    """An operator that changes variables: its call gives its outputs, and then their new values; or, of a tensor that
+    is both, this alone."""
 
     call: Expr
-    variables: tuple[Tensor, ...]
+    variables: tuple[Tensor | VariableKey, ...]
+
+
+@dataclass(frozen=True)
+class Several:
+    """A call that gives several outputs."""
+
+    call: Expr
+
+
+def _no_subgraph(_number: int) -> Any:
+    raise InternalError("this context knows no subgraphs")
 
 
 @dataclass
@@ -55,6 +66,10 @@ class Context:
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
     handles: dict[int, VariableKey] = field(default_factory=dict)
     """Of tensors that are no data but stand for a variable."""
+    subgraph: Callable[[int], Any] = _no_subgraph
+    """Gives the module of another subgraph of the file."""
+    inside: tuple[int, ...] = (0,)
+    """The subgraphs that are being read, the innermost last."""
 
     def expr(self, tensor: Tensor) -> Expr:
         if tensor.index in self.variables:

@@ -15,13 +15,9 @@ OR_INT8 = ", or quantise the model to int8"
 VELA = "CUSTOM:ethos-u"
 USE_THE_ORIGINAL = "Vela compiled this file for an Ethos-U; give the .tflite file that Vela was given"
 
-CONTROL_FLOW = ("IF", "WHILE")
-NO_CONTROL_FLOW = "it runs subgraphs by what is known at run time alone; convert the model without control flow"
-
 
 def convert(graph: Graph, operator: Operator, context: Context, block: Any) -> list[Expr]:
     """The outputs' expressions; ModelError with TVM's own words where it refuses."""
-    need(operator.name not in CONTROL_FLOW, NO_CONTROL_FLOW)
     converter = TfliteConverter(graph.file, graph.subgraph, block.builder)
     need(operator.name != VELA, USE_THE_ORIGINAL)
     advice = ADVICE if any(tensor.quantisation is not None for tensor in graph.tensors) else ADVICE + OR_INT8

@@ -13,7 +13,7 @@ from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import SHAPE_OF_DATA, need_elements, need_size, need_type
 from uaccel.frontend.tflite import fallback
 from uaccel.frontend.tflite.batch import with_input_shapes
-from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Update
+from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Several, Update
 from uaccel.frontend.tflite.folding import known
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS, find_variables
@@ -104,6 +104,26 @@ class _Import(Walk[Operator]):
     graph: Graph
     context: Context
 
+    def __post_init__(self) -> None:
+        self.context.subgraph = self._subgraph
+
+    def _subgraph(self, number: int) -> Any:
+        """The module of another subgraph, which has no variables; its problems are told with its number."""
+        graph = self.graph.other(number)
+        inside = Context(self.context.budget, inside=(*self.context.inside, number))
+        walk = _Import(path=self.path, budget=self.budget, graph=graph, context=inside)
+        _check_tensors(graph, self.path)
+        parameters = walk.parameters()
+        need(not inside.variables, f"its subgraph {number} has variables, which only the main graph can have")
+        need(len(graph.outputs) > 0, f"its subgraph {number} has no outputs")
+        try:
+            module = walk.module(parameters, graph.operators)
+        except ModelError as error:
+            problems = [f"in subgraph {number}, {problem}" for problem in walk.problems]
+            raise ModelError("; ".join(problems) or str(error)) from error
+        self.warnings += [f"in subgraph {number}, {warning}" for warning in walk.warnings]
+        return module
+
     def parameters(self) -> list[Any]:
         """The inputs, and behind them what lasts from one inference to the next."""
         graph, context = self.graph, self.context
@@ -141,7 +161,7 @@ class _Import(Walk[Operator]):
         if isinstance(result, Update):
             self._update(operator, result)
             return
-        exprs = as_list(result)
+        exprs = self._each(operator, result.call) if isinstance(result, Several) else as_list(result)
         need(len(exprs) == len(operator.outputs), f"it has {len(operator.outputs)} outputs, wanted {len(exprs)}")
         bound = [
             expr if is_constant(expr) else self._bound(operator, tensor, expr, str(i) if len(exprs) > 1 else "")
@@ -151,30 +171,43 @@ class _Import(Walk[Operator]):
             _check_declared(tensor, var)
             self.context.exprs[tensor.index] = var
 
+    def _each(self, operator: Operator, call: Expr) -> list[Expr]:
+        """The fields of what a call gives."""
+        whole = self.block.emit(call, layer_name(operator.name, operator.index))
+        self.origins[whole.name] = Origin(operator.index, operator.name, operator.outputs[0].name)
+        return [relax.TupleGetItem(whole, number) for number in range(len(operator.outputs))]
+
     def _bound(self, operator: Operator, tensor: Tensor, expr: Expr, part: str = "") -> Any:
         layer = layer_name(operator.name, operator.index)
         name = f"{layer}_{part}" if part else layer
         return self.bind(expr, name, Origin(operator.index, operator.name, tensor.name), tensor.spec)
 
     def _update(self, operator: Operator, update: Update) -> None:
-        """Bind the call, its output, and what it makes of variable tensors."""
-        (output,) = operator.outputs
-        if output in update.variables:
-            self.context.variables[output.index].expr = self._bound(operator, output, update.call)
+        """Bind the call, its outputs, and what it makes of variables."""
+        outputs = operator.outputs
+        keys = [each.index if isinstance(each, Tensor) else each for each in update.variables]
+        if outputs[0].index in keys:
+            self.context.variables[outputs[0].index].expr = self._bound(operator, outputs[0], update.call)
             return
         layer = layer_name(operator.name, operator.index)
         whole = self.block.emit(update.call, layer)
-        self.origins[whole.name] = Origin(operator.index, operator.name, output.name)
-        for number, tensor in enumerate((output, *update.variables)):
-            part = "output" if tensor is output else c_identifier(tensor.name)
-            var = self.block.emit(relax.TupleGetItem(whole, number), f"{layer}_{part}")
+        self.origins[whole.name] = Origin(operator.index, operator.name, outputs[0].name)
+        for number, tensor in enumerate(outputs):
+            var = self._part(whole, number, f"output_{number}" if number else "output", tensor.spec)
             _check_declared(tensor, var)
-            self.tensors[var.name] = tensor.spec
-            self.origins[var.name] = self.origins[whole.name]
-            if tensor is output:
-                self.context.exprs[tensor.index] = var
-            else:
-                self.context.variables[tensor.index].expr = var
+            self.context.exprs[tensor.index] = var
+        for number, key in enumerate(keys, len(outputs)):
+            variable = self.context.variables[key]
+            variable.expr = self._part(whole, number, c_identifier(variable.spec.name), variable.spec)
+            same = info_of(variable.expr) == variable.spec.info
+            need(same, f'"{variable.spec.name}" is {variable.spec.info}, and becomes {info_of(variable.expr)}')
+
+    def _part(self, whole: Any, number: int, name: str, spec: TensorSpec) -> Any:
+        """A field of what a call gives, bound."""
+        var = self.block.emit(relax.TupleGetItem(whole, number), f"{whole.name}_{name}")
+        self.tensors[var.name] = spec
+        self.origins[var.name] = self.origins[whole.name]
+        return var
 
     def _result(self, operator: Operator) -> Any:
         converter = CONVERTERS.find(operator.name, operator)

@@ -15,15 +15,70 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.tflite.convert import Context, Variable, VariableKey
+from uaccel.frontend.tflite.custom import custom_options
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor
+from uaccel.model import TensorInfo, TensorSpec
 
 CIRCULAR_BUFFER = "CUSTOM:CIRCULAR_BUFFER"
 """Its output is a variable tensor."""
+SUBTRACTION = "CUSTOM:SignalFilterBankSpectralSubtraction"
 
 
 def find_variables(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
     """All of the graph, as they are before the first inference; what cannot be told is left to the walk to refuse."""
-    return {**_variable_tensors(graph, budget), **_resources(graph, budget)}
+    return {**_variable_tensors(graph, budget), **_resources(graph, budget), **_own_states(graph, budget)}
+
+
+def own_state(operator: Operator) -> VariableKey:
+    """Of an operator that remembers something which no tensor of the file holds."""
+    return "", f"{operator.name}_{operator.index}"
+
+
+def _own_states(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:
+    """They begin with zero."""
+    found: dict[VariableKey, Variable] = {}
+    for operator in graph.operators:
+        info = OWN_STATES[operator.name](operator) if operator.name in OWN_STATES and operator.outputs else None
+        if (
+            info is not None
+            and info.dtype in DTYPES.values()
+            and all(0 < extent < MOST_SAMPLES for extent in info.shape)
+        ):
+            budget.bytes(info.size)
+            spec = TensorSpec(f"state {operator.index}", info)
+            found[own_state(operator)] = Variable(spec, np.zeros(info.shape, info.dtype))
+    return found
+
+
+def _of_delay(operator: Operator) -> TensorInfo:
+    """Its length, behind each other axis of the input."""
+    info = operator.outputs[0].info
+    length = custom_options(operator).get("delay_length", 0)
+    return TensorInfo((*info.shape[:-1], length if isinstance(length, int) else 0), info.dtype)
+
+
+def _of_framer(operator: Operator) -> TensorInfo:
+    """What a frame has of the ones before."""
+    info, options = operator.required_input(0).info, custom_options(operator)
+    size, step = (options.get(name) for name in ("frame_size", "frame_step"))
+    overlap = size - step if isinstance(size, int) and isinstance(step, int) else 0
+    return TensorInfo((*info.shape[:-1], overlap), info.dtype)
+
+
+def _of_overlap(operator: Operator) -> TensorInfo:
+    """One frame."""
+    info = operator.required_input(0).info
+    return TensorInfo((*info.shape[:-2], info.shape[-1]) if len(info.shape) > 1 else (), info.dtype)
+
+
+OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
+    SUBTRACTION: lambda operator: operator.outputs[-1].info,
+    "CUSTOM:SignalDelay": _of_delay,
+    "CUSTOM:SignalFramer": _of_framer,
+    "CUSTOM:SignalOverlapAdd": _of_overlap,
+}
+"""What operators remember that no tensor of the file holds."""
+MOST_SAMPLES = 1 << 20
 
 
 def _variable_tensors(graph: Graph, budget: Budget) -> dict[VariableKey, Variable]:

@@ -1,0 +1,141 @@
+"""The signal operators of TensorFlow Lite Micro's audio front end, from samples to logarithms of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uaccel.errors import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Expr, Several, Update, converts, need_constant
+from uaccel.frontend.tflite.custom import custom_options, whole_number
+from uaccel.frontend.tflite.reader import Operator
+from uaccel.frontend.tflite.variables import SUBTRACTION, own_state
+from uaccel.ops.base import IntegerOperator, constant, get
+from uaccel.ops.channel_gain import (
+    ChannelGain,
+    ChannelLog,
+    GainAttrs,
+    LogAttrs,
+    SpectralSubtraction,
+    SubtractionAttrs,
+    log_table,
+)
+from uaccel.ops.fft import Rfft, RfftAttrs, tables
+from uaccel.ops.filter_bank import FilterBank, FilterBankAttrs, SquareRoot
+from uaccel.ops.frames import Delay, Framer, FramerAttrs, OverlapAdd, OverlapAddAttrs
+from uaccel.ops.spectrum import AutoScale, Energy, EnergyAttrs, NoAttrs, Window, WindowAttrs
+
+LARGEST_FFT = 1 << 14
+
+
+def _exprs(context: Context, operator: Operator, count: int) -> list[Expr]:
+    need(len(operator.inputs) == count, f"it has {len(operator.inputs)} inputs, wanted {count}")
+    return [context.expr(operator.required_input(i)) for i in range(count)]
+
+
+@converts("CUSTOM:SignalWindow", when=always)
+def window(context: Context, operator: Operator) -> Expr:
+    shift = whole_number(custom_options(operator), "shift")
+    return get(Window)(*_exprs(context, operator, 2), attrs=WindowAttrs(shift))
+
+
+@converts("CUSTOM:SignalFftAutoScale", when=always)
+def fft_auto_scale(context: Context, operator: Operator) -> Several:
+    return Several(get(AutoScale)(*_exprs(context, operator, 1), attrs=NoAttrs()))
+
+
+@converts("CUSTOM:SignalRfft", when=always)
+def rfft(context: Context, operator: Operator) -> Expr:
+    length = whole_number(custom_options(operator), "fft_length")
+    need(4 <= length <= LARGEST_FFT, f"its FFT has {length} samples; 4 to {LARGEST_FFT} can be compiled")
+    need(length & (length - 1) == 0, f"its FFT has {length} samples; powers of two can be compiled")
+    return get(Rfft)(
+        *_exprs(context, operator, 1), *(constant(table) for table in tables(length)), attrs=RfftAttrs(length)
+    )
+
+
+@converts("CUSTOM:SignalEnergy", when=always)
+def energy(context: Context, operator: Operator) -> Expr:
+    options = custom_options(operator)
+    start, end = (whole_number(options, name) for name in ("start_index", "end_index"))
+    attrs = EnergyAttrs(start, end, operator.outputs[0].info.elements)
+    return get(Energy)(*_exprs(context, operator, 1), attrs=attrs)
+
+
+@converts("CUSTOM:SignalFilterBank", when=always)
+def filter_bank(context: Context, operator: Operator) -> Expr:
+    """Its tables are constants, and lie inside what they point to."""
+    channels = whole_number(custom_options(operator), "num_channels")
+    exprs = _exprs(context, operator, 6)
+    weights, _, frequencies, starts, widths = (need_constant(operator.required_input(i), "tables") for i in range(1, 6))
+    energies = operator.required_input(0).info.elements
+    for name, table, first in (("energies", energies, frequencies), ("weights", weights.size, starts)):
+        last = int((first.astype(int)[: channels + 1] + widths[: channels + 1]).max(initial=0))
+        need(int(first.min(initial=0)) >= 0 and last <= table, f"its tables reach {last} of {table} {name}")
+    widest = max(1, int(widths[: channels + 1].max(initial=1)))
+    return get(FilterBank)(*exprs, attrs=FilterBankAttrs(channels, widest))
+
+
+@converts("CUSTOM:SignalFilterBankSquareRoot", when=always)
+def filter_bank_square_root(context: Context, operator: Operator) -> Expr:
+    return get(SquareRoot)(*_exprs(context, operator, 2), attrs=NoAttrs())
+
+
+@converts(SUBTRACTION, when=always)
+def spectral_subtraction(context: Context, operator: Operator) -> Update:
+    """Its estimate of the noise lasts from one inference to the next."""
+    options = custom_options(operator)
+    even, odd, alternate, rest = (
+        whole_number(options, name)
+        for name in ("smoothing", "one_minus_smoothing", "alternate_smoothing", "alternate_one_minus_smoothing")
+    )
+    attrs = SubtractionAttrs(
+        (even, odd),
+        (alternate, rest),
+        int(bool(whole_number(options, "clamping"))),
+        whole_number(options, "min_signal_remaining"),
+        whole_number(options, "smoothing_bits"),
+        whole_number(options, "spectral_subtraction_bits"),
+    )
+    need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
+    return _remembering(context, operator, SpectralSubtraction, attrs)
+
+
+@converts("CUSTOM:SignalDelay", when=always)
+def delay(context: Context, operator: Operator) -> Update:
+    return _remembering(context, operator, Delay, NoAttrs())
+
+
+@converts("CUSTOM:SignalOverlapAdd", when=always)
+def overlap_add(context: Context, operator: Operator) -> Update:
+    attrs = OverlapAddAttrs(whole_number(custom_options(operator), "frame_step"))
+    return _remembering(context, operator, OverlapAdd, attrs)
+
+
+@converts("CUSTOM:SignalFramer", when=always)
+def framer(context: Context, operator: Operator) -> Update:
+    options = custom_options(operator)
+    need(bool(whole_number(options, "prefill", 0)), "its first frames are incomplete; one with prefill can be compiled")
+    attrs = FramerAttrs(*(whole_number(options, name) for name in ("frame_size", "frame_step")))
+    need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
+    return _remembering(context, operator, Framer, attrs)
+
+
+def _remembering(context: Context, operator: Operator, kind: type[IntegerOperator[Any]], attrs: Any) -> Update:
+    """Of one input, and a state that no tensor of the file holds."""
+    key = own_state(operator)
+    need(key in context.variables, "its options or shapes leave it nothing to remember")
+    return Update(get(kind)(*_exprs(context, operator, 1), context.variables[key].expr, attrs=attrs), (key,))
+
+
+@converts("CUSTOM:SignalPCAN", when=always)
+def pcan(context: Context, operator: Operator) -> Expr:
+    shift = whole_number(custom_options(operator), "snr_shift")
+    return get(ChannelGain)(*_exprs(context, operator, 3), attrs=GainAttrs(shift))
+
+
+@converts("CUSTOM:SignalFilterBankLog", when=always)
+def filter_bank_log(context: Context, operator: Operator) -> Expr:
+    options = custom_options(operator)
+    attrs = LogAttrs(whole_number(options, "output_scale"), whole_number(options, "input_correction_bits"))
+    return get(ChannelLog)(*_exprs(context, operator, 1), constant(log_table()), attrs=attrs)

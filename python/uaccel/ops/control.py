@@ -1,0 +1,132 @@
+"""Control flow: one of two functions, or one as long as another says so. The functions are modules of Relax."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.errors import ModelError
+from uaccel.model import Array, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.base import Attributes, IntegerOperator, register, require, type_info
+from uaccel.tvm_api.called import calling, digest_of
+from uaccel.tvm_api.executor import Executor
+
+MOST_TURNS: Final = 1 << 20
+"""Of a loop that is computed here: what turns longer never ends, as far as can be told."""
+
+
+class Kind(str, Enum):
+    """``IF``: a condition, and what both functions take. ``WHILE``: what a condition and a body take, and the body
+    gives anew."""
+
+    IF = "if"
+    WHILE = "while"
+
+
+PARTS: Final[Mapping[Kind, tuple[str, str]]] = {Kind.IF: ("then", "otherwise"), Kind.WHILE: ("condition", "body")}
+
+
+@dataclass(frozen=True)
+class ControlAttrs(Attributes):
+    """``parts``: the key of two functions, named in ``PARTS``. Attributes of Relax hold no functions."""
+
+    kind: str
+    parts: str
+
+
+_parts: Final[dict[str, tuple[Any, Any]]] = {}
+"""All that this process has met, by their digests."""
+
+
+def control_attrs(kind: Kind, first: Any, second: Any) -> ControlAttrs:
+    """Of two modules, whose ``main`` each function is."""
+    key = f"{digest_of(first)}_{digest_of(second)}"
+    _parts[key] = (first, second)
+    return ControlAttrs(kind.value, key)
+
+
+def parts_of(attrs: ControlAttrs) -> tuple[Any, Any]:
+    """The two modules."""
+    return _parts[attrs.parts]
+
+
+def signature_of(module: Any) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+    """The parameters and the results of a part."""
+    function = module["main"]
+    result = function.ret_ty
+    results = getattr(result, "fields", [result])
+    return tuple(type_info(p.ty) for p in function.params), tuple(map(type_info, results))
+
+
+def _is_bool(infos: Sequence[TensorInfo]) -> bool:
+    return len(infos) == 1 and infos[0].dtype == "bool" and infos[0].elements == 1
+
+
+class Control(IntegerOperator[ControlAttrs]):
+    """Its C calls the layers of its functions (``lower/control.py``)."""
+
+    arguments = ("tensors",)
+    variadic = True
+    foldable = False  # a loop may never end
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: ControlAttrs) -> TensorInfo | tuple[TensorInfo, ...]:
+        (taken, given), (also, others) = map(signature_of, parts_of(attrs))
+        names = PARTS[Kind(attrs.kind)]
+        if attrs.kind == Kind.IF:
+            require(_is_bool(inputs[:1]), f"its condition is {_told(inputs[:1])}, wanted one bool")
+            require(given == others, f"{names[0]} gives {_told(given)} and {names[1]} gives {_told(others)}")
+            inputs = inputs[1:]
+        else:
+            require(_is_bool(given), f"its condition gives {_told(given)}, wanted one bool")
+            require(others == tuple(inputs), f"its body gives {_told(others)} of {_told(inputs)}")
+        for name, wanted in zip(names, (taken, also), strict=True):
+            require(tuple(inputs) == wanted, f"its {name} takes {_told(wanted)}, given are {_told(inputs)}")
+        return others[0] if len(others) == 1 else others
+
+    def meaning(self, inputs: Sequence[Any], attrs: ControlAttrs) -> Any:
+        results = self.infer([exact.info(tensor) for tensor in inputs], attrs)
+        outputs = [results] if isinstance(results, TensorInfo) else list(results)
+        key = f"{attrs.kind}.{attrs.parts}"
+        made = calling(functools.partial(_computed, attrs), key, list(inputs), [(o.shape, o.dtype) for o in outputs])
+        return made[0] if isinstance(results, TensorInfo) else made
+
+
+def _told(infos: Sequence[TensorInfo]) -> str:
+    return ", ".join(map(str, infos)) or "nothing"
+
+
+@register
+class If(Control):
+    """What one of two functions gives."""
+
+    name = "if"
+
+
+@register
+class While(Control):
+    """What is left of the inputs when the condition no longer holds."""
+
+    name = "while"
+
+
+@functools.lru_cache(maxsize=16)
+def _executors(attrs: ControlAttrs) -> tuple[Executor, Executor]:
+    first, second = parts_of(attrs)
+    return Executor(first), Executor(second)
+
+
+def _computed(attrs: ControlAttrs, values: Sequence[Array]) -> Sequence[Array]:
+    first, second = _executors(attrs)
+    if attrs.kind == Kind.IF:
+        return (first if bool(np.ravel(values[0])[0]) else second).run(values[1:])
+    for _ in range(MOST_TURNS):
+        if not bool(np.ravel(first.run(values)[0])[0]):
+            return values
+        values = second.run(values)
+    raise ModelError(f"a loop turns more than {MOST_TURNS:,} times; nobody can tell whether it ends")

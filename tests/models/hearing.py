@@ -1,0 +1,39 @@
+"""A front end and a layer that tells low tones from high ones; run as a program, it writes the example's model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.audio import FrontEnd  # noqa: E402
+from support.tflite_writer import ModelBuilder  # noqa: E402
+
+PLACE = ROOT / "examples" / "microphone-to-word" / "hearing.tflite"
+LOW = 8
+"""Channels below some 1,600 Hz."""
+
+
+def build() -> bytes:
+    model, front = ModelBuilder(), FrontEnd()
+    frame = model.input("samples", (front.samples,), "int16")
+    logs, _ = front.features(model, frame, 1 / 1600)
+    row = model.tensor("row", (1, front.channels), "int8", scale=1 / 16, zero_point=-128)
+    flat = model.tensor("flat", (1, front.channels), "int16", scale=1 / 1600)
+    shape = model.constant("shape", np.array([1, front.channels], np.int32))
+    model.op("RESHAPE", [logs, shape], [flat], {"new_shape": (1, front.channels)})
+    model.op("QUANTIZE", [flat], [row])
+    low = np.where(np.arange(front.channels) < LOW, front.channels - LOW, -LOW)
+    weights = model.constant("weights", np.stack([low, -low]).astype(np.int8), scale=1 / 32)
+    scores = model.tensor("scores", (1, 2), "int8", scale=1.0)
+    model.op("FULLY_CONNECTED", [row, weights, None], [scores], {"fused_activation": "NONE"})
+    model.output(scores)
+    return model.build()
+
+
+if __name__ == "__main__":
+    PLACE.write_bytes(build())
