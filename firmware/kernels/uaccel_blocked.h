@@ -7,6 +7,13 @@
 
 #include "uaccel_float32.h"
 
+/* How the bodies read weights: the elements that hold those of four channels and of eight for one input, how many
+ * elements that is, and the weight of one of these channels. uaccel_int4_blocked.h has another way. */
+#define UACCEL_FOUR int8_t
+#define UACCEL_EIGHT int8_t
+#define UACCEL_WEIGHTS(channels) (channels)
+#define UACCEL_WEIGHT(weights, number) (weights)[number]
+
 struct uaccel_blocked_finish {
     int32_t sign; /* 1: a negative tie is rounded down; 0: it ends below clamp_min, either way */
     int32_t clamp_min, clamp_max;

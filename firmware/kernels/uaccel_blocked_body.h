@@ -4,21 +4,21 @@
  * `depth` inputs those of the four channels. */
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_2x4)(
     const struct uaccel_blocked_finish *p, const int8_t *first, const int8_t *second, uaccel_index depth,
-    const int8_t *weights, const int32_t *constants, int8_t *results)
+    const UACCEL_FOUR *weights, const int32_t *constants, int8_t *results)
 {
     int32_t a0 = constants[0], a1 = constants[4], a2 = constants[8], a3 = constants[12];
     int32_t b0 = a0, b1 = a1, b2 = a2, b3 = a3;
     for (const int8_t *end = first + depth; first != end;) {
         const int32_t x = *first++, y = *second++;
-        a0 += x * weights[0];
-        b0 += y * weights[0];
-        a1 += x * weights[1];
-        b1 += y * weights[1];
-        a2 += x * weights[2];
-        b2 += y * weights[2];
-        a3 += x * weights[3];
-        b3 += y * weights[3];
-        weights += 4;
+        a0 += x * UACCEL_WEIGHT(weights, 0);
+        b0 += y * UACCEL_WEIGHT(weights, 0);
+        a1 += x * UACCEL_WEIGHT(weights, 1);
+        b1 += y * UACCEL_WEIGHT(weights, 1);
+        a2 += x * UACCEL_WEIGHT(weights, 2);
+        b2 += y * UACCEL_WEIGHT(weights, 2);
+        a3 += x * UACCEL_WEIGHT(weights, 3);
+        b3 += y * UACCEL_WEIGHT(weights, 3);
+        weights += UACCEL_WEIGHTS(4);
     }
     results[0] = UACCEL_BLOCKED_ROUND(p, a0, constants);
     results[1] = UACCEL_BLOCKED_ROUND(p, a1, constants + 4);
@@ -33,7 +33,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_2x4)(
 /* All output channels of two pixels. constants: filled up with channels of zeros to a multiple of four. */
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_channels)(
     const struct uaccel_blocked_finish *p, const int8_t *first, const int8_t *second, uaccel_index depth,
-    const int8_t *weights, const int32_t *constants, uaccel_index channels, int8_t *output1, int8_t *output2)
+    const UACCEL_FOUR *weights, const int32_t *constants, uaccel_index channels, int8_t *output1, int8_t *output2)
 {
     for (uaccel_index channel = 0; channel < channels; channel += 4) {
         const uaccel_index count = channels - channel < 4 ? channels - channel : 4;
@@ -43,7 +43,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_channels)(
             output1[channel + i] = results[i];
             output2[channel + i] = results[4 + i];
         }
-        weights += 4 * depth;
+        weights += UACCEL_WEIGHTS(4) * depth;
         constants += 16;
     }
 }

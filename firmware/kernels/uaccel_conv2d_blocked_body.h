@@ -2,7 +2,7 @@
 
 /* scratch: two windows. */
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_blocked_s8)(
-    const struct uaccel_conv2d_blocked *p, const int8_t *input, const int8_t *weights, const int32_t *constants,
+    const struct uaccel_conv2d_blocked *p, const int8_t *input, const UACCEL_FOUR *weights, const int32_t *constants,
     int8_t *output, void *scratch)
 {
     const uaccel_index depth = p->kernel_height * p->kernel_width * p->in_channels;
@@ -27,7 +27,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_blocked_s8)(
 }
 
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_rows_blocked_s8)(
-    const struct uaccel_rows_blocked *p, const int8_t *input, const int8_t *weights, const int32_t *constants,
+    const struct uaccel_rows_blocked *p, const int8_t *input, const UACCEL_FOUR *weights, const int32_t *constants,
     int8_t *output)
 {
     for (uaccel_index row = 0; row < p->rows; row += 2) {

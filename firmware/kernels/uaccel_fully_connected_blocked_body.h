@@ -2,7 +2,7 @@
 
 /* weights: for each eight units and each input those of the units. */
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_blocked_s8)(
-    const struct uaccel_fully_connected_blocked *p, const int8_t *input, const int8_t *weights,
+    const struct uaccel_fully_connected_blocked *p, const int8_t *input, const UACCEL_EIGHT *weights,
     const int32_t *constants, int8_t *output)
 {
     for (uaccel_index unit = 0; unit < p->units; unit += 8) {
@@ -12,15 +12,15 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_blocked_s8)(
         int32_t e = constants[16], f = constants[20], g = constants[24], h = constants[28];
         for (const int8_t *x = input; x != end; ++x) {
             const int32_t value = *x;
-            a += value * weights[0];
-            b += value * weights[1];
-            c += value * weights[2];
-            d += value * weights[3];
-            e += value * weights[4];
-            f += value * weights[5];
-            g += value * weights[6];
-            h += value * weights[7];
-            weights += 8;
+            a += value * UACCEL_WEIGHT(weights, 0);
+            b += value * UACCEL_WEIGHT(weights, 1);
+            c += value * UACCEL_WEIGHT(weights, 2);
+            d += value * UACCEL_WEIGHT(weights, 3);
+            e += value * UACCEL_WEIGHT(weights, 4);
+            f += value * UACCEL_WEIGHT(weights, 5);
+            g += value * UACCEL_WEIGHT(weights, 6);
+            h += value * UACCEL_WEIGHT(weights, 7);
+            weights += UACCEL_WEIGHTS(8);
         }
         sums[0] = a;
         sums[1] = b;

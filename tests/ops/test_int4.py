@@ -131,10 +131,10 @@ def test_kernels_of_boards(name: str, favour: Favour, tmp_path: Path) -> None:
             assert_same(got, wanted.reshape(got.shape), label)
     functions = {call.function for layer in compiled.program.layers for call in layer.kernel.calls}
     if favour is Favour.balanced:
-        assert all("_int4_" in function for function in functions)
-        assert sum("_int4_blocked_" in function for function in functions) == 4
+        assert all("_int4" in function for function in functions)
+        assert sum(function.endswith("_blocked_s8_int4") for function in functions) == 4
     else:
-        assert not any("_int4_blocked_" in function for function in functions)
+        assert not any(function.endswith("_blocked_s8_int4") for function in functions)
 
 
 @pytest.mark.parametrize("features", [(), ("embedded",)], ids=["portable", "blocked"])

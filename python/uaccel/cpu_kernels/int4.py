@@ -32,7 +32,7 @@ def packed(kernel: Kernel | None) -> Kernel | None:
     if kernel is None:
         return None
     (call,) = kernel.calls
-    function = call.function.replace("_blocked", "_int4_blocked")
+    function = f"{call.function}_int4"
     channels = 8 if call.function == "uaccel_fully_connected_blocked_s8" else 4
     arguments = tuple(
         Constant("weights", words(given.data, channels))
