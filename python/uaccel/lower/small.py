@@ -25,6 +25,8 @@ from uaccel.ops.kernel import Kernel
 
 SHARES: Final = {Favour.balanced: 0.004, Favour.size: math.inf}
 """Of the time of the layers whose kernels have an estimate: what others may take more, all together."""
+PARTS: Final = {Favour.balanced: 0.02, Favour.size: math.inf}
+"""Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off."""
 CODE: Final = 1000
 """Bytes of a function that all its layers share, about."""
 INLINED: Final = 400
@@ -54,7 +56,10 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
         return program
     free = {layer.index: choices for layer in program.layers for choices in _choices(layer, selection, estimated)}
     start = {index: choices.layer.choice.picked for index, choices in free.items() if choices.layer.choice}
-    bound = SHARES[selection.favour] * sum(free[index].times[number] or 0 for index, number in start.items())
+    whole = sum(free[index].times[number] or 0 for index, number in start.items())
+    bound, part = SHARES[selection.favour] * whole, PARTS[selection.favour] * whole
+    start = {index: number for index, number in start.items() if (free[index].times[number] or 0) <= part}
+    free = {index: free[index] for index in start}
     arena, taken, tried = place(program, workspace_io=workspace_io).arena, start, set()
     while True:
         steps = [step for step in _steps(program, free, taken) if tuple(sorted(step.items())) not in tried]
