@@ -9,6 +9,12 @@ foreach(NAME IN LISTS BOARD_PORTS)
   target_include_directories(firmware PRIVATE firmware/ports/${NAME})
 endforeach()
 
+# What is no kernel is small; a product's own application is as its author says.
+set_source_files_properties(${PORT} PROPERTIES COMPILE_OPTIONS -Os)
+if(NOT APPLICATION)
+  set_source_files_properties(${RUNTIME} ${DESCRIPTION} PROPERTIES COMPILE_OPTIONS -Os)
+endif()
+
 # Who calls whom with how large a frame, beside each object (.ci): what bounds the stack without running anything.
 option(CALL_GRAPH "Have the compiler write the call graph with the functions' frames" ON)
 if(CALL_GRAPH)
