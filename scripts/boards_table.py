@@ -24,7 +24,7 @@ RAM = ("ram", "tcm", "external")
 
 def table() -> str:
     """All rows; those that more was seen of come first."""
-    order = {"here": 0, "hardware": 1, "emulated": 2, "linked": 3}
+    order = {"here": 0, "hardware": 1, "emulated": 2, "simulated": 3, "linked": 4}
     boards = sorted(available_boards(), key=lambda board: (order[board.proven], board.name))
     rows = [TITLES, ["---"] * len(TITLES), *map(_cells, boards)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -47,7 +47,7 @@ def _sizes(board: Board, kinds: tuple[str, ...]) -> str:
 def _flashed(board: Board) -> str:
     if board.flash is not None:
         return FLASHED[board.flash.tool]
-    return "not at all" if board.proven in ("here", "emulated") else "OpenOCD, by hand"
+    return "not at all" if board.proven in ("here", "emulated", "simulated") else "OpenOCD, by hand"
 
 
 def page() -> str:

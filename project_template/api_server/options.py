@@ -49,7 +49,7 @@ OPTIONS = (
         "str",
         ["open_transport"],
         "How the firmware runs; the board's first way when left out, serial where a port is given.",
-        choices=["host", "qemu", "serial"],
+        choices=["host", "qemu", "rtl", "serial"],
     ),
     option("run_arguments", "str", ["open_transport"], "Words for the program that runs the firmware, such as QEMU."),
 )

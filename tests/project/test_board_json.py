@@ -59,7 +59,7 @@ def test_mutants(name: str, tmp_path: Path) -> None:
 WRONG = {
     "no object": ([], "it is [], wanted an object"),
     "no way to run": ({"runs": []}, "runs is [], wanted a list of 1 or more"),
-    "an unknown way": ({"runs": [{"kind": "ssh"}]}, "runs[0].kind is 'ssh', wanted one of host, qemu, serial"),
+    "an unknown way": ({"runs": [{"kind": "ssh"}]}, "runs[0].kind is 'ssh', wanted one of host, qemu, rtl, serial"),
     "no program": (
         {"runs": [{"kind": "host", "command": []}]},
         "in runs of kind host command is [], wanted a list of 1 or more",

@@ -7,7 +7,7 @@ What the info string means:
   anything;
 - ``c FILE``, ``verilog FILE``, ``python FILE``, ``toml FILE``, ``json FILE``: a file that later blocks use;
 - ``python``: run as a script;
-- ``needs=NAME`` behind the language: left out, and told, where there is no program or Python package of this name;
+- ``needs=NAME,...`` behind the language: left out, and told, where no such program or Python package is there;
 - anything else (``text``, none) is for reading only.
 """
 
@@ -48,7 +48,7 @@ TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True)
 class Block:
-    """``line``: where the block begins in its page. ``needs``: a program, a Python package, or nothing."""
+    """``line``: where the block begins in its page. ``needs``: programs and Python packages, with commas between."""
 
     line: int
     language: str
@@ -59,9 +59,10 @@ class Block:
     @property
     def lacks(self) -> str:
         """Why it cannot run here, if so."""
-        if not self.needs or shutil.which(self.needs) or importlib.util.find_spec(self.needs):
-            return ""
-        return f"line {self.line}: {self.needs} is not installed"
+        for name in filter(None, self.needs.split(",")):
+            if not (shutil.which(name) or importlib.util.find_spec(name)):
+                return f"line {self.line}: {name} is not installed"
+        return ""
 
 
 def blocks(page: Path) -> list[Block]:

@@ -255,12 +255,12 @@ WRONG_EMULATED = [
     (
         "[run.qemu]",
         "[run.host]\n[run.qemu]",
-        "bench.toml:40: [run.host] is not for armv7em; wanted [run.qemu] or [run.serial]",
+        "bench.toml:40: [run.host] is not for armv7em; wanted [run.qemu], [run.rtl] or [run.serial]",
     ),
     (
         '[run.qemu]\nsystem = "arm"',
         "[run]",
-        "bench.toml:41: unknown key 'machine' in [run] (known: host, qemu, serial)",
+        "bench.toml:41: unknown key 'machine' in [run] (known: host, qemu, rtl, serial)",
     ),
     (
         'system = "arm"',
@@ -284,7 +284,7 @@ WRONG_REAL = [
         'port = "stm32"',
         'port = "stm23"',
         "bench.toml:2: there is no port 'stm23'; did you mean 'stm32'? (known: host, mps, riscv_virt, rtt, "
-        "semihosting, stm32; "
+        "semihosting, stm32, vexriscv; "
         "a port of your own is given as a path that begins with './')",
     ),
     (
@@ -366,7 +366,7 @@ WRONG_HOST = [
     (
         "[run.host]",
         "[run]",
-        "bench.toml:15: [run] is empty; wanted [run.host], [run.qemu] or [run.serial]",
+        "bench.toml:15: [run] is empty; wanted [run.host], [run.qemu], [run.rtl] or [run.serial]",
     ),
     (
         "[run.host]",

@@ -16,6 +16,8 @@ from uaccel.telling.trace import UNCOUNTED, trace_of
 class Taken:
     instructions: int | None
     cycles_estimated: int | None = None
+    core_cycles: int | None = None
+    waited: None = None
     seconds: float | None = None
 
 

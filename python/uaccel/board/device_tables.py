@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from uaccel.board.types import Board
+from uaccel.board.types import Board, RtlRun
+
+FIRST_DEVICE: Final = 0xF100_0000
+WINDOW: Final = 0x1_0000
+"""Where the machine around a simulated core has its devices, in the order of their names, and how far apart."""
 
 
 def rack_source(names: Sequence[str]) -> str:
@@ -27,7 +32,7 @@ def board_devices_source(board: Board, names: Sequence[str]) -> str:
     entries = ""
     for name in names:
         device = there.get(name)
-        base = "0" if device is None else f"{device.base:#x}u"
+        base = _base(board, names, name) if device is None else f"{device.base:#x}u"
         irq = "UACCEL_NO_INTERRUPT" if device is None or device.irq is None else str(device.irq)
         entries += f'    {{"{name}", {base}, {irq}}},\n'
     return (
@@ -36,3 +41,9 @@ def board_devices_source(board: Board, names: Sequence[str]) -> str:
         f"const struct uaccel_board_device uaccel_board_devices[] = {{\n{entries}}};\n"
         f"const uint32_t uaccel_board_device_count = {len(names)};\n"
     )
+
+
+def _base(board: Board, names: Sequence[str], name: str) -> str:
+    """Of a device that the board file does not tell: 0 is none."""
+    simulated = any(isinstance(run, RtlRun) for run in board.runs)
+    return f"{FIRST_DEVICE + WINDOW * sorted(names).index(name):#x}u" if simulated else "0"

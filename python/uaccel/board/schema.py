@@ -27,6 +27,8 @@ from uaccel.board.types import (
     OpenOcdFlash,
     PyOcdFlash,
     QemuRun,
+    RtlCore,
+    RtlRun,
     RttConsole,
     Run,
     SemihostingConsole,
@@ -55,6 +57,7 @@ _SMALLEST_STACK: Final = 1024
 _LINKER_WORDS: Final = ("l", "len", "o", "org")
 _MEMORY_STEP: Final = 16
 _MOST_WAIT_STATES: Final = 63
+_MOST_BUS_CYCLES: Final = 1000
 _EXCEPTIONS: Final = 16
 """In a Cortex-M's vector table, before the interrupts."""
 _VECTOR_BYTES: Final = 4
@@ -78,7 +81,7 @@ _RULES: Final[dict[Arch, _ArchRules]] = {
     "armv7em": _ArchRules(("fpu", "dsp"), ("systick", "none"), can_wait=True, last_irq=479),
     "armv8m": _ArchRules(("fpu", "dsp"), ("systick", "none"), can_wait=True, last_irq=479),
     "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick", "none"), can_wait=True, last_irq=479),
-    "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle", "none")),
+    "rv32": _ArchRules(("fpu", "rvv", "dot4"), ("mtime", "mcycle", "none")),
 }
 
 
@@ -298,15 +301,22 @@ def _timer(table: Table, cpu: Cpu) -> Timer:
 
 
 def _runs(file: Table, cpu: Cpu) -> tuple[Run, ...]:
-    readers: dict[str, Callable[[Table], Run]] = {"host": _host_run, "qemu": _qemu_run, "serial": _serial_run}
+    readers: dict[str, Callable[[Table], Run]] = {
+        "host": _host_run,
+        "qemu": _qemu_run,
+        "rtl": _rtl_run,
+        "serial": _serial_run,
+    }
     table = file.table("run", tuple(readers))
     runs = tuple(readers[kind](table) for kind in table.keys())  # noqa: SIM118  # a Table is no mapping
     if not runs:
-        raise table.error("[run] is empty; wanted [run.host], [run.qemu] or [run.serial]")
+        raise table.error("[run] is empty; wanted [run.host], [run.qemu], [run.rtl] or [run.serial]")
     for run in runs:
         if (run.kind == "host") != (cpu.arch == "native"):
-            wanted = "[run.host] alone" if cpu.arch == "native" else "[run.qemu] or [run.serial]"
+            wanted = "[run.host] alone" if cpu.arch == "native" else "[run.qemu], [run.rtl] or [run.serial]"
             raise table.error(f"[run.{run.kind}] is not for {cpu.arch}; wanted {wanted}", run.kind)
+        if run.kind == "rtl" and cpu.arch != "rv32":
+            raise table.error(f"[run.rtl] is not for {cpu.arch}: its cores are rv32; leave it out", "rtl")
     return runs
 
 
@@ -330,6 +340,13 @@ def _qemu_run(parent: Table) -> QemuRun:
         serial=table.integer("serial", 0, 15) if "serial" in table else 0,
         args=table.strings("args"),
     )
+
+
+def _rtl_run(parent: Table) -> RtlRun:
+    table = parent.table("rtl", _keys(RtlRun))
+    core: RtlCore = table.choice("core", get_args(RtlCore))
+    waits = [key for key in _keys(RtlRun) if key in table and key != "core"]
+    return RtlRun(core, **{key: table.integer(key, 0, _MOST_BUS_CYCLES) for key in waits})
 
 
 def _serial_run(parent: Table) -> SerialRun:

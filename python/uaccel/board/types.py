@@ -11,11 +11,12 @@ from uaccel.board.port import Port, SettingValue
 from uaccel.board.source import KeyPath, TomlSource
 
 Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
-Feature = Literal["fpu", "dsp", "helium", "rvv"]
+Feature = Literal["fpu", "dsp", "helium", "rvv", "dot4"]
 MemoryKind = Literal["flash", "ram", "tcm", "external"]
 TimerKind = Literal["host", "systick", "mtime", "mcycle", "none"]
+RtlCore = Literal["vexriscv"]
 
-Proven = Literal["here", "hardware", "emulated", "linked"]
+Proven = Literal["here", "hardware", "emulated", "simulated", "linked"]
 
 DEFAULT_STACK = 8192
 ON_HARDWARE: frozenset[str] = frozenset()
@@ -141,6 +142,19 @@ class QemuRun:
 
 
 @dataclass(frozen=True)
+class RtlRun:
+    """As RTL, which Verilator simulates. Cycles that a bus waits for the first word of a burst, and for each further
+    one, of flash and of all other memories."""
+
+    kind: ClassVar[Literal["rtl"]] = "rtl"
+    core: RtlCore
+    flash_first: int = 1
+    flash_next: int = 0
+    ram_first: int = 1
+    ram_next: int = 0
+
+
+@dataclass(frozen=True)
 class SerialRun:
     """On the real board, over its serial line."""
 
@@ -179,7 +193,7 @@ class CommandFlash:
 
 
 Console = StdioConsole | UartConsole | SemihostingConsole | RttConsole
-Run = HostRun | QemuRun | SerialRun
+Run = HostRun | QemuRun | RtlRun | SerialRun
 Flash = OpenOcdFlash | PyOcdFlash | CommandFlash
 
 
@@ -214,11 +228,13 @@ class Board:
 
     @property
     def proven(self) -> Proven:
-        """How its firmware was seen to work: here, on its own hardware, under an emulator; ``linked``: not at all."""
+        """How its firmware was seen to work: here, on its own hardware, under an emulator, as RTL; ``linked``: no."""
         if any(isinstance(run, HostRun) for run in self.runs):
             return "here"
         if self.name in ON_HARDWARE:
             return "hardware"
+        if any(isinstance(run, RtlRun) for run in self.runs):
+            return "simulated"
         return "emulated" if any(isinstance(run, QemuRun) for run in self.runs) else "linked"
 
     @property

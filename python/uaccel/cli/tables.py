@@ -78,8 +78,13 @@ def show_warnings(console: Console, report: dict[str, Any]) -> None:
 
 
 def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """In instructions, and cycles as far as they can be estimated."""
+    """In instructions, and cycles: the core's own, and as far as they can be estimated."""
     yield "Time", f"{report['instructions']:,} instructions, one inference"
+    if report.get("cycles") is not None:
+        waited = report.get("waited") or {}
+        what = [f"{cycles:,} for {name}" for name, cycles in waited.items() if cycles]
+        told = f"; among them waiting: {', '.join(what)}" if what else ""
+        yield "", f"{report['cycles']:,} cycles, as the core counts them{told}"
     by = report.get("cycles_estimated_by") or {"source": None}
     if report.get("cycles_estimated") is not None:
         yield "", f"about {report['cycles_estimated']:,} cycles, estimated for {by['core']}"
@@ -90,6 +95,7 @@ def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
 def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int) -> list[_Column]:
     """On a narrow screen those that matter least are left away."""
     counted = any(layer.get("instructions") is not None for layer in layers)
+    told = any(layer.get("core_cycles") is not None for layer in layers)
     estimated = width >= USUAL_WIDTH and any(layer.get("cycles_estimated") is not None for layer in layers)
     timed = not counted and any(layer.get("seconds") is not None for layer in layers)
     shown = [
@@ -103,6 +109,7 @@ def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int)
             _Column("MACs", lambda layer: _count(layer["macs"]), right=True),
         ),
         (counted, _Column("Instructions", lambda layer: _count(layer.get("instructions")), right=True)),
+        (told, _Column("Cycles", lambda layer: _count(layer.get("core_cycles")), right=True)),
         (estimated, _Column("Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")), right=True)),
         (timed, _Column("Time", lambda layer: _seconds(layer.get("seconds")), right=True)),
         (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),

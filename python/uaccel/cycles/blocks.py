@@ -30,6 +30,8 @@ class Mark:
 
     count: int
     executed: tuple[Executed, ...]
+    told: tuple[int, ...] = ()
+    """What stands behind the count: cycles, and those that a simulated core waited for code, data and devices."""
 
     @property
     def instructions(self) -> int:
@@ -40,16 +42,16 @@ class Mark:
 def read_marks(file: Path) -> list[Mark]:
     """None where nothing was written, or not to its end."""
     known: dict[int, Block] = {}
-    marks: list[tuple[int, list[list[int]]]] = []
+    marks: list[tuple[list[int], list[list[int]]]] = []
     try:
         for line in file.read_text(encoding="ascii").splitlines():
             if line.startswith("mark "):
-                marks.append((int(line[5:]), []))
+                marks.append(([int(word) for word in line.split()[1:]], []))
             else:
                 number, address, *numbers = line.split()
                 known[int(number)] = Block(int(address, 16), int(numbers[0]))
                 marks[-1][1].append([int(number), *map(int, numbers[1:])])
-        return [Mark(count, tuple(_executed(row, known) for row in rows)) for count, rows in marks]
+        return [Mark(head[0], tuple(_executed(row, known) for row in rows), tuple(head[1:])) for head, rows in marks]
     except (OSError, ValueError, LookupError):
         return []
 

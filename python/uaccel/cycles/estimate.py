@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from uaccel.cycles.blocks import Block, Executed, Mark
-from uaccel.cycles.code import Code, Instruction, functions_in, listed, parse
+from uaccel.cycles.code import Code, Instruction, functions_in, listed
 from uaccel.cycles.cores import Core, core_of
+from uaccel.cycles.listing import parse
 from uaccel.cycles.pipeline import cycles
 
 

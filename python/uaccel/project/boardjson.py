@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
-from uaccel.board import Board, Console, QemuRun, RttConsole, Run, SemihostingConsole, SerialRun
+from uaccel.board import Board, Console, QemuRun, RtlRun, RttConsole, Run, SemihostingConsole, SerialRun
 from uaccel.cycles.timing import Timing
 from uaccel.errors import UaccelError
 from uaccel.project.flash_steps import ELF, Step, flash_steps
@@ -33,6 +33,7 @@ _RUNS: Final = {
         },
         optional=("rtt",),
     ),
+    "rtl": Fields({"command": _COMMAND}),
     "serial": Fields(
         {
             **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
@@ -108,6 +109,8 @@ def _run(board: Board, run: Run) -> dict[str, Any]:
         words = qemu_words(run, "stdio,signal=off", ELF, board.console)
         ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}
         return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram, **rtt}
+    if isinstance(run, RtlRun):
+        return {"kind": run.kind, "command": ["python3", "-m", "uaccel.session.simulated", board.name, ELF]}
     if isinstance(run, SerialRun):
         line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
         return {"kind": run.kind, **line, "baud": getattr(board.console, "baud", BAUD), **rtt}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.basics.device_build import CXX, FILE, DeviceBuild
-from uaccel.board import Board, QemuRun
+from uaccel.board import Board, QemuRun, RtlRun
 from uaccel.board.device_tables import board_devices_source, rack_source
 from uaccel.resources import data_dir
 
@@ -49,15 +49,15 @@ def hal_folders(board: Board) -> list[Path]:
     if board.cpu.arch == "native":
         names = ["hal_common", "hal_plain", "hal_host", "device_rack", "device_library"]
     else:
-        place = "hal_qemu" if runs_models(board) else "hal_mmio"
+        place = "hal_qemu" if any(isinstance(run, QemuRun) for run in board.runs) and runs_models(board) else "hal_mmio"
         cpu = "hal_plain" if board.cpu.arch == "rv32" else "hal_cortex_m"
         names = ["hal_common", cpu, "hal_board", place]
     return [data_dir("firmware") / "ports" / name for name in names]
 
 
 def runs_models(board: Board) -> bool:
-    """Whether an emulator can run models of devices behind the board: it shares the board's RAM with them."""
-    return any(isinstance(run, QemuRun) and run.ram_origin is not None for run in board.runs)
+    """Whether models of devices can run behind the board: an emulator shares its RAM with them, a simulator its bus."""
+    return any(isinstance(run, RtlRun) or (isinstance(run, QemuRun) and run.ram_origin) for run in board.runs)
 
 
 def devices_source(board: Board, names: Sequence[str]) -> str:

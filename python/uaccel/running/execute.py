@@ -17,6 +17,7 @@ from uaccel.cache import file_digest
 from uaccel.cycles.timing import Timing
 from uaccel.project.devices import project_devices
 from uaccel.project.footprint import Footprint
+from uaccel.running.counted import CoreCycles, core_cycles, with_core_cycles
 from uaccel.running.estimated import (
     FIRST_INFERENCE,
     CyclesEstimated,
@@ -38,6 +39,7 @@ from uaccel.session.profile import NOT_SHOWN, layer_times, layers_of, require_la
 from uaccel.session.qemu import emulated
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
+from uaccel.session.simulated import SIMULATED_TIMEOUTS, SimulatedTransport, rtl_run
 
 Array = NDArray[Any]
 Progress = Callable[[str], None]
@@ -61,6 +63,8 @@ class Measured:
     """Why it is missing though it was asked for, in words."""
     cycles: CyclesEstimated | None = None
     """Of one inference, where an emulated board counted its instructions."""
+    core: CoreCycles | None = None
+    """Of one inference, on a board that tells its core's own count."""
     firmware: str = ""
     """SHA-256 of what ran: of the program, or of the ELF file."""
 
@@ -135,7 +139,7 @@ class Bench:
         self, samples: list[list[Array]], looks: Looks, told: Told, on_log: Callable[[LogLine], None] | None
     ) -> Measured:
         every = [*samples, *looks.extra]
-        seen, cycles = _Seen(), None
+        seen, cycles, core = _Seen(), None, None
         marks = self.feeding + FIRST_INFERENCE
         with watched(marks) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
             if looks.profile and not self.exchanges:
@@ -147,6 +151,7 @@ class Bench:
                 more = run_batch(session, looks.extra, count=partial(told.done, before=len(samples)))
             if not self.line and run.instructions is not None:
                 cycles = inference_cycles(self.timing, self.built, blocks, run.instructions)
+                core = core_cycles(self.board, run.first_seconds, blocks)
             if not self.exchanges and session.model.observable:
                 seen = _look(session, every, looks)
         if self.exchanges and (looks.profile or looks.read or run.instructions is not None):
@@ -154,7 +159,7 @@ class Bench:
         unread = NOT_SHOWN if looks.read and not seen.computed else ""
         assert self.maker.footprint is not None  # build() came first
         taken, ran = self.maker.footprint, file_digest(self.built)
-        return Measured(every, run, taken, seen.layers, more, seen.computed, unread, cycles, ran)
+        return Measured(every, run, taken, seen.layers, more, seen.computed, unread, cycles, core, ran)
 
     def look_inside(self, samples: list[list[Array]], looks: Looks, cycles: CyclesEstimated | None) -> _Seen:
         """By firmware with a hook after every layer."""
@@ -164,6 +169,7 @@ class Bench:
         marks = self.feeding + readings_of_layers(outputs)
         with watched(marks) as blocks, self.session(observed, blocks=blocks) as session:
             seen = _look(session, samples, replace(looks, profile=True))
+            seen = replace(seen, layers=with_core_cycles(self.board, blocks, seen.layers, outputs, fed))
             if cycles is not None and cycles.total is not None:
                 layers = layer_cycles(self.timing, observed, blocks, seen.layers, outputs, fed)
                 return replace(seen, layers=layers)
@@ -173,7 +179,7 @@ class Bench:
         if self.flashes:
             self.progress("flash")
             flash(self.board, firmware, self.line)
-        return connect(self.board, firmware, self.firmware.identity, self.line, **options)
+        return connect(self.board, firmware, self.firmware.identity, self.line, progress=self.progress, **options)
 
 
 @dataclass(frozen=True)
@@ -198,21 +204,27 @@ def connect(
     port: str,
     timeouts: Timeouts | None = None,
     blocks: Blocks | None = None,
+    progress: Progress = lambda _step: None,
     **options: Any,
 ) -> Session:
-    """A session with the firmware: a process, an emulated board, or what is at the other end of ``port``.
+    """A session with the firmware: a process, an emulated board, a simulated one, or what is at the other end of
+    ``port``.
 
     ``blocks``: where an emulated board tells which instructions it executed.
 
     ``options`` as :class:`Session` takes them.
     """
     kind = "serial" if port else board.runs[0].kind
-    timeouts = timeouts or HOST_TIMEOUTS
+    simulated = None if port else rtl_run(board)
+    timeouts = timeouts or (HOST_TIMEOUTS if simulated is None else SIMULATED_TIMEOUTS)
     if kind == "serial":
         line = find_port(board, port)
         baud = getattr(board.console, "baud", DEFAULT_BAUD)
         return Session.open(line, baud=baud, expect=expect, timeouts=timeouts, **options)
     if kind == "host":
         return Session.start([str(firmware)], expect=expect, timeouts=timeouts, **options)
+    if simulated is not None:
+        core = SimulatedTransport(board, simulated, firmware, blocks=blocks, progress=progress)
+        return Session(core, expect=expect, timeouts=timeouts, **options)
     board_line = emulated(board, firmware, devices=project_devices(firmware.parent.parent), blocks=blocks)
     return Session(board_line, expect=expect, timeouts=timeouts, **options)

@@ -43,6 +43,7 @@ from uaccel.session.project import ProjectTransport
 from uaccel.session.qemu import counted_per_second, counting_options, through_rings
 from uaccel.session.records import LayerTime
 from uaccel.session.session import LogLine, Session
+from uaccel.session.simulated import SIMULATED_TIMEOUTS
 from uaccel.session.tensors import TensorType
 from uaccel.toolchain import find_command
 
@@ -265,6 +266,11 @@ class _Project:
         emulated = self._run is not None and self._run["kind"] == "qemu" and self._arguments is None
         return self._timing if emulated else None
 
+    @property
+    def _timeouts(self) -> Timeouts:
+        simulated = self._run is not None and self._run["kind"] == "rtl"
+        return SIMULATED_TIMEOUTS if simulated else TIMEOUTS
+
     def session(self, *, observe: bool, blocks: Blocks, on_log: Callable[[LogLine], None] | None = None) -> Session:
         rate, counted, devices = None, None, DeviceOptions()
         if self._run is not None:
@@ -287,7 +293,7 @@ class _Project:
                 self._server, bytes_per_second=rate, instructions_per_second=counted, on_close=devices.remove
             )
             line = through_rings(line, areas) if areas else line
-        return Session(line, expect=_identity(self.metadata), timeouts=TIMEOUTS, on_log=on_log)
+        return Session(line, expect=_identity(self.metadata), timeouts=self._timeouts, on_log=on_log)
 
     def _ring_port(self) -> str:
         """Of a debugger or a probe, which the project's server does not know; empty where QEMU is one."""

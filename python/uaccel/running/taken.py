@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from uaccel.bench import find_port, flash, hold_if_known
-from uaccel.board import Board, QemuRun
+from uaccel.board import Board, QemuRun, RtlRun
 from uaccel.cache import Cache, Key, file_digest, folder_digest, own_sources, programs_digest
 from uaccel.cycles.timing import Timing
 from uaccel.errors import ToolError
 from uaccel.model import Array
 from uaccel.project.devices import FOLDER as DEVICES
+from uaccel.rtl.simulator import simulator
 from uaccel.running.arrays import arrays_digest
+from uaccel.running.counted import with_core_cycles
 from uaccel.running.estimated import layer_cycles, readings_of_feeding, readings_of_layers, watched
 from uaccel.running.execute import connect
 from uaccel.running.firmware import Firmware
@@ -28,6 +30,7 @@ from uaccel.session.inputs import ramp
 from uaccel.session.profile import layer_times
 from uaccel.session.qemu import qemu_run
 from uaccel.session.records import LayerTime
+from uaccel.session.simulated import rtl_run
 from uaccel.toolchain import find_command
 
 KIND: Final = "measured"
@@ -74,7 +77,7 @@ def at_line(board: Board, port: str) -> bool:
 
 def emulated(board: Board, port: str) -> bool:
     """Whether what is measured does not depend on what else this computer does."""
-    return not at_line(board, port) and isinstance(board.runs[0], QemuRun)
+    return not at_line(board, port) and isinstance(board.runs[0], QemuRun | RtlRun)
 
 
 def measure(firmware: Firmware, board: Board, progress: Progress, port: str = "", cache: Cache | None = None) -> Taken:
@@ -130,6 +133,7 @@ def _on_this_computer(firmware: Firmware, board: Board, built: Path) -> Taken:
         run = run_batch(session, [_sample(firmware)])
         if all(time.instructions is not None for time in times):
             times = layer_cycles(Timing.of(board), built, blocks, times, firmware.layers, firmware.fed)
+            times = with_core_cycles(board, blocks, times, firmware.layers, firmware.fed)
     device = {index: account.cycles for index, account in run.accounts.items()}
     return Taken(tuple(_spent(time, device.get(time.layer, 0)) for time in times), arrays_digest(run.outputs))
 
@@ -151,17 +155,14 @@ def _sample(firmware: Firmware) -> list[Array]:
 
 def _spent(time: LayerTime, device: int = 0) -> Spent:
     nanoseconds = None if time.instructions is not None or time.seconds is None else round(time.seconds * 1e9)
-    return Spent(time.layer, time.name, time.instructions, time.cycles_estimated, nanoseconds, device)
+    cycles = time.cycles_estimated if time.core_cycles is None else time.core_cycles
+    return Spent(time.layer, time.name, time.instructions, cycles, nanoseconds, device)
 
 
 def _key(firmware: Firmware, board: Board, built: Path) -> Key:
     """Of what was executed, by what, on which inputs, and of what tells its cycles."""
-    qemu = find_command(f"qemu-system-{qemu_run(board).system}", "running emulated boards")
     devices = built.parent.parent / DEVICES
-    try:
-        counting = file_digest(plugin_for(qemu))
-    except ToolError:
-        counting = ""
+    programs, counting = _counters(board)
     return (
         Key(KIND)
         .add("uaccel", own_sources())
@@ -169,6 +170,18 @@ def _key(firmware: Firmware, board: Board, built: Path) -> Key:
         .add("devices", folder_digest(devices) if devices.is_dir() else "")
         .add("board", [board.name, file_digest(board.file)])
         .add("sample", arrays_digest([_sample(firmware)]))
-        .add("programs", programs_digest([*qemu.command, Timing.of(board).objdump]))
+        .add("programs", programs_digest([*programs, Timing.of(board).objdump]))
         .add("counting", counting)
     )
+
+
+def _counters(board: Board) -> tuple[Sequence[str], str]:
+    """The programs that run the firmware, and a digest of what counts for them."""
+    simulated = rtl_run(board)
+    if simulated is not None:
+        return [], file_digest(simulator(simulated))
+    qemu = find_command(f"qemu-system-{qemu_run(board).system}", "running emulated boards")
+    try:
+        return qemu.command, file_digest(plugin_for(qemu))
+    except ToolError:
+        return qemu.command, ""

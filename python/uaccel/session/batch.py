@@ -21,6 +21,8 @@ class BatchRun:
     """Of the first run; None where the device cannot count."""
     seconds: float | None = None
     """Of the fastest run."""
+    first_seconds: float | None = None
+    """Of the first one."""
     cycles: int = 0
     """That accelerators took in the first run, as they count."""
     accounts: dict[int, Account] = field(default_factory=dict)
@@ -56,6 +58,7 @@ def run_batch(
         stack=max((result.stack for result in results), default=0),
         instructions=results[0].instructions if results else None,
         seconds=min((result.seconds for result in results if result.seconds is not None), default=None),
+        first_seconds=results[0].seconds if results else None,
         cycles=results[0].cycles if results else 0,
         accounts=session.accounts(),
         layers=session.layers() if observe else {},

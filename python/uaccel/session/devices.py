@@ -14,7 +14,7 @@ from uaccel.errors import ToolError
 from uaccel.project.devices import DeviceModel
 from uaccel.project.elf import symbols
 from uaccel.resources import data_dir
-from uaccel.session.plugins import PluginSource, build_plugin, code_address, plugin_words, ports_folder
+from uaccel.session.plugins import PluginSource, build_library, build_plugin, code_address, plugin_words, ports_folder
 from uaccel.toolchain import FoundProgram
 
 _LAYER: Final = "uaccel_account_state"
@@ -52,24 +52,41 @@ class DeviceOptions:
 
 def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
     """The plugin with these models in it, built where it is not there yet."""
-    rack = ports_folder("device_rack")
-    sources = [ports_folder("qemu_device") / "device.c", ports_folder("device_library") / "library.c"]
-    sources += sorted(rack.glob("*.c"))
-    includes = [ports_folder("qemu_plugin"), rack, ports_folder("hal_qemu"), data_dir("firmware") / "include"]
+    return build_plugin(_source(models, "device", "plugin", ["qemu_device", "qemu_plugin", "hal_qemu"]), qemu)
+
+
+def device_library(models: Sequence[DeviceModel]) -> Path:
+    """The same as a library for the machine around a simulated core."""
+    source = _source(models, "machine", "library", ["machine_devices"])
+    return build_library(source, source.name)
+
+
+def _source(models: Sequence[DeviceModel], kind: str, what: str, ports: Sequence[str]) -> PluginSource:
+    """The first of these ports has the source that serves the models, the others headers for it."""
+    folders = [ports_folder(name) for name in ("device_rack", "device_library")]
+    sources = [source for folder in (ports_folder(ports[0]), *folders) for source in sorted(folder.glob("*.c"))]
+    includes = [*map(ports_folder, ports), *folders, data_dir("firmware") / "include"]
     names = [model.name for model in models]
-    return build_plugin(
-        PluginSource(
-            f"device-{'-'.join(names)}"[:80],
-            f"the plugin that runs the {'models' if len(names) > 1 else 'model'} of {' and '.join(names)}",
-            [*sources, *(source for model in models for source in model.sources)],
-            [*includes, *(folder for model in models for folder in model.includes)],
-            {"devices.c": rack_source(names)},
-            "; run the model on board host, or install a QEMU with them",
-            tuple(word for model in models for word in model.build.flags),
-            tuple(f"-l{name}" for model in models for name in model.build.libraries),
-        ),
-        qemu,
+    return PluginSource(
+        f"{kind}-{'-'.join(names)}"[:80],
+        f"the {what} that runs the {'models' if len(names) > 1 else 'model'} of {' and '.join(names)}",
+        [*sources, *(source for model in models for source in model.sources)],
+        [*includes, *(folder for model in models for folder in model.includes)],
+        {"devices.c": rack_source(names)},
+        "; run the model on board host, or install a QEMU with them",
+        tuple(word for model in models for word in model.build.flags),
+        tuple(f"-l{name}" for model in models for name in model.build.libraries),
     )
+
+
+def machine_devices(models: Sequence[DeviceModel], firmware: Path, base: int) -> list[str]:
+    """Words for the machine around a simulated core; none for firmware that looks for no devices."""
+    at = symbols(firmware)
+    reached = [_SYMBOLS[name] for name in ("shared", "shared_end", "constants", "constants_end")]
+    if not models or not all(symbol in at for symbol in reached):
+        return []
+    numbers = [base, *(at[symbol] for symbol in reached), at.get(_LAYER, 0)]
+    return [f"devices={device_library(models)}," + ",".join(map(str, numbers))]
 
 
 def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram | None, firmware: Path) -> DeviceOptions:

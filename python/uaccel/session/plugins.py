@@ -59,12 +59,17 @@ def build_plugin(plugin: PluginSource, qemu: FoundProgram) -> Path:
     if "\n-plugin " not in usage.stdout:
         raise ToolError(f"{qemu.path} was built without support for plugins{plugin.remedy}")
     interface = 2 if qemu.version >= SECOND_INTERFACE else 1
+    return build_library(plugin, f"{plugin.name}-{interface}", [f"-DUACCEL_QEMU_PLUGIN_API={interface}"])
+
+
+def build_library(plugin: PluginSource, name: str, flags: Sequence[str] = ()) -> Path:
+    """The same for whoever opens it, built at first use."""
     compiler = find_program("C compiler")
     fingerprint = _fingerprint(plugin, repr((compiler.command, compiler.version, plugin.options, plugin.linked)))
-    target = cache_folder() / f"{plugin.name}-{interface}-{fingerprint[:16]}.so"
+    target = cache_folder() / f"{name}-{fingerprint[:16]}.so"
     if not target.is_file():
         includes = [f"-I{folder}" for folder in plugin.includes]
-        _build([*compiler.command, *plugin.options, f"-DUACCEL_QEMU_PLUGIN_API={interface}", *includes], plugin, target)
+        _build([*compiler.command, *plugin.options, *flags, *includes], plugin, target)
     return target
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from uaccel.cycles import Spot
 from uaccel.errors import DeviceError
@@ -21,6 +21,17 @@ ACCOUNT: Final = struct.Struct("<HIQI")
 NO_COUNT: Final = (1 << 64) - 1
 
 
+class Waited(NamedTuple):
+    """Cycles in which a simulated core finished no instruction while a bus of it was busy."""
+
+    code: int
+    data: int
+    devices: int
+
+    def to_json(self) -> dict[str, int]:
+        return self._asdict()
+
+
 @dataclass(frozen=True)
 class LayerTime:
     """What one layer took; None where the device cannot measure it."""
@@ -30,6 +41,9 @@ class LayerTime:
     seconds: float | None
     instructions: int | None
     cycles_estimated: int | None = None
+    core_cycles: int | None = None
+    """The core's own count."""
+    waited: Waited | None = None
     hot: tuple[Spot, ...] = ()
     """Where they go, as far as that is known."""
 

@@ -25,6 +25,12 @@ class Accounted(Protocol):
     def fallbacks(self) -> int: ...
 
 
+class Waiting(Protocol):
+    """Cycles that a simulated core waited, by what for."""
+
+    def to_json(self) -> dict[str, int]: ...
+
+
 class Taken(Protocol):
     """What a layer took on the board; None where that could not be measured."""
 
@@ -34,6 +40,10 @@ class Taken(Protocol):
     def instructions(self) -> int | None: ...
     @property
     def cycles_estimated(self) -> int | None: ...
+    @property
+    def core_cycles(self) -> int | None: ...
+    @property
+    def waited(self) -> Waiting | None: ...
 
 
 SCHEMA: Final = 1
@@ -41,6 +51,7 @@ SCHEMA: Final = 1
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
 VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})
 """What is no work, wherever it runs."""
+_OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "seconds")
 Facts = Mapping[str, Any]
 """Of a layer, as ``metadata.json`` has them."""
 
@@ -73,7 +84,7 @@ def _layer_rows(layer: Facts, runs: int | None, taken: Taken | None, account: Ac
         own = {key: covered[key] for key in ("name", "op", "operator", "tensor", "macs")}
         own |= {"region": layer["name"], "outputs": [covered["shape"]]}
         own |= {"calls": 0 if each is not None and covered["op"] in VIEWS else each}
-        shared = {} if position == 0 else dict.fromkeys(("instructions", "cycles_estimated", "cycles", "seconds"))
+        shared = {} if position == 0 else dict.fromkeys(_OF_ALL_TOGETHER)
         rows.append(row | own | shared)
     return rows
 
@@ -92,6 +103,8 @@ def _layer_row(layer: Facts, runs: int | None, taken: Taken | None, account: Acc
         "calls": None if runs is None else runs * _calls(layer, account),
         "instructions": taken.instructions if taken else None,
         "cycles_estimated": taken.cycles_estimated if taken else None,
+        "core_cycles": taken.core_cycles if taken else None,
+        "waited": taken.waited.to_json() if taken and taken.waited else None,
         "cycles": None if runs is None else account.cycles if account else 0,
         "fallbacks": None if runs is None else account.fallbacks if account else 0,
         "seconds": taken.seconds if taken else None,

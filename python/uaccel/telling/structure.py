@@ -57,7 +57,7 @@ def _target(board: Board) -> dict[str, Any]:
         "cpu": board.cpu.name,
         "features": list(board.cpu.features),
         "hz": hz,
-        "emulated": board.runs[0].kind == "qemu",
+        "emulated": board.runs[0].kind in ("qemu", "rtl"),
         "memories": [{"name": m.name, "kind": m.kind, "bytes": m.length} for m in board.memories],
     }
 

@@ -13,7 +13,8 @@ from uaccel.bench.find import AUTO, BoardAbsentError, find_port
 from uaccel.board import Board, CommandFlash, SerialRun
 from uaccel.errors import ToolError, UaccelError
 from uaccel.toolchain import find_command
-from uaccel.toolchain.needs import programs_of
+from uaccel.toolchain.needs import packages_of, programs_of
+from uaccel.toolchain.python_packages import require_package
 
 VARIABLE: Final = "UACCEL_PORT"
 USUAL: Final = "host"
@@ -61,6 +62,9 @@ def _find_tools(board: Board, port: str) -> None:
     """What builds, flashes and runs; a :class:`ToolError` names what is not there."""
     for program in programs_of(board, emulated=not over_line(board, port)):
         find_command(program, f"board {board.name}")
+    if not over_line(board, port):
+        for package in packages_of(board):
+            require_package(package)
     if over_line(board, port) and isinstance(board.flash, CommandFlash):
         _find_own(board, board.flash.command[0])
 

@@ -12,7 +12,7 @@ from uaccel.board.types import Feature
 from uaccel.errors import UaccelError
 from uaccel.testing.choose import over_line
 
-KINDS: Final = ("host", "qemu", "serial")
+KINDS: Final = ("host", "qemu", "rtl", "serial")
 _RAM: Final = ("ram", "tcm", "external")
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from uaccel.board import Board, HostRun, QemuRun
+from uaccel.board import Board, HostRun, QemuRun, RtlRun
 from uaccel.toolchain.check import Check
 from uaccel.toolchain.install import apt_command, pip_install, uses_apt
-from uaccel.toolchain.needs import programs_of
+from uaccel.toolchain.needs import packages_of, programs_of
 from uaccel.toolchain.programs import PROGRAMS
 from uaccel.toolchain.python_packages import PYTHON_PACKAGES, how_to_get
 
@@ -38,7 +38,7 @@ def abilities(checks: Sequence[Check], boards: Sequence[Board]) -> list[Ability]
     rows = [_ability(what, (*CORE, *names), by_name) for what, names in MODELS.items()]
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for board in boards:
-        groups.setdefault((_how(board), tuple(programs_of(board))), []).append(board.name)
+        groups.setdefault((_how(board), (*programs_of(board), *packages_of(board))), []).append(board.name)
     for (how, programs), names in groups.items():
         rows.append(_ability(how.format(", ".join(names)), programs, by_name))
     return rows
@@ -47,6 +47,8 @@ def abilities(checks: Sequence[Check], boards: Sequence[Board]) -> list[Ability]
 def _how(board: Board) -> str:
     if isinstance(board.runs[0], HostRun):
         return "board {}, this computer"
+    if isinstance(board.runs[0], RtlRun):
+        return "cores as RTL: {}"
     return "emulated boards: {}" if isinstance(board.runs[0], QemuRun) else "boards on a wire: {}"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from uaccel.errors import ToolError
 from uaccel.toolchain.check import Check, Status
 from uaccel.toolchain.install import pip_install
 from uaccel.toolchain.version import Version, is_before, parse_version, show_version
@@ -52,6 +53,7 @@ PYTHON_PACKAGES: Final = (
     PythonPackage("onnxruntime>=1.20", "onnxruntime", "quantising ONNX models", "some users"),
     PythonPackage("torch>=2.13", "torch", "PyTorch models", "some users"),
     PythonPackage("torchao>=0.18", "torchao", "PyTorch models", "some users"),
+    PythonPackage("pythondata-cpu-vexriscv>=1.0.1.post407", "pythondata_cpu_vexriscv", "a core as RTL", "some users"),
     PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", "contributors"),
     PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", "contributors"),
 )
@@ -96,6 +98,16 @@ def check_package(package: PythonPackage, *, thorough: bool = False) -> Check:
         detail=detail,
         fix=None if status == "ok" else how_to_get(package, status),
     )
+
+
+def require_package(name: str) -> Path:
+    """The folder of one of these packages; a :class:`ToolError` where it is not as it should be."""
+    package = next(package for package in PYTHON_PACKAGES if package.name == name)
+    check = check_package(package)
+    if check.status != "ok" or check.path is None:
+        how = how_to_get(package, check.status)
+        raise ToolError(f"{name} (needed for {package.needed_for}): {check.detail}; to get it: {how}")
+    return Path(check.path)
 
 
 def how_to_get(package: PythonPackage, status: Status = "missing") -> str:
