@@ -36,6 +36,8 @@ static void test_quotients(void)
     CHECK_EQ(uaccel_rounding_shift_right(5, 1), 3);
     CHECK_EQ(uaccel_rounding_shift_right(-5, 1), -3);
     CHECK_EQ(uaccel_rounding_shift_right(-6, 2), -2);
+    CHECK_EQ(uaccel_rounding_shift_right(5, 2), 1); /* 1.25 */
+    CHECK_EQ(uaccel_rounding_shift_right(-5, 2), -1);
     CHECK_EQ(uaccel_rounding_shift_right(-9, 0), -9);
     CHECK_EQ(uaccel_rounding_shift_right(MOST, 31), 1);
     CHECK_EQ(uaccel_rounding_shift_right(INT32_MIN, 31), -1);

@@ -16,14 +16,20 @@ from typing import Any
 
 from support.strangers import KINDS, Kind, fault, results
 
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "strangers.json"
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Read damaged files.")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000, help="of all kinds together")
     parser.add_argument("--kind", default="", help="of those whose name has this in it")
+    parser.add_argument("--write", action="store_true", help="store what comes out")
     given = parser.parse_args()
     rows = [_row(kind, given.first, given.count * kind.share // 100) for kind in KINDS if given.kind in kind.name]
+    if given.write:
+        stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps(stored | {row["kind"]: row for row in rows}, indent=1) + "\n")
     return 1 if any(row["faults"] for row in rows) else 0
 
 
