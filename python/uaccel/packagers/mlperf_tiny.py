@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel.basics.words import BENCHMARK_HEADER
+
 NAME: Final = "mlperf-tiny"
-HEADER: Final = "uaccel_mlperf_tiny.h"
+HEADER: Final = BENCHMARK_HEADER
 MODELS: Final = {
     (1, 32, 32, 3): ("ic01", "IMAGES"),
     (1, 96, 96, 3): ("vww01", "IMAGES"),

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.basics.words import BENCHMARK_HEADER
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cycles.timing import Timing
 from uaccel.errors import UaccelError
 from uaccel.model import Array, ImportedModel
-from uaccel.packagers.mlperf_tiny import HEADER
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue, port_from_here
 from uaccel.project.archive_reader import Metadata, read_metadata, read_model
@@ -252,7 +252,7 @@ class _Project:
 
     def require_board(self, board: str | None) -> None:
         """And that its firmware serves sessions."""
-        if (self._folder / "board" / HEADER).is_file():
+        if (self._folder / "board" / BENCHMARK_HEADER).is_file():
             raise UaccelError(
                 f"{self._folder} speaks MLPerf Tiny's protocol and serves no session; "
                 "make another project without --protocol, or let the benchmark's runner drive it"
