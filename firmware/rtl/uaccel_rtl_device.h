@@ -91,9 +91,11 @@ template <class Top, class Pins> class Device : public Bench {
         for (auto &memory : memories_) {
             memory->reset();
         }
+        resets_ = true;
         pins_.reset() = traits_.reset_active;
         pass(RESET_CYCLES);
         pins_.reset() = !traits_.reset_active;
+        resets_ = false;
         pass(1);
     }
 
@@ -166,7 +168,7 @@ template <class Top, class Pins> class Device : public Bench {
         for (auto &memory : memories_) {
             memory->sample();
         }
-        const int32_t line = pins_.interrupt() != 0 ? 1 : 0;
+        const int32_t line = !resets_ && pins_.interrupt() != 0 ? 1 : 0; /* anything before the reset is over */
         if (line != line_) {
             line_ = line;
             bus_->interrupt(bus_->context, line);
@@ -274,6 +276,7 @@ template <class Top, class Pins> class Device : public Bench {
     const uaccel_bus *bus_ = nullptr;
     uaccel_device_fault fault_ = UACCEL_FAULT_NONE;
     bool broken_ = false;
+    bool resets_ = false;
     int32_t line_ = 0;
     uint32_t layer_ = UINT32_MAX;
     uint64_t now_ = 0;
