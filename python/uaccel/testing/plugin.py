@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(need, ...): skip the test on boards that lack something: accelerator, memory=SIZE, flash=SIZE, "
-        "a feature of the CPU such as helium, or a way to run (host, qemu, serial)",
+        "a feature of the CPU such as helium, or a way to run (host, qemu, rtl, serial)",
     )
     config.stash[STATE] = _State()
     if config.getoption("--uaccel-board") or config.getoption("--uaccel-port"):
