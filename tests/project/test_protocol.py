@@ -266,7 +266,7 @@ def test_versions_that_do_not_cross_the_wire_by_name(version: str, detail: str, 
         ({"board": 7}, "option board: want str, got 7"),
         ({"verbose": "perhaps"}, "option verbose: want bool, got 'perhaps'"),
         ({"verbose": 1}, "option verbose: want bool, got 1"),
-        ({"run": "fast"}, "option run: want one of host, qemu, serial; got 'fast'"),
+        ({"run": "fast"}, "option run: want one of host, qemu, rtl, serial; got 'fast'"),
     ],
 )
 def test_options_are_checked(method: str, options: dict[str, Any], words: str, template: RawServer) -> None:
