@@ -42,6 +42,8 @@ mark 160 1100 15 40 31
 0 20000000 5 12
 mark 170 1150 16 41 33
 0 20000000 5 2
+mark 200 1300 20 60 40
+0 20000000 5 6
 """
 MEMORY = """
 #include <cassert>
@@ -155,16 +157,16 @@ def test_cycles_are_those_between_two_readings(tmp_path: Path) -> None:
     """Of a model with two layers; of each the waits, and ticks of the core's own counter."""
     file = tmp_path / "blocks.txt"
     file.write_text(MARKS)
-    board, blocks = load_board(SRAM), Blocks(file, 3)
-    assert [mark.instructions for mark in read_marks(file)] == [0, 60, 10]
+    board, blocks = load_board(SRAM), Blocks(file, 4)
+    assert [mark.instructions for mark in read_marks(file)] == [0, 60, 10, 30]
     whole = core_cycles(board, 91_623e-8, blocks)
     assert whole is not None
     assert whole.to_json() == {"cycles": 91_623, "waited": {"code": 5, "data": 20, "devices": 1}}
-    times = [LayerTime(0, "one", 100e-8, 60)]
-    (layer,) = with_core_cycles(board, blocks, times, [1])
-    assert (layer.core_cycles, layer.waited) == (100, (5, 20, 1))
+    times = [LayerTime(0, "one", 110e-8, 60), LayerTime(1, "two", 160e-8, 30)]
+    layers = with_core_cycles(board, blocks, times, [1, 1])
+    assert [(layer.core_cycles, layer.waited) for layer in layers] == [(100, (5, 20, 1)), (150, (4, 19, 7))]
     assert core_cycles(load_board("qemu_riscv32"), 1.0, blocks) is None, "its clock is not the core's"
-    assert with_core_cycles(load_board("qemu_riscv32"), blocks, times, [1]) == times
+    assert with_core_cycles(load_board("qemu_riscv32"), blocks, times, [1, 1]) == times
 
 
 LISTING = """
