@@ -1,4 +1,4 @@
-"""Write docs/reliability.md of what the campaigns have stored: ``python scripts/reliability.py``. ``--check`` only looks.
+"""Write docs/reliability.md of what the campaigns have stored; ``--check`` only looks.
 
 benchmarks/mutation.json, strangers.json and soak.json come from the commands that the page names.
 """
@@ -6,6 +6,7 @@ benchmarks/mutation.json, strangers.json and soak.json come from the commands th
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Iterable
@@ -119,8 +120,16 @@ def mutation() -> str:
     lines = table([name, f"`{rows[name]['file']}`", *count] for name, count in counts.items())
     total = [sum(column) for column in zip(*counts.values(), strict=True)]
     lines += table([("all", "", *total)]) if total else ""
+    missing = [target.name for target in _targets() if target.name not in rows]
+    lines += f"\nWithout figures so far: {', '.join(missing)}.\n" if missing else ""
     said = [f"- {name}, line {one['line']}: {_change(one)}. {_why(one)}\n" for name, one in _survivors(rows)]
     return MUTATION + lines + ("\nThose that no test finds:\n\n" + "".join(said) if said else "")
+
+
+def _targets() -> tuple[Any, ...]:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    targets: tuple[Any, ...] = importlib.import_module("mutation").TARGETS
+    return targets
 
 
 def _left(row: dict[str, Any]) -> int:

@@ -201,7 +201,7 @@ def take_options(path: Path) -> None:
 
 ACCELERATOR = """from uaccel.accelerator import Accelerator, Operation, pattern
 operation = dict(name="relu", pattern=pattern("relax.nn.relu"), lower=lambda region: [])
-device = dict(name="device", description="a device", operations=[Operation(**operation | {!r})], headers=[])
+device = dict(name="device", description="a device", operations=[Operation(**operation | {!r})], headers=['device.h'])
 ACCELERATOR = Accelerator(**device | {!r})
 """
 
@@ -216,8 +216,10 @@ def accelerator(rng: random.Random) -> bytes:
 
 
 def take_accelerator(path: Path) -> None:
-    (path.parent / "driver").mkdir(exist_ok=True)
-    (path.parent / "driver" / "device.c").touch()
+    for folder in ("driver", "device"):
+        (path.parent / folder).mkdir(exist_ok=True)
+        (path.parent / folder / "device.c").touch()
+    (path.parent / "driver" / "device.h").touch()
     from_folder(path.parent)
 
 
