@@ -51,7 +51,7 @@ class Target:
 
 SERVER: Final = ("tests/c/test_server.c", "tests/c/test_server_runs.c")
 MEMORY: Final = ("tests/unit/test_memory.py", "tests/unit/test_memory_pools.py", "tests/unit/test_memory_sharing.py")
-LINK: Final = ("tests/session/test_link.py", "tests/session/test_broken.py", "tests/session/test_faults.py")
+LINK: Final = ("tests/session/test_link.py", "tests/session/test_misbehaviour.py")
 ARCHIVES: Final = ("tests/project/test_metadata.py",)
 TARGETS: Final = (
     Target("output stages in C", "firmware/kernels/uaccel_fixedpoint.h", ("tests/c/test_fixedpoint.c",)),

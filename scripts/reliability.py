@@ -20,7 +20,7 @@ HEAD: Final = """\
 
 *What has been tried to break uaccel, what came of it, and how do I try it again?* This page has figures: what was
 tried, what was clean, what was found. `scripts/reliability.py`
-writes it of the stored results. [SECURITY.md](../SECURITY.md) has the promises.
+writes it of the stored results. [SECURITY.md](https://github.com/uaccel/uaccel/blob/main/SECURITY.md) has the promises.
 """
 CATALOGUES: Final = """\
 ## Catalogues

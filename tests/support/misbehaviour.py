@@ -354,7 +354,7 @@ def while_it_runs() -> Iterator[Case]:
     yield Case(
         "a layer that is not", RUN, once(failing(status=2**31 - 1)), r".*the model returned 2147483647 instead of 0"
     )
-    told = once(failing(status=5, failure=b"no\nend " * 9000))
+    told = once(failing(status=5 - (1 << 31), failure=b"no\nend " * 9000))
     yield Case("a long failure", RUN, told, r"the device: layer 0 \(turn\): cpu: no end .{1,300} \.\.\. \(error 5\)")
     sums = {"ticks": 2**64 - 1, "least_ticks": 2**64 - 1, "cycles": 2**64 - 1, "stack_bytes": 2**32 - 1}
     yield Case(
