@@ -78,6 +78,10 @@ struct tvmgen_gesture_inputs tvmgen_gesture_map_inputs({pools});
 /* Where the outputs lie: after a run, until inputs are written for the next one. */
 struct tvmgen_gesture_outputs tvmgen_gesture_map_outputs({pools});
 
+/* A packed interface has a function of the same name with other arguments: by this, an application that was
+ * made for it does not link. */
+#define tvmgen_gesture_run tvmgen_gesture_run_c
+
 /* One inference. {static}Returns TVMGEN_GESTURE_OK or one of the errors above. */
 int32_t tvmgen_gesture_run({run});
 """

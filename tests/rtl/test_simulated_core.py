@@ -254,7 +254,7 @@ def test_a_network_is_exact_and_its_instructions_are_those_that_qemu_counts(
     assert [row["instructions"] for row in rows] == [
         layer["instructions"] for layer in there["layers"] if layer["instructions"] is not None
     ]
-    assert (there["cycles"], there["waited"]) == (None, None)
+    assert not {"cycles", "waited"} & set(there)
     assert 1.2 < here["cycles"] / here["instructions"] < 1.8
     ours = here["cycles_estimated"] + sum(here["waited"].values())
     assert abs(ours / here["cycles"] - 1) < 0.05, "estimates know no caches"

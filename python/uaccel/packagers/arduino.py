@@ -68,7 +68,16 @@ def _server() -> dict[str, str]:
     sources = [path for path in sorted((firmware / "runtime").glob("*.[ch]")) if path.name != "uaccel_main.c"]
     sources += sorted((firmware / "ports" / "arduino").glob("*.cpp"))
     files = {path.name: path.read_text() for path in sources}
-    files |= closed(["uaccel_port.h", "uaccel_model.h", "uaccel_log.h", "uaccel_accelerator.h", "uaccel_observe.h"])
+    files |= closed(
+        [
+            "uaccel_port.h",
+            "uaccel_model.h",
+            "uaccel_log.h",
+            "uaccel_accelerator.h",
+            "uaccel_account_state.h",
+            "uaccel_observe.h",
+        ]
+    )
     for name, (usual, smaller) in SMALLER.items():
         assert usual in files[name]
         files[name] = files[name].replace(usual, smaller)

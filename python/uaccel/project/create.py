@@ -9,7 +9,6 @@ from pathlib import Path
 from uaccel.basics.mlf import write_tar
 from uaccel.board import Board, load_board
 from uaccel.errors import BoardError, UaccelError
-from uaccel.packagers.mlperf_tiny import HEADER, NAME, header, why_not
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
 from uaccel.project.archive_reader import METADATA, Metadata, read_metadata
@@ -67,6 +66,8 @@ def create_from_archive(
 
 def _benchmark(metadata: Metadata) -> dict[str, bytes]:
     """With this file the firmware speaks MLPerf Tiny's protocol and not that of sessions."""
+    from uaccel.packagers.mlperf_tiny import HEADER, NAME, header, why_not
+
     tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
     reason = why_not(*tensors)
     if reason:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from uaccel.basics.documents import parse_toml
 from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
+from uaccel.resources import page
 from uaccel.rtl.adapters import MEMORY, REGISTERS, Adapter
 
 FILE: Final = "rtl.toml"
@@ -66,7 +67,7 @@ def read_rtl(folder: Path) -> Rtl:
         table = parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise AcceleratorError(
-            f"cannot read {path}: {error.strerror}; an accelerator with RTL describes it there (docs/rtl.md)"
+            f"cannot read {path}: {error.strerror}; an accelerator with RTL describes it there ({page('rtl.md')})"
         ) from error
     except ValueError as error:
         raise AcceleratorError(f"{path} is no TOML file: {error}") from error

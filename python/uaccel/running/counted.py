@@ -27,9 +27,6 @@ class CoreCycles:
         return {"cycles": self.total, "waited": self.waited.to_json() if self.waited else None}
 
 
-NO_CORE_CYCLES: Final = CoreCycles()
-
-
 def tells_cycles(board: Board) -> bool:
     """Whether the board's clock is its core's, and each of its ticks a cycle."""
     return isinstance(board.runs[0], RtlRun) and board.timer.kind == "mcycle"

@@ -16,7 +16,6 @@ from uaccel.basics.words import CPU
 from uaccel.cache import Cache
 from uaccel.errors import InputError
 from uaccel.model import Array
-from uaccel.running.counted import NO_CORE_CYCLES
 from uaccel.running.devices import MODEL, devices_in_place
 from uaccel.running.execute import Looks, Measured, run_on_board
 from uaccel.running.judged import judged
@@ -155,7 +154,7 @@ def _report(request: RunRequest, prepared: Prepared, measured: Measured, jobs: l
         "runs": runs,
         "instructions": measured.run.instructions,
         **cycles_report(measured.cycles),
-        **(measured.core or NO_CORE_CYCLES).to_json(),
+        **(measured.core.to_json() if measured.core is not None else {}),
         "accelerator_cycles": measured.run.cycles,
         "layers": with_code(rows, taken),
         "ram": ram_with(told["ram"], taken, stack=measured.run.stack),

@@ -66,7 +66,7 @@ def _answer(
     path: Path, data: bytes, request: dict[str, Any], values: list[Array]
 ) -> tuple[dict[str, Any], list[Array]]:
     memory = limits.asked.memory or _MEMORY[0] + _MEMORY[1] * len(data)
-    seconds = math.ceil(limits.asked.seconds or _SECONDS[0] + len(data) / _SECONDS[1])
+    seconds = math.ceil(limits.asked.seconds or _SECONDS[0] + len(data) // _SECONDS[1])
     request |= {"path": str(path), "memory": memory, "seconds": seconds}
     with tempfile.TemporaryFile() as asked:
         write_frame(asked, request, [np.frombuffer(data, np.uint8), *values])
