@@ -66,7 +66,8 @@ def _constants(layer: Layer, pool: ConstantPool) -> Iterator[tuple[str, int]]:
     for i, call in enumerate(layer.kernel.calls):
         for j, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
-                yield pool.symbol(layer, i, j), argument.data.size
+                floats = argument.data.dtype.kind == "f"  # of integers a word may hold four weights
+                yield pool.symbol(layer, i, j), argument.data.size if floats else argument.data.nbytes
 
 
 def room_for(array: Array) -> int:

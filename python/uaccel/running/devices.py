@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uaccel.errors import AcceleratorError, UaccelError
+from uaccel.resources import page
 
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
@@ -81,7 +82,7 @@ def _settings(
     if not found:
         names = ", ".join(accelerator.name for accelerator in accelerators)
         raise AcceleratorError(
-            f"{names} has no RTL: no rtl/rtl.toml in its folder; leave --device rtl away (docs/rtl.md)"
+            f"{names} has no RTL: no rtl/rtl.toml in its folder; leave --device rtl away ({page('rtl.md')})"
         )
     variant = Variant(devices.waves.suffix[1:] if devices.waves is not None else "", devices.coverage is not None)
     libraries = {one.name: str(device_library(one.name, one.folder, variant, progress)) for one in found}
