@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
@@ -140,7 +141,9 @@ def test_ctrl_c_ends_it_and_nothing_loads_tvm(line: tuple[str, Callable[[bytes],
     port, write = line
     code = "import sys; from uaccel.cli import main; s = main(sys.argv[1:]); sys.exit(s or 'tvm' in sys.modules)"
     command = [sys.executable, "-c", code, "monitor", "-p", port]
+    heeds = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore Ctrl-C
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, heeds)
     assert process.stdout is not None
     heard: list[str] = []
     reader = threading.Thread(target=lambda stream: heard.append(stream.readline()), args=(process.stdout,))
@@ -149,6 +152,6 @@ def test_ctrl_c_ends_it_and_nothing_loads_tvm(line: tuple[str, Callable[[bytes],
     while reader.is_alive() and time.monotonic() < end:
         write(b"hello\n")  # what comes before the port is open is nobody's
         reader.join(0.1)
-    process.send_signal(2)
+    process.send_signal(signal.SIGINT)
     _, complaints = process.communicate(timeout=20)
     assert (heard, complaints, process.returncode) == (["hello\n"], "", 0)

@@ -90,6 +90,7 @@ def outcomes(address: str, items: list[Item], **options: Any) -> list[Outcome]:
         return sorted(workers.run(items), key=lambda outcome: items.index(outcome.item))
 
 
+@pytest.mark.slow
 def test_results_are_those_of_the_local_pool(farm: Lab, folder: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     assert process("sweep", folder / "m.toml", "-o", here).status == 0

@@ -84,7 +84,7 @@ def _crashed(args: Sequence[str], number: int, told: bytes) -> str:
     import re
 
     name = signal.Signals(number).name
-    place = re.search(rb'/(uaccel/[\w/]+\.py)", line (\d+)', told)
+    place = re.search(rb'"[^"]*/(uaccel/[\w/]+\.py)", line (\d+)', told)
     where = f" at {place[1].decode()}:{place[2].decode()}" if place else ""
     if number == signal.SIGKILL:
         return f"{_model(args)}: the process that works on it was killed, as systems do that run out of memory"
