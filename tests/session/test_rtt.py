@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import ModuleType, SimpleNamespace
@@ -283,6 +284,9 @@ def test_through_a_debuggers_server(halting: bool) -> None:
     assert line.read(1) == b"abc"
     line.write(b"hello", 1)
     assert bytes(ram.data[DOWN - ORIGIN : DOWN - ORIGIN + 5]) == b"hello"
+    end = time.monotonic() + 10
+    while not server.running and time.monotonic() < end:  # nobody answers the word to go on
+        time.sleep(0.01)
     assert server.running, "the device must go on"
     assert (server.halts > 0) is halting
     line.close()
