@@ -11,17 +11,23 @@ from typing import Final
 from uaccel.errors import ToolError
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
+from uaccel.project.build_progress import Count, counted
 from uaccel.toolchain import find_command, find_program
 
 NATIVE: Final = "native"
 
 
-def build_project(folder: Path, *, observe: bool = False) -> Path:
+def _uncounted(_done: int, _total: int) -> None:
+    pass
+
+
+def build_project(folder: Path, *, observe: bool = False, count: Count = _uncounted) -> Path:
     """Configure and build; returns the build folder. ``observe`` builds with a hook after every layer."""
     require_tools(folder)
-    with ProjectServer(folder, {"observe": observe}) as server:
+    build = folder / ("build-observe" if observe else "build")
+    with ProjectServer(folder, {"observe": observe}) as server, counted(build, count):
         server.build()
-    return folder / ("build-observe" if observe else "build")
+    return build
 
 
 @dataclass(frozen=True)

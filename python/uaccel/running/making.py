@@ -61,7 +61,8 @@ class Maker:
             self._progress("create the project")
             create_project(self._firmware.files(), self._board, self._folder)
         self._progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
-        build = build_project(self._folder, observe=observe)
+        count = getattr(self._progress, "count", lambda done, total: None)
+        build = build_project(self._folder, observe=observe, count=count)
         taken = self._measured(build)
         if not observe:
             self.footprint = taken
