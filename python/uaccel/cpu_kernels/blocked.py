@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_of, padded_to
-from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
+from uaccel.cpu_kernels.phases import by_phases, is_pointwise, output_steps
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -36,8 +36,7 @@ def _kernel(
     scratch: int = 0,
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
-    table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1).astype(np.int32)
-    constants = (Constant("weights", weights), Constant("constants", table))
+    constants = (Constant("weights", weights), Constant("constants", stage.table()))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
     function, struct = f"uaccel_{name}_blocked_s8{'_float32' * stage.single}", f"uaccel_{name}_blocked"
     call = KernelCall(
@@ -61,7 +60,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or attrs.groups > 1:
         return None
     packed, stage = interleaved(rows, 4), stage.filled(-(-channels // 4) * 4)
-    if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site):
+    if is_pointwise(site):
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
         behind = {0: rows_behind(pixels, data, site.output, 2)}
