@@ -13,7 +13,6 @@ from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cache import Cache
 from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.completion import ports_here
 from uaccel.cli.engine_options import (
     AcceleratorOption,
     AllowNoneFlag,
@@ -43,6 +42,7 @@ from uaccel.cli.model_options import (
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.report_page import write_page
 from uaccel.cli.report_sweep import is_sweep, write_sweep_page
+from uaccel.cli.run import PortOption
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
 from uaccel.running.request import RunRequest, Wishes
@@ -70,10 +70,6 @@ QuantizedOption = Annotated[
         help="What 'quantize --json' wrote when it made this model: the page shows each layer's signal to noise.",
         readable=False,
     ),
-]
-PortOption = Annotated[
-    str,
-    typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.", autocompletion=ports_here),
 ]
 
 
