@@ -110,6 +110,12 @@ def test_pyocd_is_called_as_the_board_file_says(tmp_path: Path, in_path: Path, e
     assert [place for place, _ in tool.places] == [str(tmp_path)] * 2
 
 
+def test_pyocd_is_given_the_pack(tmp_path: Path, in_path: Path, elf: Path) -> None:
+    tool = Tool(in_path, "pyocd")
+    flash(board_with(tmp_path, '[flash]\ntool = "pyocd"', 'target = "own123"', 'pack = "a b.pack"'), elf)
+    assert tool.calls == [f"flash|--no-wait|--target|own123|--pack|a b.pack|{elf}"]
+
+
 def test_a_command_of_the_users_own(tmp_path: Path, elf: Path) -> None:
     """Relative to the board file, with what it asks for in place; its reset command starts the firmware."""
     tool = Tool(tmp_path, "burn")

@@ -393,7 +393,8 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> FakeProbe:
 def test_through_a_probe_by_pyocd(probe: FakeProbe) -> None:
     probe.ram.block(ORIGIN + 8, up=(UP, 16, 3, 0))
     probe.ram.put(UP, b"abc")
-    line = open_port(f"rtt://pyocd/0042?ram={ORIGIN:#x}:{LENGTH:#x}&target=nrf52840")
+    line = open_port(f"rtt://pyocd/0042?ram={ORIGIN:#x}:{LENGTH:#x}&target=nrf52840&pack=/a%20b.pack")
+    assert probe.asked["options"]["pack"] == ["/a b.pack"]
     assert (probe.asked["unique_id"], probe.asked["options"]["target_override"]) == ("0042", "nrf52840")
     assert probe.asked["options"]["connect_mode"] == "attach", "it is not halted"
     assert probe.resumed == 1

@@ -338,7 +338,7 @@ WRONG_REAL = [
     (
         'tool = "openocd"',
         'tool = "pyocd"',
-        "bench.toml:46: unknown key 'config' in [flash] (known: tool, target, options)",
+        "bench.toml:46: unknown key 'config' in [flash] (known: tool, target, options, pack)",
     ),
     (
         'config = ["board/st_nucleo_f7.cfg"]',

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uaccel.board.chips import Chip, unknown_chip
+from uaccel.board.chips import CLOCK_HZ, Chip, unknown_chip
+from uaccel.board.pack import chip_in_installed_packs
 from uaccel.errors import BoardError
 
 LEAST: Final = 8 << 10
 """Bytes; what is smaller are option bytes and the like."""
 RAM_FROM, RAM_TO = 0x20000000, 0x30000000
-CLOCK_HZ: Final = 8_000_000
-"""A guess, which the user corrects: only seconds depend on it."""
 
 
 def chip_of_pyocd(name: str, core: str) -> Chip:
-    """A chip by pyOCD's name for it."""
+    """A chip by pyOCD's name for it: of a pack that is installed, which tells the core, or built in."""
+    installed = chip_in_installed_packs(name, core)
+    if installed is not None:
+        return installed
     try:
         from pyocd.target.builtin import BUILTIN_TARGETS
     except ImportError:
@@ -30,7 +32,8 @@ def chip_of_pyocd(name: str, core: str) -> Chip:
     ram = _joined([region for region in regions if region.is_ram and RAM_FROM <= region.start < RAM_TO])
     if not flash or not ram:
         raise BoardError(f"pyOCD does not tell the memories of {wanted}; use 'uaccel new board NAME --like BOARD'")
-    return Chip(wanted, f"{wanted}, as pyOCD knows it", core, CLOCK_HZ, flash[0], tuple(ram), wanted)
+    about = f"{wanted}, as pyOCD knows it"
+    return Chip(wanted, about, core, CLOCK_HZ, flash[0], tuple(ram), wanted, guessed_clock=True)
 
 
 def _joined(regions: list[Any]) -> list[tuple[int, int]]:

@@ -15,6 +15,8 @@ from uaccel.resources import data_dir
 KIB: Final = 1 << 10
 SMALL: Final = 32 << 10
 """RAM below which stack and rings are made smaller."""
+CLOCK_HZ: Final = 8_000_000
+"""A guess for chips whose clock nobody tells; the user corrects it."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,13 @@ class Chip:
     openocd: tuple[str, ...] = ()
     from_ram: bool = False
     """Code lies in RAM, and the debugger loads and starts it."""
+    pack: str | None = None
+    """The CMSIS-Pack that pyOCD needs for it, where that is not installed."""
+    guessed_clock: bool = False
 
 
 def _arm(cpu: str, arch: Arch, *flags: str, features: tuple[Feature, ...] = ()) -> Core:
-    return Core(cpu, arch, "arm-none-eabi", (f"-mcpu={cpu}", "-mthumb", *flags), features)
+    return Core(cpu.partition("+")[0], arch, "arm-none-eabi", (f"-mcpu={cpu}", "-mthumb", *flags), features)
 
 
 _HARD: Final = "-mfloat-abi=hard"
@@ -55,9 +60,13 @@ CORES: Final[dict[str, Core]] = {
     "cortex-m3": _arm("cortex-m3", "armv7m"),
     "cortex-m4": _arm("cortex-m4", "armv7em", features=("dsp",)),
     "cortex-m4f": _arm("cortex-m4", "armv7em", _HARD, "-mfpu=fpv4-sp-d16", features=("fpu", "dsp")),
+    "cortex-m7": _arm("cortex-m7", "armv7em", features=("dsp",)),
     "cortex-m7f": _arm("cortex-m7", "armv7em", _HARD, "-mfpu=fpv5-sp-d16", features=("fpu", "dsp")),
     "cortex-m7fd": _arm("cortex-m7", "armv7em", _HARD, "-mfpu=fpv5-d16", features=("fpu", "dsp")),
+    "cortex-m33": _arm("cortex-m33+nodsp+nofp", "armv8m"),
+    "cortex-m33d": _arm("cortex-m33+nofp", "armv8m", features=("dsp",)),
     "cortex-m33f": _arm("cortex-m33", "armv8m", _HARD, features=("fpu", "dsp")),
+    "cortex-m55": _arm("cortex-m55", "armv8.1m", _HARD, features=("fpu", "dsp", "helium")),
     "rv32imac": Core(
         "rv32imac",
         "rv32",
@@ -108,6 +117,7 @@ def unknown_chip(name: str, others: Sequence[str] = ()) -> BoardError:
     known = [*known_chips(), *others]
     return BoardError(
         f"no chip is called {name!r}{did_you_mean(name, known)}; uaccel knows {', '.join(known_chips())}; "
+        "--pack FILE takes those of a CMSIS-Pack; "
         "pip install 'uaccel[probe]' adds pyOCD's, with --core for their processor"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterator
 from typing import Final
@@ -11,6 +12,7 @@ from uaccel.board.chips import SMALL, Chip, core_named
 _WIDTH: Final = 110
 _START: Final = "resume [expr {[read_memory %#x 32 1] & ~1}]"
 """Where the second word of the vector table leads."""
+_GUESS: Final = "A guess, since no list of memories tells the clock after reset: what is told in seconds depends on it."
 
 
 def chip_board_text(name: str, chip: Chip, about: str = "", usb: str = "") -> str:
@@ -39,7 +41,8 @@ def _lines(name: str, chip: Chip, about: str, usb: str) -> Iterator[str]:
         yield ""
         yield from _memory(f"ram{number + 1}" if len(chip.ram) > 1 else "ram", "ram", area)
     yield from ("", "[console]", 'kind = "rtt"', "", "[timer]")
-    yield from (f'kind = "{"mcycle" if core.arch == "rv32" else "systick"}"', f"hz = {chip.hz:_}", "")
+    yield f'kind = "{"mcycle" if core.arch == "rv32" else "systick"}"'
+    yield from (*(_comment(_GUESS) if chip.guessed_clock else ()), f"hz = {chip.hz:_}", "")
     yield from _run(chip, usb)
 
 
@@ -55,6 +58,7 @@ def _run(chip: Chip, usb: str) -> Iterator[str]:
         yield from _comment("By pyOCD (pip install 'uaccel[probe]'), or by any debugger's GDB port: rtt://HOST:PORT.")
         yield from ("[run.serial]", 'port = "rtt://pyocd"', *own, "")
         yield from ("[flash]", 'tool = "pyocd"', f'target = "{chip.pyocd}"')
+        yield from (f"pack = {json.dumps(chip.pack, ensure_ascii=False)}",) if chip.pack is not None else ()
         return
     configuration = " ".join(f"-f {file}" for file in chip.openocd)
     load = f"load_image firmware.elf; {_START % (chip.code[0] + 4)}" if chip.from_ram else "program firmware.elf reset"

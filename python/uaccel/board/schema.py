@@ -377,7 +377,8 @@ def _flash(file: Table, runs: tuple[Run, ...]) -> Flash | None:
     if tool == "openocd":
         return OpenOcdFlash(_at_least_one(table, "config"), table.strings("commands"))
     if tool == "pyocd":
-        return PyOcdFlash(table.string("target"), table.strings("options"))
+        pack = table.string("pack") if "pack" in table else None
+        return PyOcdFlash(table.string("target"), table.strings("options"), pack)
     return CommandFlash(_at_least_one(table, "command"), table.strings("reset"))
 
 

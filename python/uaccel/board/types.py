@@ -181,6 +181,8 @@ class PyOcdFlash:
     tool: ClassVar[Literal["pyocd"]] = "pyocd"
     target: str
     options: tuple[str, ...] = ()
+    pack: str | None = None
+    """The CMSIS-Pack that knows the target, seen from the board file, where pyOCD has not installed it."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ import typer
 
 from uaccel.bench.targets import chip_of_pyocd
 from uaccel.board import Board, load_board
-from uaccel.board.chips import core_named, find_chip
+from uaccel.board.chips import Chip, core_named, find_chip
 from uaccel.board.from_chip import chip_board_text
+from uaccel.board.pack import chip_in_pack
 from uaccel.board.port import ports_folder
 from uaccel.board.starter import starter_text
 from uaccel.cli.completion import board_names, chip_names
@@ -34,12 +35,21 @@ TargetOption = Annotated[
     typer.Option(
         "--target",
         metavar="CHIP",
-        help="A chip instead of a board: one that uaccel or pyOCD knows. No driver is needed.",
+        help="A chip instead of a board: one that uaccel, pyOCD or a pack knows. No driver is needed.",
         autocompletion=chip_names,
     ),
 ]
 CoreOption = Annotated[
-    str, typer.Option("--core", metavar="CORE", help="The chip's processor, where only pyOCD knows the chip.")
+    str,
+    typer.Option(
+        "--core", metavar="CORE", help="The chip's processor, where only pyOCD knows the chip, or where it has several."
+    ),
+]
+PackOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--pack", metavar="FILE", help="A CMSIS-Pack that has the chip: memories, processor, flash algorithms."
+    ),
 ]
 PortFlag = Annotated[bool, typer.Option("--with-port", help="Copy the drivers too, into NAME_port, to change them.")]
 
@@ -58,17 +68,18 @@ def new_board(
     with_port: PortFlag = False,
     target: TargetOption = "",
     core: CoreOption = "",
+    pack: PackOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a board file with comments, in this folder: a board that works, for you to change."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise BoardError(f"{name!r} cannot name a board; wanted lower-case letters, digits and underscores")
-    if core and not target:
+    if core and not target and pack is None:
         raise BoardError(f"--core {core} is for a chip: name it with --target")
-    if target:
+    if target or pack is not None:
         if with_port:
             raise BoardError("--with-port copies drivers, and a board with --target has none; leave one of them out")
-        _new_board_of_chip(name, target, core, as_json)
+        _new_board_of_chip(name, _chip(target, core, pack), as_json)
         return
     model = load_board(like)
     port = f"{name}_port" if with_port else None
@@ -82,16 +93,26 @@ def new_board(
     _told(name, {"like": model.name}, files, f"{model.name} as {name}", as_json)
 
 
-def _new_board_of_chip(name: str, target: str, core: str, as_json: bool) -> None:
+def _chip(target: str, core: str, pack: Path | None) -> Chip:
+    if pack is not None:
+        return chip_in_pack(pack, target, core)
     chip = find_chip(target)
     if chip is None:
         if core:
             core_named(core)
         chip = chip_of_pyocd(target, core)
+    return chip
+
+
+def _new_board_of_chip(name: str, chip: Chip, as_json: bool) -> None:
     file = Path(f"{name}.toml")
     _require_new([file])
     file.write_text(chip_board_text(name, chip), encoding="utf-8")
-    load_board(file)
+    try:
+        load_board(file)
+    except BoardError:
+        file.unlink()
+        raise
     _told(name, {"target": chip.name}, [str(file)], f"{chip.about}, through a debug probe (RTT)", as_json)
 
 

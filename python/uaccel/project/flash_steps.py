@@ -46,4 +46,5 @@ def _openocd(flash: OpenOcdFlash, task: str) -> Step:
 
 def _pyocd(flash: PyOcdFlash, task: str, *what: str) -> Step:
     """Runs where the board file is, as its own configuration (pyocd.yaml) may be; does not wait for a probe."""
-    return Step("board", ("pyocd", task, "--no-wait", "--target", flash.target, *flash.options, *what))
+    pack = () if flash.pack is None else ("--pack", flash.pack)
+    return Step("board", ("pyocd", task, "--no-wait", "--target", flash.target, *pack, *flash.options, *what))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import serial
 
@@ -52,8 +52,15 @@ def for_board(board: Board, port: str) -> str:
     """Who looks for rings in a board's RAM must know where that is, and a probe which chip it is."""
     if not isinstance(board.console, RttConsole) or not port.startswith(RTT) or "?" in port:
         return port
-    target = f"&target={board.flash.target}" if isinstance(board.flash, PyOcdFlash) else ""
-    return f"{port}?{ram_words(board.ram_areas)}{target}"
+    return f"{port}?{ram_words(board.ram_areas)}{_chip_words(board)}"
+
+
+def _chip_words(board: Board) -> str:
+    """For pyOCD: the target, and the pack that knows it."""
+    if not isinstance(board.flash, PyOcdFlash):
+        return ""
+    pack = "" if board.flash.pack is None else str(board.file.resolve().parent / board.flash.pack)
+    return f"&target={board.flash.target}" + (f"&pack={quote(pack)}" if pack else "")
 
 
 def ram_words(areas: Sequence[Sequence[int]]) -> str:
@@ -63,7 +70,8 @@ def ram_words(areas: Sequence[Sequence[int]]) -> str:
 
 def open_rtt(url: str) -> Transport:
     """``rtt://HOST:PORT`` of a debugger's server, ``rtt://pyocd`` or ``rtt://pyocd/SERIAL_NUMBER`` of a probe. Behind a
-    question mark ``ram=ORIGIN:LENGTH``, as often as there are areas, and ``target``, as pyOCD calls the chip."""
+    question mark ``ram=ORIGIN:LENGTH``, as often as there are areas, ``target``, as pyOCD calls the chip, and ``pack``,
+    the CMSIS-Pack that has it."""
     wrong = f"port {url} is no address; wanted rtt://HOST:NUMBER or rtt://pyocd, and a board whose file states its RAM"
     try:
         parts = urlsplit(url)
@@ -75,7 +83,8 @@ def open_rtt(url: str) -> Transport:
     if not host or not areas:
         raise DeviceError(wrong)
     if host == "pyocd" and number is None:
-        return RttTransport(ProbeMemory(parts.path.strip("/") or None, query.get("target", [None])[0]), areas)
+        target, pack = (query.get(key, [None])[0] for key in ("target", "pack"))
+        return RttTransport(ProbeMemory(parts.path.strip("/") or None, target, pack), areas)
     if number is None:
         raise DeviceError(wrong)
     return RttTransport(GdbMemory(connect_tcp(host, number, name=url.partition("?")[0])), areas)

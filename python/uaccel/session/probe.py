@@ -11,9 +11,10 @@ from uaccel.session.rtt import UnreadableError
 
 
 class ProbeMemory:
-    """Reads and writes while the device runs. ``target`` is pyOCD's name of the chip."""
+    """Reads and writes while the device runs. ``target`` is pyOCD's name of the chip, ``pack`` the CMSIS-Pack that
+    has it."""
 
-    def __init__(self, serial_number: str | None, target: str | None) -> None:
+    def __init__(self, serial_number: str | None, target: str | None, pack: str | None = None) -> None:
         try:
             from pyocd.core.helpers import ConnectHelper
         except ImportError as error:
@@ -24,6 +25,8 @@ class ProbeMemory:
         options: dict[str, Any] = {"connect_mode": "attach", "resume_on_disconnect": True}
         if target is not None:
             options["target_override"] = target
+        if pack is not None:
+            options["pack"] = [pack]
         try:
             self._session: Any = ConnectHelper.session_with_chosen_probe(
                 unique_id=serial_number, blocking=False, return_first=True, options=options
