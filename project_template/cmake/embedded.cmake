@@ -45,3 +45,8 @@ if(BOARD_OBJCOPY)
   add_custom_command(TARGET firmware POST_BUILD
                      COMMAND ${BOARD_OBJCOPY} -O binary $<TARGET_FILE:firmware> firmware.bin)
 endif()
+
+# What else a port makes of the firmware.
+foreach(NAME IN LISTS BOARD_PORTS)
+  include(firmware/ports/${NAME}/port.cmake OPTIONAL)
+endforeach()

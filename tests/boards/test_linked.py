@@ -25,9 +25,9 @@ SHEETS = {
     "nucleo_f746zg": (1024, 320),
     "nucleo_h743zi": (2048, 640),
     "nucleo_l476rg": (1024, 128),
-    "pico": (128, 136),
+    "pico": (2048, 264),
 }
-"""KiB of flash and of RAM that code can use; the Pico's RAM holds both."""
+"""KiB of flash and of RAM that code can use."""
 SEEN_ELSEWHERE = {"microbit", "sifive_e"}
 """By test_debuggers.py; all other emulated ones by the tests of every port."""
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "boards_table.py"

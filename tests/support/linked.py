@@ -35,7 +35,8 @@ def check_linked(board: Board, elf: Path) -> None:
             assert any(low <= physical and physical + in_file <= high for low, high, k in spans if k == "flash")
         first = next(low for low, _, k in spans if k == "flash")
         if physical == first and board.cpu.arch != "rv32":
-            stack, reset = struct.unpack_from("<2I", data, at)
+            boot = 256 if (board.port.name, board.cpu.arch) == ("rp2", "armv6m") else 0
+            stack, reset = struct.unpack_from("<2I", data, at + boot)
             assert any(low < stack <= high for low, high, k in spans if k in ("ram", "tcm"))
             assert reset & 1
             assert any(low <= reset < high for low, high, k in spans if k == "flash")

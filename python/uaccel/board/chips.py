@@ -42,8 +42,7 @@ class Chip:
     ram: tuple[tuple[int, int], ...]
     pyocd: str | None
     openocd: tuple[str, ...] = ()
-    from_ram: bool = False
-    """Code lies in RAM, and the debugger loads and starts it."""
+    port: str = "rtt"
     pack: str | None = None
     """The CMSIS-Pack that pyOCD needs for it, where that is not installed."""
     guessed_clock: bool = False
@@ -128,5 +127,5 @@ def _chip(name: str, row: dict[str, Any]) -> Chip:
     openocd = tuple(row.get("openocd", ()))
     pyocd = None if openocd else row.get("pyocd", name)
     return Chip(
-        name, row["about"], row["core"], row["hz"], (origin, kib * KIB), ram, pyocd, openocd, row.get("from_ram", False)
+        name, row["about"], row["core"], row["hz"], (origin, kib * KIB), ram, pyocd, openocd, row.get("port", "rtt")
     )

@@ -10,8 +10,6 @@ from typing import Final
 from uaccel.board.chips import SMALL, Chip, core_named
 
 _WIDTH: Final = 110
-_START: Final = "resume [expr {[read_memory %#x 32 1] & ~1}]"
-"""Where the second word of the vector table leads."""
 _GUESS: Final = "A guess, since no list of memories tells the clock after reset: what is told in seconds depends on it."
 
 
@@ -28,15 +26,14 @@ def _lines(name: str, chip: Chip, about: str, usb: str) -> Iterator[str]:
         "which a debug probe reads and writes. The core runs as it does after reset."
     )
     yield f'description = "{about or chip.about}"'
-    yield 'port = "rtt"'
+    yield f'port = "{chip.port}"'
     yield from (("stack = 2048",) if small else ())
     yield from ("", "[cpu]", f'name = "{core.name}"', f'arch = "{core.arch}"', f'toolchain = "{core.toolchain}"')
     flags = (*core.flags, *(("-DUACCEL_PORT_RECEIVE_BYTES=512",) if small else ()))
     yield f"flags = [{_strings(flags)}]"
     yield from ((f"features = [{_strings(core.features)}]",) if core.features else ())
-    in_ram = "Code in RAM: the debugger loads it, and it is gone without power."
-    yield from ("", *(_comment(in_ram) if chip.from_ram else ()))
-    yield from _memory("code" if chip.from_ram else "flash", "flash", chip.code)
+    yield ""
+    yield from _memory("flash", "flash", chip.code)
     for number, area in enumerate(chip.ram):
         yield ""
         yield from _memory(f"ram{number + 1}" if len(chip.ram) > 1 else "ram", "ram", area)
@@ -61,10 +58,8 @@ def _run(chip: Chip, usb: str) -> Iterator[str]:
         yield from (f"pack = {json.dumps(chip.pack, ensure_ascii=False)}",) if chip.pack is not None else ()
         return
     configuration = " ".join(f"-f {file}" for file in chip.openocd)
-    load = f"load_image firmware.elf; {_START % (chip.code[0] + 4)}" if chip.from_ram else "program firmware.elf reset"
-    first = "reset halt; " if chip.from_ram else ""
     yield from _comment("OpenOCD loads the firmware of a project, and is the way to it as long as it runs:")
-    yield f"#   openocd {configuration} -c 'init; {first}{load}'"
+    yield f"#   openocd {configuration} -c 'init; program firmware.elf reset'"
     yield from ("[run.serial]", 'port = "rtt://localhost:3333"', *own)
 
 

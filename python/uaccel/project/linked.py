@@ -14,7 +14,7 @@ from uaccel.project.sizes import CODE_SECTIONS, DATA_SECTIONS, ZERO_SECTIONS
 
 MODEL_LIBRARY: Final = "libmodel.a"
 PORT: Final = "/firmware/ports/"
-STARTUP: Final = frozenset({"startup", "core", "fault", "report", "clock"})
+STARTUP: Final = frozenset({"startup", "boot", "core", "fault", "report", "clock"})
 """Files of a port that a product needs as well: from reset to main, clocks, and what reports a fault."""
 WEIGHTS: Final = (".rodata.uaccel_weights", ".rodata.uaccel_device", ".rodata.uaccel_pool.")
 ARENA, IO = (".bss.uaccel_arena", ".bss.uaccel_pool."), ".bss.uaccel_io"

@@ -141,7 +141,8 @@ MEMORY
 
 SECTIONS
 {{
-  .uaccel_vectors : {{ KEEP(*(.uaccel_vectors)) }} > {code}
+  /* Around the vectors, what boot ROMs want to find. */
+  .uaccel_vectors : {{ KEEP(*(.uaccel_boot)) KEEP(*(.uaccel_vectors)) KEEP(*(.uaccel_image)) }} > {code}
 
   .uaccel_weights : {{ . = ALIGN(16); *(.rodata.uaccel_weights) . = ALIGN(8); }} > {weights}
 {constants}
