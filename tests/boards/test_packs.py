@@ -224,7 +224,7 @@ HUGE = '<memory start="0xFFFFFFFF" size="0x10" name="H" access="rw" default="1"/
         (one(M4F + FLASH + RAM), "has no flash that an algorithm of the pack writes"),
         (one(M4F + FLASH + WRITER), "has no RAM that the pack tells of"),
         (one(FLASH + RAM + WRITER), "has no processor that uaccel is for (none)"),
-        (described(""), "no device in a.pack is called '' (it has none)"),
+        (described(""), "a.pack describes no device; wanted a pack of a chip's maker (a DFP)"),
         (one(USUAL.replace("0x08000000", "0x08000010")), "memory 'flash' (0x08000010 to 0x0808000f) begins with the"),
     ],
 )

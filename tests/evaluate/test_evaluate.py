@@ -176,6 +176,8 @@ def lines(path: Path) -> list[str]:
         ("data.npy", "high.npy", "--labels high.npy has label 6; the model has 6 classes, from 0"),
         ("data.npy", "low.npy", "--labels low.npy has label -1; the model has 6 classes, from 0"),
         ("data.npy", "real.npy", "--labels real.npy holds float64; wanted whole numbers, one for each sample"),
+        ("data.npy", "nothing.npy", "--labels nothing.npy is not a readable .npy file: No data left in file"),
+        ("huge.npy", "l.txt", "--data huge.npy is not a readable .npy file: "),
         ("flat.npy", "l.txt", 'flat.npy: input "motion" has shape [40, 96], the model wants [1, 32, 1, 3]'),
         ("odd", "l.txt", "odd/a.npy has shape [5], the model wants [1, 32, 1, 3]"),
         ("set", "few.csv", "--labels few.csv has no line for 002.npy; begin one with that name"),
@@ -192,7 +194,15 @@ def test_what_is_wrong(data: str, labels: str, words: str, motions: Array, class
     np.save("high.npy", np.full(COUNT, 6))
     np.save("low.npy", np.full(COUNT, -1))
     np.save("real.npy", np.zeros(COUNT))
-    texts = {"few.txt": "1\n2\n", "word.txt": "1\ntap\n", "labels.md": "1", "few.csv": "000.npy,1\n001.npy,2\n"}
+    head = repr({"descr": "|i1", "fortran_order": False, "shape": (1 << 60,)}).ljust(117) + "\n"
+    Path("huge.npy").write_bytes(b"\x93NUMPY\1\0\x76\0" + head.encode())
+    texts = {
+        "nothing.npy": "",
+        "few.txt": "1\n2\n",
+        "word.txt": "1\ntap\n",
+        "labels.md": "1",
+        "few.csv": "000.npy,1\n001.npy,2\n",
+    }
     for name, text in texts.items():
         Path(name).write_text(text)
     done = call("evaluate", GESTURE, "--data", data, "--labels", labels)

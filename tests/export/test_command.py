@@ -100,8 +100,25 @@ def test_what_is_refused(
 def test_an_unknown_format_is_an_error_of_usage(call: Call, tmp_path: Path) -> None:
     done = call("export", GESTURE, "--to", "keil", "-o", tmp_path / "out")
     assert done.status == 2
-    assert "'keil'" in done.err
-    assert "cmsis-pack" in done.err
+    formats = "c, single, cmake, make, arduino, platformio, zephyr, esp-idf, cmsis-pack"
+    one_of = formats.replace(", ", "', '")
+    asked = "see 'uaccel export --help'"
+    assert done.complaint == f"Invalid value for '--to': 'keil' is not one of '{one_of}'; {asked}"
+    done = call("export", GESTURE, "-o", tmp_path / "out")
+    assert (done.status, done.complaint) == (2, f"Missing option '--to'. Choose from: {formats}; {asked}")
+
+
+def test_a_zip_holds_the_folder(call: Call, tmp_path: Path) -> None:
+    folder, file = tmp_path / "mine", tmp_path / "mine.zip"
+    assert call("export", GESTURE, "--to", "arduino", "-o", folder).status == 0
+    done = call("export", GESTURE, "--to", "arduino", "-o", file)
+    assert f"unzip {file} && cat mine/README.md" in " ".join(done.out.split())
+    with zipfile.ZipFile(file) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    wanted = {f"mine/{p.relative_to(folder)}": p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    assert set(files) == set(wanted)
+    different = {name for name, content in files.items() if content != wanted[name]}
+    assert different == {"mine/README.md", "mine/sbom.spdx.json"}, "the command, and its checksum"
 
 
 def test_an_archive_is_what_its_name_says(call: Call, tmp_path: Path) -> None:

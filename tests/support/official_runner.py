@@ -41,7 +41,7 @@ def area(labels: Any, scores: Any, multi_class: str = "") -> float:
 def main(folder: str, port: str, *arguments: str) -> None:
     vendor, product = USB
     here = SimpleNamespace(vid=vendor, pid=product, device=port, description="")
-    list_ports.comports = lambda include_links=False: [here]
+    vars(list_ports)["comports"] = lambda include_links=False: [here]
     module("usb.core", find=lambda **_: [])
     module("matplotlib.pyplot")
     module("sklearn.metrics", roc_auc_score=area)

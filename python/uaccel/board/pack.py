@@ -50,9 +50,11 @@ _HELIUM: Final = ("Cortex-M55", "Cortex-M85")
 def chip_in_pack(file: Path, name: str, core: str) -> Chip:
     """Of a pack that the user names; without a name the one device that it has."""
     devices = _devices(file)
+    if not devices:
+        raise BoardError(f"{file} describes no device; wanted a pack of a chip's maker (a DFP)")
     if not name and len(devices) > 1:
         raise BoardError(f"{file} has {len(devices)} devices: {_some(devices)}; name one with --target")
-    device = next(iter(devices.values())) if not name and devices else _find(devices, name)
+    device = _find(devices, name) if name else next(iter(devices.values()))
     if device is None:
         near = did_you_mean(target_name(name), map(target_name, devices)) or f" (it has {_some(devices)})"
         raise BoardError(f"no device in {file} is called {name!r}{near}")
@@ -77,7 +79,7 @@ def target_name(name: str) -> str:
 
 
 def _some(devices: dict[str, Device]) -> str:
-    shown = ", ".join(list(devices)[:SHOWN]) or "none"
+    shown = ", ".join(list(devices)[:SHOWN])
     return f"{shown} and {len(devices) - SHOWN} more" if len(devices) > SHOWN else shown
 
 

@@ -6,11 +6,11 @@ import shlex
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from uaccel.basics.files import require_new_folder, write_folder
+from uaccel.basics.files import require_new_folder, require_writable, write_atomically, write_folder, write_zip
 from uaccel.cli.command import add_command
 from uaccel.cli.model_options import CompileOptions, ModelArgument, NameOption
 from uaccel.cli.output import emit, progress
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from uaccel.packagers.export import Export
     from uaccel.pipeline import Compiled
     from uaccel.running.job import Job
+
+
+ZIP: Final = ".zip"
 
 
 class Format(str, Enum):
@@ -40,7 +43,12 @@ class Format(str, Enum):
 ToOption = Annotated[
     Format, typer.Option("--to", metavar="FORMAT", help="One of: " + ", ".join(f.value for f in Format) + ".")
 ]
-OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write, a new one.")]
+OutputOption = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="The folder to write, a new one; a zip where it ends with '.zip'."
+    ),
+]
 InputsOption = Annotated[
     Path | None,
     typer.Option(
@@ -64,7 +72,7 @@ class ExportCommand(CompileOptions):
 
     def run(self) -> None:
         request = self.request(self.model, name=self.name, workspace_io=False)
-        require_new_folder(self.output, "-o")
+        (require_writable if self.output.suffix == ZIP else require_new_folder)(self.output, "-o")
         with progress() as step:
             from uaccel.packagers.formats import export_files
             from uaccel.telling.report import compile_report
@@ -76,7 +84,7 @@ class ExportCommand(CompileOptions):
             export = _export(compiled, job, self.inputs, _command(job, self.to, self.output))
             step(f"write {self.output}")
             files = export_files(export, self.to.value)
-            write_folder(self.output, files, "-o")
+            _write(self.output, files)
         written = {"format": self.to.value, "folder": str(self.output), "files": sorted(files)}
         report = compile_report(compiled) | written
         emit(report, self.as_json, lambda console: _show(console, report))
@@ -85,6 +93,15 @@ class ExportCommand(CompileOptions):
 def register(app: typer.Typer) -> None:
     """Add the command."""
     add_command(app, "export", "Write a model as a library for a build system.", ExportCommand)
+
+
+def _write(output: Path, files: dict[str, bytes]) -> None:
+    """A zip has one folder at its root, as who unpacks it wishes."""
+    if output.suffix != ZIP:
+        write_folder(output, files, "-o")
+        return
+    inside = {f"{output.stem}/{name}": content for name, content in files.items()}
+    write_atomically(output, lambda stream: write_zip(stream, inside), "-o")
 
 
 def _command(job: Job, to: Format, output: Path) -> str:
@@ -115,6 +132,8 @@ def _show(console: Console, report: dict[str, Any]) -> None:
 
     show_layers(console, report)
     show_memory(console, report)
-    folder = report["folder"]
+    folder = Path(report["folder"])
     console.print(f"  Export    {folder}, format {report['format']}, {len(report['files'])} files", soft_wrap=True)
-    console.print(f"  Next      cat {shlex.quote(str(Path(folder) / 'README.md'))}", soft_wrap=True)
+    unpack = f"unzip {shlex.quote(str(folder))} && " if folder.suffix == ZIP else ""
+    readme = Path(folder.stem) / "README.md" if unpack else folder / "README.md"
+    console.print(f"  Next      {unpack}cat {shlex.quote(str(readme))}", soft_wrap=True)

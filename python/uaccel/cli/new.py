@@ -31,7 +31,7 @@ LikeOption = Annotated[
     typer.Option("--like", metavar="BOARD", help="The board to begin with.", autocompletion=board_names),
 ]
 TargetOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--target",
         metavar="CHIP",
@@ -66,7 +66,7 @@ def new_board(
     name: NameArgument,
     like: LikeOption = "mps2_an386",
     with_port: PortFlag = False,
-    target: TargetOption = "",
+    target: TargetOption = None,
     core: CoreOption = "",
     pack: PackOption = None,
     as_json: JsonFlag = False,
@@ -74,12 +74,12 @@ def new_board(
     """Write a board file with comments, in this folder: a board that works, for you to change."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise BoardError(f"{name!r} cannot name a board; wanted lower-case letters, digits and underscores")
-    if core and not target and pack is None:
+    if core and target is None and pack is None:
         raise BoardError(f"--core {core} is for a chip: name it with --target")
-    if target or pack is not None:
+    if target is not None or pack is not None:
         if with_port:
             raise BoardError("--with-port copies drivers, and a board with --target has none; leave one of them out")
-        _new_board_of_chip(name, _chip(target, core, pack), as_json)
+        _new_board_of_chip(name, _chip(target or "", core, pack), as_json)
         return
     model = load_board(like)
     port = f"{name}_port" if with_port else None

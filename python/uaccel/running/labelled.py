@@ -85,8 +85,9 @@ def _read_npy(path: Path, option: str) -> Array:
         found = np.load(path, allow_pickle=False)
     except OSError as error:
         raise InputError(f"cannot read {option} {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(f"{option} {path} is not a readable .npy file: {error}") from error
+    except Exception as error:  # numpy raises a dozen unrelated types where bytes make no sense
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{option} {path} is not a readable .npy file: {words}") from error
     if not isinstance(found, np.ndarray):
         raise InputError(f"{option} {path} is not an .npy file; rename it to .npz if it holds several arrays")
     return found
