@@ -59,6 +59,8 @@ def find(program: str, needed_for: str, folder: Path | None = None) -> str:
     """The program's path: beside the board file where it is named by a relative one, else in PATH."""
     beside = folder / program if folder is not None and "/" in program else None
     found = shutil.which(str(beside or program))
+    if found is None and beside and beside.is_file():
+        raise ToolFaultError(f"{program} (needed for {needed_for}) may not be executed; chmod +x {beside}")
     if found is None:
         where = f"at {beside}" if beside else "in PATH"
         raise ToolFaultError(f"{program} (needed for {needed_for}) is not {where}; install it")

@@ -232,6 +232,12 @@ def test_archives_that_are_none(tmp_path: Path, call: Call) -> None:
     assert refused(call("create", tmp_path / "none.tar", project, "--json"), 1, "UaccelError") == (
         f"cannot read archive {tmp_path / 'none.tar'}: No such file or directory"
     )
+    for name, kind in (("m.zip", "a zip"), ("m/", "a folder")):
+        assert call("compile", GESTURE, "-o", f"{tmp_path}/{name}").status == 0
+        archive = tmp_path / name
+        assert refused(call("create", archive, project, "--json"), 1, "UaccelError") == (
+            f"archive {archive} is {kind}; projects are made of the tar that 'uaccel compile -o X.tar' writes"
+        )
     (tmp_path / "text.tar").write_text("text")
     assert "is no tar file or is damaged" in refused(
         call("create", tmp_path / "text.tar", project, "--board", "host", "--json"), 1, "UaccelError"
@@ -286,6 +292,14 @@ def test_options_of_a_server_without_one(call: Call) -> None:
 def test_options_without_a_value(word: str, tar: Path, tmp_path: Path, call: Call) -> None:
     complaint = refused(call("create", tar, tmp_path / "p", "--option", word, "--json"), 1, "UaccelError")
     assert complaint == f"--option {word!r}: wanted NAME=VALUE"
+
+
+def test_options_that_contradict(tar: Path, tmp_path: Path, call: Call) -> None:
+    twice = ("--option", "a=1", "--option", "b=1", "--option", "a=2")
+    complaint = refused(call("create", tar, tmp_path / "p", *twice, "--json"), 1, "UaccelError")
+    assert complaint == "--option a is given twice; leave one away"
+    complaint = refused(call("create", tar, tmp_path / "p", "--standalone-crt", tmp_path, "--json"), 1, "UaccelError")
+    assert complaint == "--standalone-crt is for the template that copies from it; give --template, or leave it away"
 
 
 @pytest.mark.slow
@@ -475,6 +489,9 @@ def test_a_tool_that_is_missing(bench: Path, tar: Path, call: Call) -> None:
     project = flashable(bench, tar, '[flash]\ntool = "command"\ncommand = ["./none"]\n', call)
     complaint = refused(call("flash", project, "--json"), 1, "ToolError")
     assert complaint == f"./none (needed for flashing board desk) is not at {bench / 'none'}; install it"
+    (bench / "none").write_text("#!/bin/sh\n")
+    complaint = refused(call("flash", project, "--json"), 1, "ToolError")
+    assert complaint == f"./none (needed for flashing board desk) may not be executed; chmod +x {bench / 'none'}"
 
 
 def test_a_port_that_is_looked_for(bench: Path, tar: Path, call: Call) -> None:

@@ -39,5 +39,7 @@ def read_options(words: list[str] | None) -> dict[str, OptionValue]:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise UaccelError(f"--option {word!r}: wanted NAME=VALUE")
+        if name in options:
+            raise UaccelError(f"--option {name} is given twice; leave one away")
         options[name] = value
     return options

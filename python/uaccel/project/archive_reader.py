@@ -20,6 +20,7 @@ from uaccel.model import ModelFile
 from uaccel.project.metadata_form import wrong_with
 
 METADATA: Final = "metadata.json"
+ZIP: Final = b"PK\3\4"
 VERSION: Final = 7
 LONGEST: Final = 1 << 26
 LONGEST_MODEL: Final = 1 << 28
@@ -84,6 +85,10 @@ class Metadata:
 
 def read_metadata(archive: Path) -> Metadata:
     """Refuses, in one line, what is no archive of this format; its other members are not looked at."""
+    kind = "a folder" if archive.is_dir() else "a zip" if _begin(archive) == ZIP else ""
+    if kind:
+        wanted = "projects are made of the tar that 'uaccel compile -o X.tar' writes"
+        raise UaccelError(f"archive {archive} is {kind}; {wanted}")
     data = _content(archive, METADATA, LONGEST)
     if data is None:
         raise UaccelError(f"archive {archive} has no {METADATA}; wanted an archive that 'uaccel compile' wrote")
@@ -99,6 +104,14 @@ def read_model(archive: Path, metadata: Metadata) -> ModelFile:
     if hashlib.sha256(data).hexdigest() != digest:
         raise UaccelError(f"archive {archive}: {name} is not the model that its code was made of; compile it anew")
     return ModelFile(PurePosixPath(name).suffix, data)
+
+
+def _begin(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(ZIP))
+    except OSError:
+        return b""
 
 
 def _content(archive: Path, name: str, longest: int) -> bytes | None:

@@ -41,6 +41,8 @@ def create_from_archive(
     ``runtime``: the folder of C sources that the template takes what it needs from; uaccel's own when left out, which
     has the layout of microTVM's, too. ``protocol``: what the firmware speaks in the place of sessions.
     """
+    if runtime is not None and template is None:
+        raise UaccelError("--standalone-crt is for the template that copies from it; give --template, or leave it away")
     if runtime is not None and not runtime.is_dir():
         raise UaccelError(f"--standalone-crt {runtime} is no folder; name one with TVM's C runtime, or leave it away")
     metadata = read_metadata(archive)
