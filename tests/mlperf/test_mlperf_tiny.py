@@ -162,6 +162,49 @@ def test_what_is_not_for_the_benchmark(tmp_path: Path, call: Call) -> None:
     assert not (tmp_path / "p").exists()
 
 
+PIN = """\
+#include <stdio.h>
+#include "uaccel_mlperf_tiny.h"
+
+void uaccel_mlperf_tiny_pin(unsigned high)
+{
+    FILE *const log = fopen("%s", "a");
+    fputc(high ? '1' : '0', log);
+    fclose(log);
+}
+"""
+
+
+def test_energy_mode_moves_a_pin_where_others_tell_a_time(tmp_path: Path, call: Call) -> None:
+    log, network = tmp_path / "log", Tflm(GESTURE.read_bytes())
+    (tmp_path / "pin.c").write_text(PIN % log)
+    assert call("compile", GESTURE, "-o", tmp_path / "m.tar").status == 0
+    made = ("create", tmp_path / "m.tar", tmp_path / "p", "--energy-pin")
+    assert call(*made, tmp_path / "pin.c").complaint == (
+        "--energy-pin is for MLPerf Tiny's energy mode; give --protocol mlperf-tiny, or leave it away"
+    )
+    protocol = ("--protocol", "mlperf-tiny")
+    none = tmp_path / "none.c"
+    assert call(*made, none, *protocol).complaint == f"cannot read --energy-pin {none}: No such file or directory"
+    assert call(*made, tmp_path / "pin.c", *protocol).status == 0
+    assert call("build", tmp_path / "p").status == 0
+    with running(tmp_path / "p") as runner:
+        assert runner.boot() == ["m-timestamp-mode-energy", "m-init-done", "m-ready"]
+        assert log.read_text() == "01"
+        (values,) = random_inputs(GESTURE.read_bytes(), 6, 1)[0]
+        runner.load(values.tobytes())
+        words = [line.partition("[")[0] for line in runner.command("infer 5 2")]
+        told = ["m-warmup-start-2", "m-warmup-done", "m-infer-start-5", "m-infer-done", "m-results-", "m-ready"]
+        assert words == told
+        assert log.read_text() == "01" + "0101"
+        assert runner.command("timestamp") == ["m-ready"]
+        assert log.read_text() == "01" + "0101" + "01"
+        assert (
+            runner.command("results")[0]
+            == f"m-results-[{','.join(f'{p:.3f}' for p in probabilities(network, values))}]"
+        )
+
+
 @pytest.fixture(scope="module")
 def gesture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project on this computer."""

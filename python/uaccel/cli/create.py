@@ -46,6 +46,17 @@ ProtocolOption = Annotated[
 ]
 
 
+EnergyPinOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--energy-pin",
+        metavar="PIN.c",
+        help="MLPerf Tiny's energy mode: C with the pin that the power monitor watches.",
+        readable=False,
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("create", short_help="Make a firmware project of an archive.")(create_command)
@@ -58,6 +69,7 @@ def create_command(
     template: TemplateOption = None,
     option: OptionOption = None,
     protocol: ProtocolOption = Protocol.session,
+    energy_pin: EnergyPinOption = None,
     standalone_crt: StandaloneCrtOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -76,6 +88,7 @@ def create_command(
             options=options,
             runtime=standalone_crt,
             protocol="" if protocol is Protocol.session else protocol.value,
+            energy_pin=energy_pin,
         )
     report = {
         "project": str(folder),

@@ -12,6 +12,11 @@ from uaccel.basics.words import BENCHMARK_HEADER
 
 NAME: Final = "mlperf-tiny"
 HEADER: Final = BENCHMARK_HEADER
+PIN: Final = "uaccel_mlperf_tiny_pin.c"
+ENERGY: Final = """#define UACCEL_MLPERF_ENERGY
+/* The project's: drives the pin that the power monitor watches, low (0) or high (1). The first call is at the start. */
+void uaccel_mlperf_tiny_pin(unsigned high);
+"""
 MODELS: Final = {
     (1, 32, 32, 3): ("ic01", "IMAGES"),
     (1, 96, 96, 3): ("vww01", "IMAGES"),

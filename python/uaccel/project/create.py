@@ -35,11 +35,13 @@ def create_from_archive(
     options: Mapping[str, OptionValue] | None = None,
     runtime: Path | None = None,
     protocol: str = "",
+    energy_pin: Path | None = None,
 ) -> Metadata:
     """The archive's metadata. Without a board the project is for the one that the model was compiled for.
 
     ``runtime``: the folder of C sources that the template takes what it needs from; uaccel's own when left out, which
-    has the layout of microTVM's, too. ``protocol``: what the firmware speaks in the place of sessions.
+    has the layout of microTVM's, too. ``protocol``: what the firmware speaks in the place of sessions; ``energy_pin``:
+    the C file with the pin that a power monitor watches then.
     """
     if runtime is not None and template is None:
         raise UaccelError("--standalone-crt is for the template that copies from it; give --template, or leave it away")
@@ -48,6 +50,10 @@ def create_from_archive(
     metadata = read_metadata(archive)
     if protocol and template is not None:
         raise UaccelError("--protocol is for uaccel's own template; leave it or --template away")
+    if energy_pin is not None and not protocol:
+        raise UaccelError(
+            "--energy-pin is for MLPerf Tiny's energy mode; give --protocol mlperf-tiny, or leave it away"
+        )
     if protocol and board is None and metadata.board is not None:
         board = load_board(metadata.board)
     if board is not None:
@@ -60,21 +66,28 @@ def create_from_archive(
             server.offer("board", board.name)
         if board is not None and server.takes("board_files"):
             overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
-            _write(Path(temporary), overlay | (_benchmark(metadata) if protocol else {}))
+            _write(Path(temporary), overlay | (_benchmark(metadata, energy_pin) if protocol else {}))
             server.offer("board_files", temporary)
         server.generate_project(archive, folder, runtime or data_dir("firmware"))
     return metadata
 
 
-def _benchmark(metadata: Metadata) -> dict[str, bytes]:
+def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
     """With this file the firmware speaks MLPerf Tiny's protocol and not that of sessions."""
-    from uaccel.packagers.mlperf_tiny import HEADER, NAME, header, why_not
+    from uaccel.packagers.mlperf_tiny import ENERGY, HEADER, NAME, PIN, header, why_not
 
     tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
     reason = why_not(*tensors)
     if reason:
         raise UaccelError(f"--protocol {NAME} {reason}; leave it away")
-    return {f"board/{HEADER}": header(metadata.model, *tensors).encode()}
+    text = header(metadata.model, *tensors)
+    if pin is None:
+        return {f"board/{HEADER}": text.encode()}
+    try:
+        source = pin.read_bytes()
+    except OSError as error:
+        raise UaccelError(f"cannot read --energy-pin {pin}: {error.strerror}") from error
+    return {f"board/{HEADER}": (text + ENERGY).encode(), f"board/{PIN}": source}
 
 
 def _require_features(metadata: Metadata, board: Board) -> None:
