@@ -18,12 +18,6 @@ SECTOR, PAGE = 4096, 256
 FAMILIES = {"rp2040": 0xE48BFF56, "rp2350": 0xE48BFF59}
 
 
-@pytest.fixture(params=FAMILIES)
-def chip(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
 @pytest.fixture
 def board(chip: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
     monkeypatch.chdir(tmp_path)
@@ -53,6 +47,8 @@ def test_the_checksum_is_the_published_one() -> None:
     assert crc(b"123456789") == 0x0376E6E7
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("chip", FAMILIES)
 def test_what_the_rom_looks_for_and_what_it_takes(chip: str, build: Path) -> None:
     image = (build / "firmware.bin").read_bytes()
     check_boot[chip](image)

@@ -283,7 +283,7 @@ WRONG_REAL = [
     (
         'port = "stm32"',
         'port = "stm23"',
-        "bench.toml:2: there is no port 'stm23'; did you mean 'stm32'? (known: host, mps, riscv_virt, rtt, "
+        "bench.toml:2: there is no port 'stm23'; did you mean 'stm32'? (known: host, mps, riscv_virt, rp2, rtt, "
         "semihosting, stm32, vexriscv; "
         "a port of your own is given as a path that begins with './')",
     ),
