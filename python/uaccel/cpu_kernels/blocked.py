@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_of, padded_to
+from uaccel.cpu_kernels.as_convolution import as_convolution
+from uaccel.cpu_kernels.int16_stage import wide_stage_of
+from uaccel.cpu_kernels.output_stage import geometry, output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
@@ -26,24 +29,60 @@ LARGEST_ADDRESS: Final = 8
 """Bytes, on the computer that emulates a board."""
 
 
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """``table``: of each channel its sum at the start, multiplier, offset and shift.
+
+    ``kind``: how functions end that leave sums so.
+    """
+
+    kind: str
+    table: NDArray[np.int32]
+    bounds: Mapping[str, int]
+
+
+def stage_of(site: Site[Any], rows: Array) -> Stage | None:
+    """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+    dtype, narrow = site.output.dtype, site.operands[2].info.dtype == "int32"
+    wide = wide_stage_of(site, rows)
+    if wide is not None:
+        columns = (wide.bias, wide.multiplier, np.left_shift(1, wide.shift - 1), wide.shift)
+        bounds = {"finish.sign": 0, "finish.clamp_min": site.attrs.clamp_min, "finish.clamp_max": site.attrs.clamp_max}
+        return Stage("s16", np.stack(columns, axis=1).astype(np.int32), bounds)
+    if dtype != "int8" and site.attrs.input_zero_point:
+        return None
+    stage = output_stage_of(site, rows, rests=True, dtype=dtype)
+    if stage is None or not (stage.single or narrow):
+        return None
+    kind = ("s16" if stage.single else "s16_acc32") if dtype == "int16" else "s8"
+    table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
+    return Stage(kind + "_float32" * stage.single, table.astype(np.int32), stage.bounds())
+
+
 def _kernel(
     name: str,
     parameters: Mapping[str, ParameterValue],
     weights: NDArray[np.int8],
-    stage: OutputStage,
+    stage: Stage,
     *,
     header: str = "",
     scratch: int = 0,
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
-    table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1).astype(np.int32)
-    constants = (Constant("weights", weights), Constant("constants", table))
+    block, channels = weights.shape[2], len(stage.table)
+    filled = padded_to(stage.table, 0, 1 if name == "depthwise_conv2d" else block)
+    constants = (Constant("weights", weights), Constant("constants", filled))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-    function, struct = f"uaccel_{name}_blocked_s8{'_float32' * stage.single}", f"uaccel_{name}_blocked"
+    header = "int16" if stage.kind.startswith("s16") else header or name
     call = KernelCall(
-        function, f"uaccel_{header or name}_blocked.h", struct, {**parameters, **stage.bounds()}, arguments
+        f"uaccel_{name}_blocked_{stage.kind}",
+        f"uaccel_{header}_blocked.h",
+        f"uaccel_{name}_blocked",
+        {**parameters, **stage.bounds},
+        arguments,
     )
-    return Kernel("blocked", (call,), scratch=scratch, behind=behind or {})
+    effort = len(weights) * block / channels
+    return Kernel("blocked", (call,), scratch=scratch, behind=behind or {}, effort=effort)
 
 
 def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
@@ -57,10 +96,10 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, height, width, _ = weights.shape
     rows = weights.reshape(channels, -1)
-    stage = output_stage_of(site, rows, rests=True)
+    stage = stage_of(site, rows)
     if stage is None or attrs.groups > 1:
         return None
-    packed, stage = interleaved(rows, 4), stage.filled(-(-channels // 4) * 4)
+    packed = interleaved(rows, 4)
     if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site):
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
@@ -68,8 +107,9 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         return _kernel("rows", parameters, packed, stage, header="conv2d", behind=behind)
     out_pixel, out_row = output_steps(site)
     kept = geometry(site, (height, width)) | {"out_pixel": out_pixel, "out_row": out_row}
-    behind = site_behind(site, 2, copied=True)
-    return _kernel("conv2d", kept, packed, stage, scratch=2 * rows.shape[1], behind=behind)
+    kept["in_channels"] *= data.itemsize
+    behind, scratch = site_behind(site, 2, copied=True), 2 * rows.shape[1] * data.itemsize
+    return _kernel("conv2d", kept, packed, stage, scratch=scratch, behind=behind)
 
 
 @offers(TransposeConv2d, EMBEDDED, float32=())
@@ -81,26 +121,33 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row; several are the pixels of a pointwise convolution."""
     (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
-    stage = output_stage_of(site, weights, rests=True)
+    stage = stage_of(site, weights)
     if stage is None:
         return None
-    block = 8 if count == 1 else 4
-    packed, filled = interleaved(weights, block), stage.filled(-(-len(weights) // block) * block)
+    packed = interleaved(weights, 8 if count == 1 else 4)
     if count == 1:
-        return _kernel("fully_connected", {"depth": depth, "units": len(weights)}, packed, filled)
+        return _kernel("fully_connected", {"depth": depth, "units": len(weights)}, packed, stage)
     parameters = {"rows": count, "depth": depth, "out_channels": len(weights)}
-    return _kernel("rows", parameters, packed, filled, header="conv2d", behind=site_behind(site, 2))
+    return _kernel("rows", parameters, packed, stage, header="conv2d", behind=site_behind(site, 2))
 
 
 @offers(DepthwiseConv2d, EMBEDDED, float32=())
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
+    """Four channels at a time, the last four over again where they are no multiple of four."""
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape
     rows = weights.reshape(height * width, channels).T
-    stage = output_stage_of(site, rows, rests=True)
-    if stage is None or channels != data.shape[3] or channels % 4:
+    stage = stage_of(site, rows)
+    if stage is None or channels != data.shape[3] or channels < 4:
         return None
+    starts = np.minimum(np.arange(0, channels, 4), channels - 4)
     parameters = geometry(site, (height, width), depthwise=True)
-    scratch = height * width * LARGEST_ADDRESS + channels
-    packed = interleaved(rows, 4)
+    scratch = height * width * LARGEST_ADDRESS + channels * data.itemsize
+    packed = interleaved(rows[(starts[:, np.newaxis] + np.arange(4)).ravel()], 4)
     return _kernel("depthwise_conv2d", parameters, packed, stage, scratch=scratch, behind=site_behind(site))
+
+
+@offers(DepthwiseConv2d, EMBEDDED, float32=())
+def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    converted = as_convolution(site)
+    return None if converted is None else conv2d(converted)

@@ -29,7 +29,7 @@ def words(given: Array, channels: int) -> Array:
 
 def packed(kernel: Kernel | None) -> Kernel | None:
     """A blocked kernel, with the weights of the channels that it computes at once in one word."""
-    if kernel is None:
+    if kernel is None or not kernel.calls[0].function.endswith("_s8"):
         return None
     (call,) = kernel.calls
     function = f"{call.function}_int4"
