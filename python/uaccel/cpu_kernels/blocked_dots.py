@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.blocked import interleaved
+from uaccel.cpu_kernels.blocked import fully_connected, interleaved
 from uaccel.cpu_kernels.dots import ROWS, Dots, offer_dots
 from uaccel.cpu_kernels.output_stage import padded_to
 
@@ -16,4 +16,4 @@ def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
     return packed.reshape(-1).view(np.int32)
 
 
-offer_dots(Dots("blocked", "blocked", (), 1, _pack, element=2))
+offer_dots(Dots("blocked", "blocked", (), 1, _pack, element=2, better=fully_connected))

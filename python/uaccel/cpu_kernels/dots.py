@@ -43,6 +43,8 @@ class Dots:
     pack: Packer
     element: int
     """Bytes of an element of a matrix that is packed at run time."""
+    better: Callable[[Site[FullyConnectedAttrs]], Kernel | None] = lambda _site: None
+    """The family's own kernel for fully connected layers, where it is never slower."""
 
     def filled(self, depth: int) -> int:
         return -(-depth // self.unit) * self.unit
@@ -116,6 +118,8 @@ def offer_dots(dots: Dots) -> None:
         """What the family's own kernel does not take."""
         weights = site.operands[1].value
         if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
+            return None
+        if dots.better(site) is not None:
             return None
         (portable,) = FullyConnected().kernels(site)
         depth = weights.shape[1]
