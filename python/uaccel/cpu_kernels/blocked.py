@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.int16_stage import wide_stage_of
-from uaccel.cpu_kernels.output_stage import geometry, output_stage_of, padded_to
+from uaccel.cpu_kernels.output_stage import geometry, interleaved, output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
 from uaccel.cpu_kernels.registry import offers
+from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.behind import rows_behind, site_behind
@@ -23,8 +24,6 @@ from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
-EMBEDDED: Final = ("embedded",)
-"""Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory."""
 LARGEST_ADDRESS: Final = 8
 """Bytes, on the computer that emulates a board."""
 
@@ -83,12 +82,6 @@ def _kernel(
     )
     effort = len(weights) * block / channels
     return Kernel("blocked", (call,), scratch=scratch, behind=behind or {}, effort=effort)
-
-
-def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
-    """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
-    filled = padded_to(rows, 0, block)
-    return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
 @offers(Conv2d, EMBEDDED, float32=())

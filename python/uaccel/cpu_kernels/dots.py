@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.blocked import EMBEDDED
 from uaccel.cpu_kernels.output_stage import padded_to
 from uaccel.cpu_kernels.registry import offers
+from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.ops.base import Site
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs, matrix
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels import blocked, dsp_int16, helium_int16
-from uaccel.cpu_kernels.blocked import EMBEDDED
-from uaccel.cpu_kernels.lstm_dots import BLOCKED, DSP, HELIUM, ROWS, Family, curves_by_helium, last_twice
+from uaccel.cpu_kernels import dsp_int16, helium_int16
+from uaccel.cpu_kernels.lstm_dots import DSP, HELIUM, ROWS, Family, curves_by_helium, last_twice
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site
@@ -77,8 +76,3 @@ def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
 @offers(Lstm, DSP.requires)
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm16(site, DSP, dsp_int16.fully_connected)
-
-
-@offers(Lstm, EMBEDDED)
-def on_any(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, BLOCKED, blocked.fully_connected)

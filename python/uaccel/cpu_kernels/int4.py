@@ -9,6 +9,7 @@ import numpy as np
 
 from uaccel.cpu_kernels import blocked
 from uaccel.cpu_kernels.registry import offers
+from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
@@ -43,16 +44,16 @@ def packed(kernel: Kernel | None) -> Kernel | None:
     return replace(kernel, calls=(replace(call, function=function, header=HEADER, arguments=arguments),))
 
 
-@offers(Conv2d, blocked.EMBEDDED, weight_bits=4)
+@offers(Conv2d, EMBEDDED, weight_bits=4)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return packed(blocked.conv2d(site))
 
 
-@offers(FullyConnected, blocked.EMBEDDED, weight_bits=4)
+@offers(FullyConnected, EMBEDDED, weight_bits=4)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return packed(blocked.fully_connected(site))
 
 
-@offers(DepthwiseConv2d, blocked.EMBEDDED, weight_bits=4)
+@offers(DepthwiseConv2d, EMBEDDED, weight_bits=4)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     return packed(blocked.depthwise_conv2d(site))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels import dsp, helium_call
-from uaccel.cpu_kernels.blocked import EMBEDDED, interleaved
 from uaccel.cpu_kernels.dsp_pack import joined, paired_words
 from uaccel.cpu_kernels.helium_pack import VECTOR, vector_words
 from uaccel.cpu_kernels.output_stage import padded_to
@@ -51,26 +50,20 @@ class Family:
 def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
     """S and B of each pair, the words of each two inputs; the multiplier, the rounding's half, the shift."""
     words = paired_words(padded_to(weights, 1, 4), bias, ROWS)
-    if words is None or not _fit(weights, bias, shift):
+    if words is None or not sums_fit(weights, bias, shift):
         return None
     start = np.stack([256 * bias[0::2] + bias[1::2], bias[1::2]], axis=1).reshape(len(words), -1)
-    return np.concatenate([start, words, _ends(len(words), multiplier, shift)], axis=1)
+    return np.concatenate([start, words, ends(len(words), multiplier, shift)], axis=1)
 
 
-def _blocked(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
-    """Biases, of each input the weights of all eight; the multiplier, the rounding's half, the shift."""
-    if not _fit(weights, bias, shift):
-        return None
-    words = interleaved(weights, ROWS).reshape(len(weights) // ROWS, -1).view("<i4").astype(np.int64)
-    return np.concatenate([bias.reshape(-1, ROWS), words, _ends(len(words), multiplier, shift)], axis=1)
-
-
-def _fit(weights: NDArray[np.int8], bias: Ints, shift: int) -> bool:
+def sums_fit(weights: NDArray[np.int8], bias: Ints, shift: int) -> bool:
+    """Whether they can be doubled, where they are shifted to the left before."""
     reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
     return bool(reach.max() < LARGEST_SUM >> max(0, shift))
 
 
-def _ends(count: int, multiplier: int, shift: int) -> Ints:
+def ends(count: int, multiplier: int, shift: int) -> Ints:
+    """A row for each eight: the multiplier, the rounding's half or 0, the shift."""
     return np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (count, 1))
 
 
@@ -84,7 +77,6 @@ def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) 
 
 DSP: Final = Family("arm_dsp", "dsp", dsp.REQUIRES, 4, _dsp)
 HELIUM: Final = Family("arm_helium", "helium", helium_call.REQUIRES, VECTOR, _helium)
-BLOCKED: Final = Family("blocked", "blocked", (), 1, _blocked)
 
 
 def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
@@ -148,8 +140,3 @@ def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
 @offers(Lstm, DSP.requires)
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, DSP)
-
-
-@offers(Lstm, EMBEDDED)
-def on_any(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm_dots(site, BLOCKED)

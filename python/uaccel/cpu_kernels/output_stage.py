@@ -154,6 +154,12 @@ def padded_to(array: Array, axis: int, multiple: int) -> Array:
     return np.pad(array, widths)
 
 
+def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
+    """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
+    filled = padded_to(rows, 0, block)
+    return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
+
+
 OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
 """Parameters of the portable kernels that the output stage holds."""
 

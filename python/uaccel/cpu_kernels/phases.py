@@ -23,10 +23,14 @@ Maker = Callable[[Site[Conv2dAttrs]], "Kernel | None"]
 
 @dataclass(frozen=True)
 class Apart(Site[Conv2dAttrs]):
-    """A convolution whose results lie apart: so many elements from the one to the next, and from row to row."""
+    """A convolution whose results lie apart: so many elements from the one to the next, and from row to row.
+
+    ``given``: the same of the input's pixels, where they have more channels than it reads.
+    """
 
     pixel: int = 0
     row: int = 0
+    given: int = 0
 
 
 def is_dense(site: Site[Any]) -> bool:
@@ -39,6 +43,11 @@ def output_steps(site: Site[Any]) -> tuple[int, int]:
         return site.pixel, site.row
     width, channels = site.output.shape[2:]
     return channels, width * channels
+
+
+def input_step(site: Site[Any]) -> int:
+    """Elements from pixel to pixel of the input."""
+    return (site.given if isinstance(site, Apart) else 0) or site.operands[0].info.shape[3]
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     item, data = site.output.itemsize, site.operands[0].info
     image, result = data.elements // batch * item, int(np.prod(shape)) * item
     calls = [
-        _moved(call, number * image, number * result + first * item)
+        moved(call, number * image, number * result + first * item)
         for number in range(batch)
         for first, kernel in whole
         for call in kernel.calls
@@ -131,7 +140,9 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     return replace(one, calls=tuple(calls), scratch=scratch, inplace=(), behind={}, leaner=tuple)
 
 
-def _moved(call: KernelCall, source: int, target: int) -> KernelCall:
+def moved(call: KernelCall, source: int, target: int) -> KernelCall:
+    """With so many bytes before its input and before its output."""
+
     def given(argument: Any) -> Any:
         if isinstance(argument, (Input, Output)):
             return replace(argument, offset=argument.offset + (source if isinstance(argument, Input) else target))
