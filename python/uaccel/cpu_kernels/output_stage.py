@@ -56,8 +56,8 @@ class OutputStage:
 
     @property
     def way(self) -> int:
-        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``, 2 in single precision."""
-        return 2 if self.single else int(self.sign)
+        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``; 2 in single precision, 3 with rests."""
+        return 2 + bool(self.rest_bits.any()) if self.single else int(self.sign)
 
     @property
     def clamps(self) -> bool:
