@@ -23,7 +23,7 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_conv2d_blocked)(
                                                     constants, p->out_channels, result, output);
             output += uaccel_conv2d_blocked_step(p, &column);
         }
-        input += p->in_height * p->in_width * channels;
+        input += p->in_height * p->in_width * (p->in_pixel / (uaccel_index)sizeof *input);
     }
 }
 

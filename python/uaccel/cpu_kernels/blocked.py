@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.as_convolution import as_convolution
+from uaccel.cpu_kernels.groups import by_groups
 from uaccel.cpu_kernels.int16_stage import wide_stage_of
 from uaccel.cpu_kernels.output_stage import geometry, interleaved, output_stage_of, padded_to
-from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
+from uaccel.cpu_kernels.phases import by_phases, is_dense, windows_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.model import Array
@@ -86,11 +87,14 @@ def _kernel(
 
 @offers(Conv2d, EMBEDDED, float32=())
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Two pixels at a time; four channels over them. A call for each group."""
+    if site.attrs.groups > 1:
+        return by_groups(site, conv2d)
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, height, width, _ = weights.shape
     rows = weights.reshape(channels, -1)
     stage = stage_of(site, rows)
-    if stage is None or attrs.groups > 1:
+    if stage is None:
         return None
     packed = interleaved(rows, 4)
     if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site):
@@ -98,11 +102,8 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
         behind = {0: rows_behind(pixels, data, site.output, 2)}
         return _kernel("rows", parameters, packed, stage, header="conv2d", behind=behind)
-    out_pixel, out_row = output_steps(site)
-    kept = geometry(site, (height, width)) | {"out_pixel": out_pixel, "out_row": out_row}
-    kept["in_channels"] *= data.itemsize
     behind, scratch = site_behind(site, 2, copied=True), 2 * rows.shape[1] * data.itemsize
-    return _kernel("conv2d", kept, packed, stage, scratch=scratch, behind=behind)
+    return _kernel("conv2d", windows_of(site), packed, stage, scratch=scratch, behind=behind)
 
 
 @offers(TransposeConv2d, EMBEDDED, float32=())

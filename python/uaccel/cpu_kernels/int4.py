@@ -15,7 +15,7 @@ from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Constant, Kernel
+from uaccel.ops.kernel import Constant, Kernel, KernelCall
 
 HEADER: Final = "uaccel_int4_blocked.h"
 
@@ -32,7 +32,10 @@ def packed(kernel: Kernel | None) -> Kernel | None:
     """A blocked kernel, with the weights of the channels that it computes at once in one word."""
     if kernel is None or not kernel.calls[0].function.endswith("_s8"):
         return None
-    (call,) = kernel.calls
+    return replace(kernel, calls=tuple(_packed(call) for call in kernel.calls))
+
+
+def _packed(call: KernelCall) -> KernelCall:
     function = f"{call.function}_int4"
     channels = 8 if call.function == "uaccel_fully_connected_blocked_s8" else 4
     arguments = tuple(
@@ -41,7 +44,7 @@ def packed(kernel: Kernel | None) -> Kernel | None:
         else given
         for given in call.arguments
     )
-    return replace(kernel, calls=(replace(call, function=function, header=HEADER, arguments=arguments),))
+    return replace(call, function=function, header=HEADER, arguments=arguments)
 
 
 @offers(Conv2d, EMBEDDED, weight_bits=4)

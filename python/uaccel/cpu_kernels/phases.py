@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel.cpu_kernels.output_stage import geometry
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site
 from uaccel.ops.conv2d import Conv2dAttrs
@@ -48,6 +49,20 @@ def output_steps(site: Site[Any]) -> tuple[int, int]:
 def input_step(site: Site[Any]) -> int:
     """Elements from pixel to pixel of the input."""
     return (site.given if isinstance(site, Apart) else 0) or site.operands[0].info.shape[3]
+
+
+def windows_of(site: Site[Conv2dAttrs]) -> dict[str, int]:
+    """The fields of ``struct uaccel_conv2d_blocked`` but for the output stage's."""
+    height, width, depth = site.operands[1].info.shape[1:]
+    out_pixel, out_row = output_steps(site)
+    in_pixel, item = input_step(site), site.operands[0].info.itemsize
+    return geometry(site, (height, width)) | {
+        "in_channels": depth * item,
+        "in_pixel": in_pixel * item,
+        "out_pixel": out_pixel,
+        "out_row": out_row,
+        "runs": int(width == 1 or (site.attrs.dilation[1] == 1 and in_pixel == depth)),
+    }
 
 
 @dataclass(frozen=True)
