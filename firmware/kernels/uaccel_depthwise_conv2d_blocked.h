@@ -1,4 +1,4 @@
-/* Depthwise convolution for any CPU, four channels at a time, one output channel an input channel.
+/* Depthwise convolution for any CPU, four channels at a time.
  *
  * Of each output pixel the addresses of the pixels under its window are listed, and then four channels at a time run
  * over the list. What lies outside is a pixel of zero points. */
@@ -15,6 +15,12 @@ struct uaccel_depthwise_conv2d_blocked {
     uaccel_index pad_top, pad_left;
     int32_t input_zero_point;
     struct uaccel_blocked_finish finish;
+};
+
+/* The same with several results of a channel, which lie side by side. */
+struct uaccel_depthwise_times_blocked {
+    struct uaccel_depthwise_conv2d_blocked windows;
+    uaccel_index out_channels, multiplier;
 };
 
 #define UACCEL_BODY "uaccel_depthwise_conv2d_blocked_body.h"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.groups import by_groups
-from uaccel.cpu_kernels.int16_stage import wide_stage_of
+from uaccel.cpu_kernels.int16_stage import is_depthwise, wide_stage_of
 from uaccel.cpu_kernels.output_stage import geometry, interleaved, output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, is_dense, windows_of
 from uaccel.cpu_kernels.registry import offers
@@ -68,17 +68,20 @@ def _kernel(
     header: str = "",
     scratch: int = 0,
     behind: Mapping[int, int] | None = None,
+    more: Mapping[str, int] | None = None,
 ) -> Kernel:
+    """``more``: fields beside a structure ``windows``, which then holds the others."""
     block, channels = weights.shape[2], len(stage.table)
-    filled = padded_to(stage.table, 0, 1 if name == "depthwise_conv2d" else block)
+    filled = padded_to(stage.table, 0, 1 if name.startswith("depthwise") else block)
     constants = (Constant("weights", weights), Constant("constants", filled))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
+    fields = {**parameters, **stage.bounds}
     header = "int16" if stage.kind.startswith("s16") else header or name
     call = KernelCall(
         f"uaccel_{name}_blocked_{stage.kind}",
         f"uaccel_{header}_blocked.h",
         f"uaccel_{name}_blocked",
-        {**parameters, **stage.bounds},
+        {f"windows.{field}": value for field, value in fields.items()} | {**more} if more else fields,
         arguments,
     )
     effort = len(weights) * block / channels
@@ -126,19 +129,22 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 
 @offers(DepthwiseConv2d, EMBEDDED, float32=())
-def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
+def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Four channels at a time, the last four over again where they are no multiple of four."""
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape
     rows = weights.reshape(height * width, channels).T
     stage = stage_of(site, rows)
-    if stage is None or channels != data.shape[3] or channels < 4:
+    if stage is None or not is_depthwise(site) or channels < 4:
         return None
     starts = np.minimum(np.arange(0, channels, 4), channels - 4)
-    parameters = geometry(site, (height, width), depthwise=True)
-    scratch = height * width * LARGEST_ADDRESS + channels * data.itemsize
     packed = interleaved(rows[(starts[:, np.newaxis] + np.arange(4)).ravel()], 4)
-    return _kernel("depthwise_conv2d", parameters, packed, stage, scratch=scratch, behind=site_behind(site))
+    scratch, behind = height * width * LARGEST_ADDRESS + data.shape[3] * data.itemsize, site_behind(site)
+    windows, name = geometry(site, (height, width), depthwise=True), "depthwise_conv2d"
+    if channels == data.shape[3]:
+        return _kernel(name, windows, packed, stage, scratch=scratch, behind=behind)
+    more = {"out_channels": channels, "multiplier": channels // data.shape[3]}
+    return _kernel("depthwise_times", windows, packed, stage, header=name, scratch=scratch, behind=behind, more=more)
 
 
 @offers(DepthwiseConv2d, EMBEDDED, float32=())
