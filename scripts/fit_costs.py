@@ -54,7 +54,9 @@ def measure(name: str, seeds: int) -> Points:
                 functions = {call.function for call in layer.kernel.calls}
                 if layer.choice and len(functions) == 1 and turn < len(layer.choice.options):
                     outputs = layer.outputs[0].info.elements
-                    points[functions.pop()].append((layer.macs, outputs, *taken[layer.index]))
+                    points[functions.pop()].append(
+                        (round(layer.macs * layer.kernel.effort), outputs, *taken[layer.index])
+                    )
         print(f"{name}: {seed - 999} of {seeds}", file=sys.stderr)
     return points
 

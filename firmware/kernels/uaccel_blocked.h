@@ -7,8 +7,11 @@
 
 #include "uaccel_float32.h"
 
-/* How the bodies read weights: the elements that hold those of four channels and of eight for one input, how many
- * elements that is, and the weight of one of these channels. uaccel_int4_blocked.h has another way. */
+/* What the bodies compute: the elements of inputs and outputs, and how names of functions over them end. And how they
+ * read weights: the elements that hold those of four channels and of eight for one input, how many elements that is, and
+ * the weight of one of these channels. uaccel_int4_blocked.h and uaccel_int16_blocked.h have other ways. */
+#define UACCEL_ITEM int8_t
+#define UACCEL_BLOCKED(name) UACCEL_ROUNDED(name##_s8)
 #define UACCEL_FOUR int8_t
 #define UACCEL_EIGHT int8_t
 #define UACCEL_WEIGHTS(channels) (channels)
@@ -26,7 +29,7 @@ UACCEL_KERNEL int32_t uaccel_blocked_high(int32_t sum, int32_t multiplier)
     return (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31);
 }
 
-UACCEL_KERNEL int8_t uaccel_blocked_round(const struct uaccel_blocked_finish *p, int32_t sum, const int32_t *constants)
+UACCEL_KERNEL int32_t uaccel_blocked_value(const struct uaccel_blocked_finish *p, int32_t sum, const int32_t *constants)
 {
     int32_t high = uaccel_blocked_high(sum, constants[1]);
     if (p->sign) {
@@ -34,14 +37,25 @@ UACCEL_KERNEL int8_t uaccel_blocked_round(const struct uaccel_blocked_finish *p,
     }
     const int32_t value = (high + constants[2]) >> constants[3];
     const int32_t above = value < p->clamp_min ? p->clamp_min : value;
-    return (int8_t)(above > p->clamp_max ? p->clamp_max : above);
+    return above > p->clamp_max ? p->clamp_max : above;
+}
+
+UACCEL_KERNEL int32_t uaccel_blocked_value_float32(const struct uaccel_blocked_finish *p, int32_t sum,
+                                                   const int32_t *constants)
+{
+    const int32_t value = uaccel_requantise_float32(sum, constants[1], constants[3]) + constants[2];
+    return uaccel_clamp(value, p->clamp_min, p->clamp_max);
+}
+
+UACCEL_KERNEL int8_t uaccel_blocked_round(const struct uaccel_blocked_finish *p, int32_t sum, const int32_t *constants)
+{
+    return (int8_t)uaccel_blocked_value(p, sum, constants);
 }
 
 UACCEL_KERNEL int8_t uaccel_blocked_round_float32(const struct uaccel_blocked_finish *p, int32_t sum,
                                                   const int32_t *constants)
 {
-    const int32_t value = uaccel_requantise_float32(sum, constants[1], constants[3]) + constants[2];
-    return (int8_t)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+    return (int8_t)uaccel_blocked_value_float32(p, sum, constants);
 }
 
 #define UACCEL_BODY "uaccel_blocked_body.h"

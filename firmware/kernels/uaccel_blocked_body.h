@@ -2,13 +2,13 @@
 
 /* Four output channels of two pixels or rows, of which the second may be the first again. weights: for each of
  * `depth` inputs those of the four channels. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_2x4)(
-    const struct uaccel_blocked_finish *p, const int8_t *first, const int8_t *second, uaccel_index depth,
-    const UACCEL_FOUR *weights, const int32_t *constants, int8_t *results)
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_blocked_2x4)(
+    const struct uaccel_blocked_finish *p, const UACCEL_ITEM *first, const UACCEL_ITEM *second, uaccel_index depth,
+    const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *results)
 {
     int32_t a0 = constants[0], a1 = constants[4], a2 = constants[8], a3 = constants[12];
     int32_t b0 = a0, b1 = a1, b2 = a2, b3 = a3;
-    for (const int8_t *end = first + depth; first != end;) {
+    for (const UACCEL_ITEM *end = first + depth; first != end;) {
         const int32_t x = *first++, y = *second++;
         a0 += x * UACCEL_WEIGHT(weights, 0);
         b0 += y * UACCEL_WEIGHT(weights, 0);
@@ -31,14 +31,14 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_2x4)(
 }
 
 /* All output channels of two pixels. constants: filled up with channels of zeros to a multiple of four. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_blocked_channels)(
-    const struct uaccel_blocked_finish *p, const int8_t *first, const int8_t *second, uaccel_index depth,
-    const UACCEL_FOUR *weights, const int32_t *constants, uaccel_index channels, int8_t *output1, int8_t *output2)
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_blocked_channels)(
+    const struct uaccel_blocked_finish *p, const UACCEL_ITEM *first, const UACCEL_ITEM *second, uaccel_index depth,
+    const UACCEL_FOUR *weights, const int32_t *constants, uaccel_index channels, UACCEL_ITEM *output1, UACCEL_ITEM *output2)
 {
     for (uaccel_index channel = 0; channel < channels; channel += 4) {
         const uaccel_index count = channels - channel < 4 ? channels - channel : 4;
-        int8_t results[8];
-        UACCEL_ROUNDED(uaccel_blocked_2x4)(p, first, second, depth, weights, constants, results);
+        UACCEL_ITEM results[8];
+        UACCEL_BLOCKED(uaccel_blocked_2x4)(p, first, second, depth, weights, constants, results);
         for (uaccel_index i = 0; i < count; ++i) {
             output1[channel + i] = results[i];
             output2[channel + i] = results[4 + i];

@@ -125,11 +125,11 @@ UACCEL_SHARED void uaccel_conv2d_dot4_s8(const struct uaccel_conv2d_dot4 *p, con
             uaccel_conv2d_blocked_window(q, input, pixel, first);
             if (both) {
                 uaccel_conv2d_blocked_window(q, input, pixel + 1, second);
-                output = uaccel_conv2d_blocked_next(q, output, &column);
+                output += uaccel_conv2d_blocked_step(q, &column);
             }
             uaccel_dot4_channels(&q->finish, first, both ? second : NULL, words, weights, constants, q->out_channels,
                                  result, output);
-            output = uaccel_conv2d_blocked_next(q, output, &column);
+            output += uaccel_conv2d_blocked_step(q, &column);
         }
         input += q->in_height * q->in_width * q->in_channels;
     }

@@ -4,9 +4,10 @@
 
 #include "uaccel_window.h"
 
-/* As many output channels as there are input channels, without zero points. */
+/* Without zero points. */
 struct uaccel_depthwise16 {
-    uaccel_index batch, in_height, in_width, channels;
+    uaccel_index batch, in_height, in_width;
+    uaccel_index in_channels, channels, multiplier; /* the second is the product of the others */
     uaccel_index out_height, out_width;
     uaccel_index kernel_height, kernel_width;
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
@@ -33,7 +34,7 @@ UACCEL_KERNEL struct uaccel_depthwise16_taps uaccel_depthwise16_taps(const struc
     const uaccel_index row = top + rows.first * p->dilation_height;
     const uaccel_index column = left + columns.first * p->dilation_width;
     struct uaccel_depthwise16_taps taps;
-    taps.pixels = input + (row * p->in_width + column) * p->channels;
+    taps.pixels = input + (row * p->in_width + column) * p->in_channels;
     taps.first = rows.first * p->kernel_width + columns.first;
     taps.height = rows.last - rows.first;
     taps.width = columns.last - columns.first;

@@ -16,7 +16,7 @@ UACCEL_KERNEL void UACCEL_DEPTHWISE16(const struct uaccel_depthwise16 *p, const 
                 output += p->channels;
             }
         }
-        input += p->in_height * p->in_width * p->channels;
+        input += p->in_height * p->in_width * p->in_channels;
     }
 }
 

@@ -1,13 +1,28 @@
 /* The kernels for one way to round; included by uaccel_depthwise_conv2d_blocked.h, once a way. */
 
-/* Four channels from `channel` on, a multiple of four of them in all. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_depthwise_blocked_quad)(
-    const struct uaccel_depthwise_conv2d_blocked *p, const int8_t *const *taps, uaccel_index channel,
-    const UACCEL_FOUR *weights, const int32_t *constants, int8_t *output)
+/* The addresses of the pixels under a window; `outside` for those that there are not. */
+UACCEL_KERNEL void UACCEL_BLOCKED(uaccel_depthwise_blocked_list)(
+    const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *input, uaccel_index top, uaccel_index left,
+    const UACCEL_ITEM *outside, const UACCEL_ITEM **taps)
+{
+    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->dilation_height;
+        for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
+            const uaccel_index x = left + kx * p->dilation_width;
+            const bool inside = y >= 0 && y < p->in_height && x >= 0 && x < p->in_width;
+            *taps++ = inside ? input + (y * p->in_width + x) * p->channels : outside;
+        }
+    }
+}
+
+/* Four channels from `channel` on. */
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(
+    const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *const *taps, uaccel_index channel,
+    const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *output)
 {
     int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
-    for (const int8_t *const *end = taps + p->kernel_height * p->kernel_width; taps != end; ++taps) {
-        const int8_t *pixel = *taps + channel;
+    for (const UACCEL_ITEM *const *end = taps + p->kernel_height * p->kernel_width; taps != end; ++taps) {
+        const UACCEL_ITEM *pixel = *taps + channel;
         a += pixel[0] * UACCEL_WEIGHT(weights, 0);
         b += pixel[1] * UACCEL_WEIGHT(weights, 1);
         c += pixel[2] * UACCEL_WEIGHT(weights, 2);
@@ -20,29 +35,87 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_depthwise_blocked_quad)(
     output[3] = UACCEL_BLOCKED_ROUND(&p->finish, d, constants + 12);
 }
 
-/* scratch: an address a tap, and a pixel. weights: for each four channels and each tap those of the channels. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_depthwise_conv2d_blocked_s8)(
-    const struct uaccel_depthwise_conv2d_blocked *p, const int8_t *input, const UACCEL_FOUR *weights,
-    const int32_t *constants, int8_t *output, void *scratch)
+/* scratch: an address a tap, and a pixel. weights: for each four channels and each tap those of the channels;
+ * the last four are the last ones. */
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_conv2d_blocked)(
+    const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *input, const UACCEL_FOUR *weights,
+    const int32_t *constants, UACCEL_ITEM *output, void *scratch)
 {
     const uaccel_index count = p->kernel_height * p->kernel_width;
-    const int8_t **taps = scratch;
-    int8_t *outside = (int8_t *)(taps + count);
-    memset(outside, (int)p->input_zero_point, (size_t)p->channels);
+    const UACCEL_ITEM **taps = scratch;
+    UACCEL_ITEM *outside = (UACCEL_ITEM *)(taps + count);
+    memset(outside, (int)p->input_zero_point, (size_t)p->channels * sizeof *outside);
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index y = 0; y < p->out_height; ++y) {
             for (uaccel_index x = 0; x < p->out_width; ++x) {
-                uaccel_depthwise_blocked_list(p, input, y * p->stride_height - p->pad_top,
-                                              x * p->stride_width - p->pad_left, outside, taps);
+                UACCEL_BLOCKED(uaccel_depthwise_blocked_list)(p, input, y * p->stride_height - p->pad_top,
+                                                              x * p->stride_width - p->pad_left, outside, taps);
                 const UACCEL_FOUR *own = weights;
-                for (uaccel_index channel = 0; channel < p->channels; channel += 4) {
-                    UACCEL_ROUNDED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 4,
+                uaccel_index channel = 0;
+                for (; channel + 4 <= p->channels; channel += 4) {
+                    UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 4,
                                                                   output + channel);
                     own += UACCEL_WEIGHTS(4) * count;
+                }
+                if (channel < p->channels) { /* the last four, some of them over again */
+                    channel = p->channels - 4;
+                    UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 4,
+                                                                  output + channel);
                 }
                 output += p->channels;
             }
         }
         input += p->in_height * p->in_width * p->channels;
+    }
+}
+
+/* Four results from `channel` on, wherever their channels of the input are. */
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(
+    const struct uaccel_depthwise_times_blocked *p, const UACCEL_ITEM *const *taps, uaccel_index channel,
+    const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *output)
+{
+    const uaccel_index first = channel / p->multiplier, rest = channel - first * p->multiplier;
+    const uaccel_index one = rest + 1 < p->multiplier ? 0 : (rest + 1) / p->multiplier;
+    const uaccel_index two = rest + 2 < p->multiplier ? 0 : (rest + 2) / p->multiplier;
+    const uaccel_index three = rest + 3 < p->multiplier ? 0 : (rest + 3) / p->multiplier;
+    int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
+    for (const UACCEL_ITEM *const *end = taps + p->windows.kernel_height * p->windows.kernel_width; taps != end; ++taps) {
+        const UACCEL_ITEM *pixel = *taps + first;
+        a += pixel[0] * UACCEL_WEIGHT(weights, 0);
+        b += pixel[one] * UACCEL_WEIGHT(weights, 1);
+        c += pixel[two] * UACCEL_WEIGHT(weights, 2);
+        d += pixel[three] * UACCEL_WEIGHT(weights, 3);
+        weights += UACCEL_WEIGHTS(4);
+    }
+    output[0] = UACCEL_BLOCKED_ROUND(&p->windows.finish, a, constants);
+    output[1] = UACCEL_BLOCKED_ROUND(&p->windows.finish, b, constants + 4);
+    output[2] = UACCEL_BLOCKED_ROUND(&p->windows.finish, c, constants + 8);
+    output[3] = UACCEL_BLOCKED_ROUND(&p->windows.finish, d, constants + 12);
+}
+
+/* scratch and weights: the same. */
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_times_blocked)(
+    const struct uaccel_depthwise_times_blocked *p, const UACCEL_ITEM *input, const UACCEL_FOUR *weights,
+    const int32_t *constants, UACCEL_ITEM *output, void *scratch)
+{
+    const struct uaccel_depthwise_conv2d_blocked *const q = &p->windows;
+    const uaccel_index count = q->kernel_height * q->kernel_width, pixels = q->out_height * q->out_width;
+    const UACCEL_ITEM **taps = scratch;
+    UACCEL_ITEM *outside = (UACCEL_ITEM *)(taps + count);
+    memset(outside, (int)q->input_zero_point, (size_t)q->channels * sizeof *outside);
+    for (uaccel_index n = 0; n < q->batch; ++n) {
+        for (uaccel_index pixel = 0; pixel < pixels; ++pixel) {
+            const UACCEL_FOUR *own = weights;
+            UACCEL_BLOCKED(uaccel_depthwise_blocked_list)(q, input, pixel / q->out_width * q->stride_height - q->pad_top,
+                                                          pixel % q->out_width * q->stride_width - q->pad_left, outside,
+                                                          taps);
+            for (uaccel_index channel = 0; channel < p->out_channels; channel += 4) {
+                const uaccel_index at = channel + 4 <= p->out_channels ? channel : p->out_channels - 4;
+                UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(p, taps, at, own, constants + at * 4, output + at);
+                own += UACCEL_WEIGHTS(4) * count;
+            }
+            output += p->out_channels;
+        }
+        input += q->in_height * q->in_width * q->channels;
     }
 }

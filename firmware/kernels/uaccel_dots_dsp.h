@@ -136,38 +136,8 @@ UACCEL_SHARED void uaccel_rows_dots_dsp(const int8_t *input, uaccel_index filled
     }
 }
 
-/* Sums with their biases on another scale. */
-UACCEL_KERNEL void uaccel_scaled_dots_dsp(int32_t *sums, const int32_t *bias, uaccel_index rows,
-                                          struct uaccel_dots_scale scale)
-{
-    for (uaccel_index i = 0; i < rows; ++i) {
-        sums[i] = uaccel_requantise(uaccel_add_wrapping(sums[i], bias[i]), scale.multiplier, scale.shift);
-    }
-}
-
-UACCEL_KERNEL void uaccel_move_word_dots_dsp(const uint8_t *source, uint8_t *target)
-{
-    uint32_t word;
-    memcpy(&word, source, 4);
-    memcpy(target, &word, 4);
-}
-
-/* Bytes towards lower addresses, or elsewhere, by words. */
-UACCEL_KERNEL void uaccel_move_dots_dsp(const void *from, void *to, uaccel_index bytes)
-{
-    const uint8_t *source = from;
-    uint8_t *target = to;
-    for (; bytes >= 16; bytes -= 16) {
-        uaccel_move_word_dots_dsp(source, target);
-        uaccel_move_word_dots_dsp(source + 4, target + 4);
-        uaccel_move_word_dots_dsp(source + 8, target + 8);
-        uaccel_move_word_dots_dsp(source + 12, target + 12);
-        source += 16;
-        target += 16;
-    }
-    for (; bytes > 0; --bytes) {
-        *target++ = *source++;
-    }
-}
+#define UACCEL_DOTS(name) name##_dots_dsp
+#include "uaccel_dots_scalar_body.h"
+#undef UACCEL_DOTS
 
 #endif

@@ -1,16 +1,16 @@
 /* The kernel for one way to round; included by uaccel_fully_connected_blocked.h, once a way. */
 
 /* weights: for each eight units and each input those of the units. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_blocked_s8)(
-    const struct uaccel_fully_connected_blocked *p, const int8_t *input, const UACCEL_EIGHT *weights,
-    const int32_t *constants, int8_t *output)
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_fully_connected_blocked)(
+    const struct uaccel_fully_connected_blocked *p, const UACCEL_ITEM *input, const UACCEL_EIGHT *weights,
+    const int32_t *constants, UACCEL_ITEM *output)
 {
     for (uaccel_index unit = 0; unit < p->units; unit += 8) {
-        const int8_t *const end = input + p->depth;
+        const UACCEL_ITEM *const end = input + p->depth;
         int32_t sums[8];
         int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
         int32_t e = constants[16], f = constants[20], g = constants[24], h = constants[28];
-        for (const int8_t *x = input; x != end; ++x) {
+        for (const UACCEL_ITEM *x = input; x != end; ++x) {
             const int32_t value = *x;
             a += value * UACCEL_WEIGHT(weights, 0);
             b += value * UACCEL_WEIGHT(weights, 1);

@@ -64,14 +64,30 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
     "vldrw.u32 q3, [r1, #-144 - 64 * \\each]\n"                                                                      \
     "vmov q1[3], q1[1], r10, lr\n"                                                                                   \
     "uaccel_load \\each, q5, -192\n"                                                                                 \
-    ".if \\sign == 2\n"                                                                                              \
+    ".if \\sign >= 2\n"                                                                                              \
     "vcvt.f32.s32 q0, q0\n"                                                                                          \
     "vadd.i32 q1, q1, q3\n"                                                                                          \
+    ".if \\sign == 3\n"                                                                                              \
+    ".if \\each\n"                                                                                                   \
+    "vldrw.u32 q3, [r1, #-160]\n"                                                                                    \
+    "vadd.f32 q0, q0, q3\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "vadd.f32 q0, q0, q6\n"                                                                                          \
+    ".endif\n"                                                                                                       \
+    ".endif\n"                                                                                                       \
     "uaccel_load \\each, q6, -176\n"                                                                                 \
     "vmul.f32 q0, q0, q5\n"                                                                                          \
     "uaccel_more vldrw.u32 q4, [r1, #-112]\n"                                                                        \
     "vcvt.f32.s32 q1, q1\n"                                                                                          \
     "uaccel_more vmladav.s8 r2, q2, q4\n"                                                                            \
+    ".if \\sign == 3\n"                                                                                              \
+    ".if \\each\n"                                                                                                   \
+    "vldrw.u32 q3, [r1, #-144]\n"                                                                                    \
+    "vadd.f32 q1, q1, q3\n"                                                                                          \
+    ".else\n"                                                                                                        \
+    "vadd.f32 q1, q1, q6\n"                                                                                          \
+    ".endif\n"                                                                                                       \
+    ".endif\n"                                                                                                       \
     ".if \\each\n"                                                                                                   \
     "vmul.f32 q1, q1, q6\n"                                                                                          \
     ".else\n"                                                                                                        \
@@ -217,9 +233,13 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
     UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_clamp, 0, 1, each)                                              \
     UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_sign, 1, 0, each)                                               \
     UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_sign_clamp, 1, 1, each)                                         \
-    UACCEL_HELIUM_SINGLE_UNITS(uaccel_helium_units_##kind##_float32, each)                                           \
+    UACCEL_HELIUM_SINGLE_UNITS(uaccel_helium_units_##kind##_float32, 2, each)                                        \
+    UACCEL_HELIUM_SINGLE_UNITS(uaccel_helium_units_##kind##_rest, 3, each)                                           \
     UACCEL_KERNEL uaccel_helium_units_loop *uaccel_helium_units_of_##kind(const struct uaccel_helium_finish *finish) \
     {                                                                                                                \
+        if (finish->sign == 3) {                                                                                     \
+            return UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_##kind##_rest);                \
+        }                                                                                                            \
         if (finish->sign == 2) {                                                                                     \
             return UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_##kind##_float32);             \
         }                                                                                                            \
@@ -229,9 +249,9 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
         return finish->clamp ? uaccel_helium_units_##kind##_clamp : uaccel_helium_units_##kind;                      \
     }
 #if __ARM_FEATURE_MVE & 2
-#define UACCEL_HELIUM_SINGLE_UNITS(name, each) UACCEL_HELIUM_UNITS(name, 2, 1, each)
+#define UACCEL_HELIUM_SINGLE_UNITS(name, sign, each) UACCEL_HELIUM_UNITS(name, sign, 1, each)
 #else
-#define UACCEL_HELIUM_SINGLE_UNITS(name, each)
+#define UACCEL_HELIUM_SINGLE_UNITS(name, sign, each)
 #endif
 
 UACCEL_HELIUM_UNITS_BY(alike, 0)

@@ -16,7 +16,8 @@
 /* What the output stage does behind the multiplication of each channel by its own constants. */
 struct uaccel_helium_finish {
     int32_t zero_point, lowest, highest;
-    int32_t sign;  /* 1: a negative tie is rounded down; 0: it ends below `lowest`, either way; 2: single precision */
+    int32_t sign;  /* 1: a negative tie is rounded down; 0: it ends below `lowest`, either way; 2: single precision; 3: the
+                      same behind an addition, whose term stands where others have a shift */
     int32_t clamp; /* 1: clamp to the bounds; 0: to int8, which they are */
 };
 

@@ -60,6 +60,10 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "vadd.i32 q0, q0, r7\n"                                                                                          \
     "vadd.i32 q1, q1, r7\n"                                                                                          \
     ".endm\n"                                                                                                        \
+    ".macro uaccel_rest\n"                                                                                           \
+    "vadd.f32 q0, q0, r9\n"                                                                                          \
+    "vadd.f32 q1, q1, r9\n"                                                                                          \
+    ".endm\n"                                                                                                        \
     ".macro uaccel_right\n"                                                                                          \
     "vrshl.s32 q0, r9\n"                                                                                             \
     "vrshl.s32 q1, r9\n"                                                                                             \
@@ -188,6 +192,11 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     "vadd.i32 q0, q0, r0\n"                                                                                          \
     "vadd.i32 q1, q1, r0\n"                                                                                          \
     ".endm\n"                                                                                                        \
+    ".macro uaccel_rest\n"                                                                                           \
+    "ldr r0, [r10, #16 * " #parts " + 8]\n"                                                                          \
+    "vadd.f32 q0, q0, r0\n"                                                                                          \
+    "vadd.f32 q1, q1, r0\n"                                                                                          \
+    ".endm\n"                                                                                                        \
     ".macro uaccel_right\n"                                                                                          \
     "ldr r0, [r10, #16 * " #parts " + 8]\n"                                                                          \
     "vrshl.s32 q0, r0\n"                                                                                             \
@@ -219,9 +228,12 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "add r11, r11, r3\n"                                                                                 \
                 "uaccel_eight\n"                                                                                     \
                 "uaccel_bias\n"                                                                                      \
-                ".if " #sign " == 2\n"                                                                               \
+                ".if " #sign " >= 2\n"                                                                               \
                 "vcvt.f32.s32 q0, q0\n"                                                                              \
                 "vcvt.f32.s32 q1, q1\n"                                                                              \
+                ".if " #sign " == 3\n"                                                                               \
+                "uaccel_rest\n"                                                                                      \
+                ".endif\n"                                                                                           \
                 "vmul.f32 q0, q0, r8\n"                                                                              \
                 "vmul.f32 q1, q1, r8\n"                                                                              \
                 "vcvtn.s32.f32 q0, q0\n"                                                                             \
@@ -274,6 +286,7 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 ".purgem uaccel_four\n"                                                                              \
                 ".purgem uaccel_part\n"                                                                              \
                 ".purgem uaccel_bias\n"                                                                              \
+                ".purgem uaccel_rest\n"                                                                              \
                 ".purgem uaccel_right\n"                                                                             \
                 ".purgem uaccel_zero\n");                                                                            \
     }
@@ -287,9 +300,13 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
     planes(uaccel_helium_planes_##kind##_clamp, loads, 0, 1)                                                         \
     planes(uaccel_helium_planes_##kind##_sign, loads, 1, 0)                                                          \
     planes(uaccel_helium_planes_##kind##_sign_clamp, loads, 1, 1)                                                    \
-    UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_float32, planes, loads)                                \
+    UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_float32, 2, planes, loads)                             \
+    UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_rest, 3, planes, loads)                                \
     UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of_##kind(const struct uaccel_helium_finish *finish) \
     {                                                                                                                \
+        if (finish->sign == 3) {                                                                                     \
+            return UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_rest);              \
+        }                                                                                                            \
         if (finish->sign == 2) {                                                                                     \
             return UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32);           \
         }                                                                                                            \
@@ -299,9 +316,9 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
         return finish->clamp ? uaccel_helium_planes_##kind##_clamp : uaccel_helium_planes_##kind;                    \
     }
 #if __ARM_FEATURE_MVE & 2
-#define UACCEL_HELIUM_SINGLE_PLANES(name, planes, loads) planes(name, loads, 2, 1)
+#define UACCEL_HELIUM_SINGLE_PLANES(name, sign, planes, loads) planes(name, loads, sign, 1)
 #else
-#define UACCEL_HELIUM_SINGLE_PLANES(name, planes, loads)
+#define UACCEL_HELIUM_SINGLE_PLANES(name, sign, planes, loads)
 #endif
 
 UACCEL_HELIUM_PLANES_BY(row, UACCEL_HELIUM_PLANES_OF_A_ROW, )

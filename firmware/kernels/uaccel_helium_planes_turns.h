@@ -10,8 +10,11 @@
 #define UACCEL_HELIUM_TURN_STEPS(sign)                                                                               \
     ".syntax unified\n"                                                                                              \
     ".macro uaccel_scaled q\n"                                                                                       \
-    ".if " #sign " == 2\n"                                                                                           \
+    ".if " #sign " >= 2\n"                                                                                           \
     "vcvt.f32.s32 \\q, \\q\n"                                                                                        \
+    ".if " #sign " == 3\n"                                                                                           \
+    "vadd.f32 \\q, \\q, r9\n"                                                                                        \
+    ".endif\n"                                                                                                       \
     "vmul.f32 \\q, \\q, r8\n"                                                                                        \
     "vcvtn.s32.f32 \\q, \\q\n"                                                                                       \
     ".else\n"                                                                                                        \

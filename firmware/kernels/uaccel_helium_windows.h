@@ -84,9 +84,14 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
     "vmladav.s8 r8, q3, q6\n"                                                                                        \
     "vadd.i32 q1, q1, q5\n"                                                                                          \
     "vldrw.u32 q5, [r1, #16]\n"                                                                                      \
-    ".if \\sign == 2\n"                                                                                              \
+    ".if \\sign >= 2\n"                                                                                              \
     "vcvt.f32.s32 q0, q0\n"                                                                                          \
     "vcvt.f32.s32 q1, q1\n"                                                                                          \
+    ".if \\sign == 3\n"                                                                                              \
+    "vldrw.u32 q6, [r1, #32]\n"                                                                                      \
+    "vadd.f32 q0, q0, q6\n"                                                                                          \
+    "vadd.f32 q1, q1, q6\n"                                                                                          \
+    ".endif\n"                                                                                                       \
     "vmul.f32 q0, q0, q5\n"                                                                                          \
     "vmul.f32 q1, q1, q5\n"                                                                                          \
     "vcvtn.s32.f32 q0, q0\n"                                                                                         \
@@ -271,6 +276,8 @@ UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1, 1)
 #if __ARM_FEATURE_MVE & 2
 UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_float32, 0, 2, 1)
 UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_float32, 1, 2, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_rest, 0, 3, 1)
+UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_rest, 1, 3, 1)
 #endif
 
 #pragma GCC diagnostic pop
@@ -279,6 +286,11 @@ UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_float32, 1, 2, 1)
 UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel_helium_finish *finish,
                                                              uaccel_index length)
 {
+    if (finish->sign == 3) {
+        return length <= UACCEL_HELIUM_UNROLLED * 16
+                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_short_runs_rest)
+                   : UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_long_runs_rest);
+    }
     if (finish->sign == 2) {
         return length <= UACCEL_HELIUM_UNROLLED * 16
                    ? UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_short_runs_float32)

@@ -255,15 +255,16 @@ UACCEL_SHARED void uaccel_fully_connected_dsp_s16(const struct uaccel_fully_conn
     }
 }
 
-/* Convolution of one group. Of each window the pixels of a row are a run of halves, with one more behind it where their
- * number is odd; its weights there are zero. */
+/* Convolution of one group, whose channels may be some of a pixel's. Of each window the pixels of a row are a run of
+ * halves, with one more behind it where their number is odd; its weights there are zero. */
 struct uaccel_conv2d_dsp16 {
     uaccel_index batch, in_height, in_width, in_channels;
     uaccel_index out_height, out_width, out_channels;
     uaccel_index kernel_height, kernel_width;
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
-    uaccel_index out_pixel, out_row; /* elements from one to the next */
+    uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
+    uaccel_index runs;               /* 1: the pixels of a window's row lie side by side */
     uaccel_index quad_words;         /* words of the stream for four output channels */
     struct uaccel_int16_dsp_finish finish;
 };
@@ -276,12 +277,12 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_dsp16_window(const struct uaccel_conv
     const uaccel_index top = pixel / p->out_width * p->stride_height - p->pad_top;
     const uaccel_index left = pixel % p->out_width * p->stride_width - p->pad_left;
     const uaccel_index bottom = top + (p->kernel_height - 1) * p->dilation_height;
-    const uaccel_index row = p->in_width * p->in_channels, length = p->kernel_width * p->in_channels;
-    const uaccel_index run = (length + 1) & ~1;
-    if (p->dilation_width == 1 && top >= 0 && left >= 0 && bottom < p->in_height &&
-        left + p->kernel_width <= p->in_width && bottom * row + left * p->in_channels + run <= p->in_height * row) {
+    const uaccel_index row = p->in_width * p->in_pixel, length = p->kernel_width * p->in_channels;
+    const uaccel_index run = (length + 1) & ~1, beside = p->in_pixel - p->in_channels;
+    if (p->runs && top >= 0 && left >= 0 && bottom < p->in_height &&
+        left + p->kernel_width <= p->in_width && bottom * row + left * p->in_pixel + run + beside <= p->in_height * row) {
         *step = p->dilation_height * row;
-        return input + top * row + left * p->in_channels;
+        return input + top * row + left * p->in_pixel;
     }
     *step = run;
     memset(copy, 0, (size_t)(run * p->kernel_height) * sizeof(int16_t));
@@ -290,7 +291,7 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_dsp16_window(const struct uaccel_conv
         for (uaccel_index kx = 0; kx < p->kernel_width && y >= 0 && y < p->in_height; ++kx) {
             const uaccel_index x = left + kx * p->dilation_width;
             if (x >= 0 && x < p->in_width) {
-                memcpy(copy + ky * run + kx * p->in_channels, input + y * row + x * p->in_channels,
+                memcpy(copy + ky * run + kx * p->in_channels, input + y * row + x * p->in_pixel,
                        (size_t)p->in_channels * sizeof(int16_t));
             }
         }
@@ -362,7 +363,7 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
             }
             output = uaccel_conv2d_dsp16_next(p, output, &column);
         }
-        input += p->in_height * p->in_width * p->in_channels;
+        input += p->in_height * p->in_width * p->in_pixel;
     }
 }
 
@@ -374,22 +375,33 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_quad(const struct uaccel_depthw
 {
     const int32_t *constants = stream + 4 + p->kernel_height * p->kernel_width;
     const int32_t *weights = stream + 4 + taps->first;
-    const int16_t *row = taps->pixels + channel;
+    const int16_t *row = taps->pixels + channel / p->multiplier;
+    const uaccel_index rest = channel % p->multiplier;
+    const uaccel_index one = (rest + 1) / p->multiplier, two = (rest + 2) / p->multiplier;
+    const uaccel_index three = (rest + 3) / p->multiplier;
     int32_t a = stream[0], b = stream[1], c = stream[2], d = stream[3];
     for (uaccel_index ky = taps->height; ky > 0; --ky) {
         const int16_t *pixel = row;
         for (uaccel_index kx = 0; kx < taps->width; ++kx) {
-            const uint32_t x = uaccel_int16_dsp_load(pixel), y = uaccel_int16_dsp_load(pixel + 2);
             const uint32_t word = (uint32_t)weights[kx];
             const uint32_t first = uaccel_int16_dsp_even(word), second = uaccel_int16_dsp_odd(word);
-            a += (int16_t)x * (int16_t)first;
-            b += ((int32_t)x >> 16) * ((int32_t)first >> 16);
-            c += (int16_t)y * (int16_t)second;
-            d += ((int32_t)y >> 16) * ((int32_t)second >> 16);
-            pixel += p->dilation_width * p->channels;
+            if (p->multiplier == 1) {
+                const uint32_t x = uaccel_int16_dsp_load(pixel), y = uaccel_int16_dsp_load(pixel + 2);
+                a += (int16_t)x * (int16_t)first;
+                b += ((int32_t)x >> 16) * ((int32_t)first >> 16);
+                c += (int16_t)y * (int16_t)second;
+                d += ((int32_t)y >> 16) * ((int32_t)second >> 16);
+            } else { /* of a multiple of four, one for all */
+                const bool all = p->multiplier % 4 == 0;
+                a += pixel[0] * (int16_t)first;
+                b += pixel[all ? 0 : one] * ((int32_t)first >> 16);
+                c += pixel[all ? 0 : two] * (int16_t)second;
+                d += pixel[all ? 0 : three] * ((int32_t)second >> 16);
+            }
+            pixel += p->dilation_width * p->in_channels;
         }
         weights += p->kernel_width;
-        row += p->dilation_height * p->in_width * p->channels;
+        row += p->dilation_height * p->in_width * p->in_channels;
     }
     output[0] = uaccel_int16_dsp_result(a, constants, p->clamp_min, p->clamp_max);
     output[1] = uaccel_int16_dsp_result(b, constants + 3, p->clamp_min, p->clamp_max);

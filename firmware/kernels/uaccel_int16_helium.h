@@ -192,7 +192,7 @@ UACCEL_SHARED void uaccel_fully_connected_helium_s16(const struct uaccel_fully_c
     uaccel_int16_helium_1x8(&job, stream);
 }
 
-/* Convolution of one group. A window is a run of elements, and what follows it up to a whole vector has weights of
+/* Convolution of one group, whose channels may be some of a pixel's. A window is a run of elements, and what follows it up to a whole vector has weights of
  * zero. */
 struct uaccel_conv2d_helium16 {
     uaccel_index batch, in_height, in_width, in_channels;
@@ -200,7 +200,8 @@ struct uaccel_conv2d_helium16 {
     uaccel_index kernel_height, kernel_width;
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
-    uaccel_index out_pixel, out_row; /* elements from one to the next */
+    uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
+    uaccel_index runs; /* 1: the pixels of a window's row lie side by side */
     uaccel_index length; /* of a window, in whole vectors of eight */
     int32_t clamp_min, clamp_max;
 };
@@ -209,12 +210,12 @@ struct uaccel_conv2d_helium16 {
 UACCEL_KERNEL void uaccel_conv2d_helium16_row(const struct uaccel_conv2d_helium16 *p, const int16_t *row,
                                               uaccel_index left, int16_t *copy)
 {
-    if (p->dilation_width == 1) {
+    if (p->runs) {
         const uaccel_index first = left < 0 ? -left : 0;
         const uaccel_index room = p->in_width - left;
         const uaccel_index last = room < p->kernel_width ? room : p->kernel_width;
         if (first < last) {
-            uaccel_int16_helium_copy(copy + first * p->in_channels, row + (left + first) * p->in_channels,
+            uaccel_int16_helium_copy(copy + first * p->in_channels, row + (left + first) * p->in_pixel,
                                      (last - first) * p->in_channels);
         }
         return;
@@ -222,7 +223,7 @@ UACCEL_KERNEL void uaccel_conv2d_helium16_row(const struct uaccel_conv2d_helium1
     for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
         const uaccel_index x = left + kx * p->dilation_width;
         if (x >= 0 && x < p->in_width) {
-            uaccel_int16_helium_copy(copy + kx * p->in_channels, row + x * p->in_channels, p->in_channels);
+            uaccel_int16_helium_copy(copy + kx * p->in_channels, row + x * p->in_pixel, p->in_channels);
         }
     }
 }
@@ -235,9 +236,10 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_helium16_window(const struct uaccel_c
     const uaccel_index left = pixel % p->out_width * p->stride_width - p->pad_left;
     const uaccel_index bottom = top + (p->kernel_height - 1) * p->dilation_height;
     const uaccel_index right = left + (p->kernel_width - 1) * p->dilation_width;
-    const uaccel_index row = p->in_width * p->in_channels, place = top * row + left * p->in_channels;
+    const uaccel_index row = p->in_width * p->in_pixel, place = top * row + left * p->in_pixel;
+    const uaccel_index end = p->in_height * row - (p->in_pixel - p->in_channels);
     const bool inside = top >= 0 && left >= 0 && bottom < p->in_height && right < p->in_width;
-    if (inside && p->kernel_height == 1 && p->dilation_width == 1 && place + p->length <= p->in_height * row) {
+    if (inside && p->kernel_height == 1 && p->runs && place + p->length <= end) {
         return input + place;
     }
     if (!inside) {
@@ -288,7 +290,7 @@ UACCEL_SHARED void uaccel_conv2d_helium_s16(const struct uaccel_conv2d_helium16 
             uaccel_int16_helium_2x4(&job, stream);
             output = uaccel_conv2d_helium16_next(p, output, &column);
         }
-        input += p->in_height * p->in_width * p->in_channels;
+        input += p->in_height * p->in_width * p->in_pixel;
     }
 }
 
@@ -298,6 +300,29 @@ UACCEL_KERNEL int32x4_t uaccel_depthwise_conv2d_helium16_finish(const struct uac
 {
     sum = vrshlq_s32(vmulhq_s32(sum, vldrwq_s32(multipliers)), vldrwq_s32(shifts));
     return vminq_s32(vmaxq_s32(sum, vdupq_n_s32(p->clamp_min)), vdupq_n_s32(p->clamp_max));
+}
+
+/* How far behind the first one's the channel of the input is that each of eight reads. */
+UACCEL_KERNEL uint16x8_t uaccel_depthwise_conv2d_helium16_from(const struct uaccel_depthwise16 *p, uaccel_index channel)
+{
+    uint16_t places[8] = {0};
+    if (p->multiplier % 8 != 0) {
+        uaccel_index rest = 8 % p->multiplier == 0 ? 0 : channel % p->multiplier;
+        for (uaccel_index i = 1; i < 8; ++i) {
+            rest = rest + 1 < p->multiplier ? rest + 1 : 0;
+            places[i] = (uint16_t)(places[i - 1] + (rest == 0 ? 1 : 0));
+        }
+    }
+    return vldrhq_u16(places);
+}
+
+UACCEL_KERNEL int16x8_t uaccel_depthwise_conv2d_helium16_load(const struct uaccel_depthwise16 *p, const int16_t *pixel,
+                                                              uint16x8_t from, bool whole, mve_pred16_t some)
+{
+    if (p->multiplier > 1) {
+        return vldrhq_gather_shifted_offset_z_s16(pixel, from, some);
+    }
+    return whole ? vldrhq_s16(pixel) : vldrhq_z_s16(pixel, some);
 }
 
 /* Eight channels of a depthwise convolution under one window, or as many as `some` says where they are not `whole`.
@@ -310,21 +335,22 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_helium16_block(const struct uaccel_de
 {
     const int32_t *ends = stream + 8 + 2 * p->kernel_height * p->kernel_width;
     const int8_t *weights = (const int8_t *)(stream + 8 + 2 * taps->first);
-    const int16_t *row = taps->pixels + channel;
+    const int16_t *row = taps->pixels + channel / p->multiplier;
+    const uint16x8_t from = uaccel_depthwise_conv2d_helium16_from(p, channel);
     int32x4_t even = vldrwq_s32(stream), odd = vldrwq_s32(stream + 4);
     for (uaccel_index ky = taps->height; ky > 0; --ky) {
         const int16_t *pixel = row;
         const int8_t *weight = weights;
         for (uaccel_index kx = taps->width; kx > 0; --kx) {
-            const int16x8_t x = whole ? vldrhq_s16(pixel) : vldrhq_z_s16(pixel, some);
+            const int16x8_t x = uaccel_depthwise_conv2d_helium16_load(p, pixel, from, whole, some);
             const int16x8_t w = vldrbq_s16(weight);
             even = vaddq_s32(even, vmullbq_int_s16(x, w));
             odd = vaddq_s32(odd, vmulltq_int_s16(x, w));
-            pixel += p->dilation_width * p->channels;
+            pixel += p->dilation_width * p->in_channels;
             weight += 8;
         }
         weights += 8 * p->kernel_width;
-        row += p->dilation_height * p->in_width * p->channels;
+        row += p->dilation_height * p->in_width * p->in_channels;
     }
     even = uaccel_depthwise_conv2d_helium16_finish(p, even, ends, ends + 8);
     odd = uaccel_depthwise_conv2d_helium16_finish(p, odd, ends + 4, ends + 12);

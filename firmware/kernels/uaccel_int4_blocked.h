@@ -9,10 +9,14 @@
 #include "uaccel_depthwise_conv2d_blocked.h"
 #include "uaccel_fully_connected_blocked.h"
 
+#undef UACCEL_ITEM
+#undef UACCEL_BLOCKED
 #undef UACCEL_FOUR
 #undef UACCEL_EIGHT
 #undef UACCEL_WEIGHTS
 #undef UACCEL_WEIGHT
+#define UACCEL_ITEM int8_t
+#define UACCEL_BLOCKED(name) UACCEL_ROUNDED(name##_s8)
 #define UACCEL_FOUR uint16_t
 #define UACCEL_EIGHT uint32_t
 #define UACCEL_WEIGHTS(channels) 1
@@ -20,11 +24,6 @@
 
 #define UACCEL_ROUNDED(name) name##_int4
 #define UACCEL_BLOCKED_ROUND uaccel_blocked_round
-#include "uaccel_blocked_body.h"
-#include "uaccel_conv2d_blocked_body.h"
-#include "uaccel_depthwise_conv2d_blocked_body.h"
-#include "uaccel_fully_connected_blocked_body.h"
-#undef UACCEL_ROUNDED
-#undef UACCEL_BLOCKED_ROUND
+#include "uaccel_blocked_layers_body.h"
 
 #endif

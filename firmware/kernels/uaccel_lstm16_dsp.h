@@ -11,7 +11,7 @@ struct uaccel_lstm_dsp16 {
 };
 
 #define UACCEL_LSTM16(name) name##_dsp16
-#define UACCEL_LSTM16_SHOW uaccel_lstm_show_dsp_s16
+#define UACCEL_LSTM16_SHOW uaccel_lstm_show_s16_dsp
 #define UACCEL_LSTM16_ROW uaccel_fully_connected_dsp_s16
 #include "uaccel_lstm16_body.h"
 #undef UACCEL_LSTM16

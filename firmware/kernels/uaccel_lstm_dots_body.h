@@ -1,31 +1,5 @@
 /* LSTM on int8 vectors by dot products: for one family, which UACCEL_DOTS names; included once a
- * family. */
-
-#ifndef UACCEL_LSTM_DOTS_H
-#define UACCEL_LSTM_DOTS_H
-
-#include "uaccel_dots.h"
-#include "uaccel_lstm.h"
-
-struct uaccel_lstm_dots {
-    struct uaccel_lstm layer;
-    uaccel_index filled, hidden_filled; /* bytes of an input and of a hidden state, filled up */
-};
-
-/* Gates of one step: sums of both vectors in units of 2^-12, each of 16 bits, added up; eight at a time. */
-struct uaccel_lstm_gates {
-    const int8_t *input, *input_end, *hidden, *hidden_end; /* whole steps of the family */
-    int16_t *gates;
-    uaccel_index eights; /* one at least */
-};
-UACCEL_AT(uaccel_lstm_gates, input, 0);
-UACCEL_AT(uaccel_lstm_gates, input_end, 4);
-UACCEL_AT(uaccel_lstm_gates, hidden, 8);
-UACCEL_AT(uaccel_lstm_gates, hidden_end, 12);
-UACCEL_AT(uaccel_lstm_gates, gates, 16);
-UACCEL_AT(uaccel_lstm_gates, eights, 20);
-
-#endif
+ * family, behind uaccel_lstm_dots.h. */
 
 /* scratch: four gates of each unit, int16, by whole eights, and both vectors filled up, unless they are. */
 UACCEL_KERNEL void UACCEL_DOTS(uaccel_lstm_s8)(const struct uaccel_lstm_dots *p, const int8_t *input,

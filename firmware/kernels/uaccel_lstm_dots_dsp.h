@@ -3,9 +3,8 @@
 #define UACCEL_LSTM_DOTS_DSP_H
 
 #include "uaccel_dots_dsp.h"
+#include "uaccel_lstm_dots.h"
 #include "uaccel_lstm_show_dsp.h"
-
-struct uaccel_lstm_gates;
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -86,7 +85,7 @@ UACCEL_ASSEMBLY void uaccel_lstm_gates_dots_dsp(const struct uaccel_lstm_gates *
 #pragma GCC diagnostic pop
 
 #define UACCEL_DOTS(name) name##_dots_dsp
-#define uaccel_lstm_show_dots_dsp uaccel_lstm_show_dsp_s8
+#define uaccel_lstm_show_dots_dsp uaccel_lstm_show_s8_dsp
 #include "uaccel_lstm_dots_body.h"
 #undef uaccel_lstm_show_dots_dsp
 #undef UACCEL_DOTS

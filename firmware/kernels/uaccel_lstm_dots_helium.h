@@ -4,8 +4,6 @@
 
 #include "uaccel_lstm_show_helium.h"
 
-struct uaccel_lstm_gates;
-
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

@@ -1,91 +1,22 @@
-/* What an LSTM makes of its gates, for Arm's DSP extension: unit by unit, int8 or int16.
- *
- * The curves are lines between points of a table, and odd about their middle. */
+/* What an LSTM makes of its gates, for Arm's DSP extension: unit by unit, int8 or int16. */
 #ifndef UACCEL_LSTM_SHOW_DSP_H
 #define UACCEL_LSTM_SHOW_DSP_H
 
 #include "uaccel_dsp.h"
 #include "uaccel_lstm.h"
 
-/* Between the points about `magnitude`, whose lowest bits are what lies between two. */
-UACCEL_KERNEL int32_t uaccel_line_dsp(const uint16_t *points, int32_t magnitude, int32_t bits, int32_t rounding)
-{
-    const uint16_t *const at = points + (magnitude >> bits);
-    const int32_t rest = magnitude & ((1 << bits) - 1), low = at[0];
-    return (low << bits) + rounding + rest * (at[1] - low);
-}
-
-UACCEL_KERNEL int32_t uaccel_logistic_dsp(const uint16_t *points, int32_t x)
-{
-    const int32_t magnitude = 3 * (x < 0 ? -x : x);
-    const int32_t value = uaccel_line_dsp(points, magnitude, 9, 1 << 9) >> 10;
-    return x < 0 ? (1 << 15) - value : value;
-}
-
-/* Behind the last point but one there are two of one height. */
-UACCEL_KERNEL int32_t uaccel_tanh_dsp(const uint16_t *points, int32_t x)
-{
-    const int32_t magnitude = x < 0 ? -x : x;
-    const int32_t inside = magnitude < 0xFFFF ? magnitude : 0xFFFF;
-    const int32_t value = uaccel_line_dsp(points, inside, 8, (1 << 7) - (1 << 23)) >> 8;
-    return x < 0 ? -value : value;
-}
-
-/* round(x * multiplier / 2^32), halves upwards. */
+/* round(2 * x * multiplier / 2^32), halves upwards. */
 UACCEL_KERNEL int32_t uaccel_high_dsp(int32_t x, int32_t multiplier)
 {
     int32_t high;
-    __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(x), "r"(multiplier));
+    __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(2 * x), "r"(multiplier));
     return high;
 }
 
-/* A product of two halves on another scale. */
-UACCEL_KERNEL int32_t uaccel_lstm_product_dsp(int32_t x, int32_t y, int32_t multiplier, int32_t shift)
-{
-    if (shift >= 0) {
-        return uaccel_requantise(x * y, multiplier, shift);
-    }
-    const int32_t high = uaccel_high_dsp(2 * x * y, multiplier);
-    return (high + (high >> 31) + (1 << (-shift - 1))) >> -shift;
-}
-
-/* From the gates' sums, `room` of each kind, to the cell, and to what is shown of it but for its zero point. */
-UACCEL_KERNEL int32_t uaccel_lstm_shown_dsp(const struct uaccel_lstm *p, const uint16_t *points, int16_t *cell,
-                                            const int16_t *gates, uaccel_index room)
-{
-    const int32_t into = uaccel_logistic_dsp(points, gates[0]), forget = uaccel_logistic_dsp(points, gates[room]);
-    const int32_t update = uaccel_tanh_dsp(points, 3 * gates[2 * room]);
-    const int32_t kept = uaccel_lstm_product_dsp(forget, *cell, p->keep_multiplier, p->keep_shift);
-    const int32_t taken = uaccel_lstm_product_dsp(into, update, p->take_multiplier, p->take_shift);
-    int32_t x = uaccel_clamp16(uaccel_clamp16(kept) + uaccel_clamp16(taken));
-    if (p->cell_clip > 0) {
-        x = uaccel_clamp(x, -p->cell_clip, p->cell_clip);
-    }
-    *cell = (int16_t)x;
-    const int32_t rounding = p->tanh_right_shift > 0 ? 1 << (p->tanh_right_shift - 1) : 0;
-    const int32_t shown = uaccel_tanh_dsp(points, (x * p->tanh_multiplier + rounding) >> p->tanh_right_shift);
-    const int32_t given = uaccel_logistic_dsp(points, gates[3 * room]);
-    return uaccel_lstm_product_dsp(shown, given, p->give_multiplier, p->give_shift);
-}
-
-/* gates: `room` of each kind. */
-UACCEL_KERNEL void uaccel_lstm_show_dsp_s8(const struct uaccel_lstm *p, const uint16_t *points, int8_t *output,
-                                           int8_t *hidden, int16_t *cell, const int16_t *gates,
-                                           uaccel_index room)
-{
-    for (uaccel_index u = 0; u < p->units; ++u) {
-        const int32_t given = uaccel_lstm_shown_dsp(p, points, cell + u, gates + u, room);
-        output[u] = hidden[u] = (int8_t)uaccel_clamp(given + p->hidden_zero_point, INT8_MIN, INT8_MAX);
-    }
-}
-
-UACCEL_KERNEL void uaccel_lstm_show_dsp_s16(const struct uaccel_lstm *p, const uint16_t *points, int16_t *output,
-                                            int16_t *hidden, int16_t *cell, const int16_t *gates, uaccel_index room)
-{
-    for (uaccel_index u = 0; u < p->units; ++u) {
-        const int32_t given = uaccel_lstm_shown_dsp(p, points, cell + u, gates + u, room);
-        output[u] = hidden[u] = (int16_t)uaccel_clamp16(given + p->hidden_zero_point);
-    }
-}
+#define UACCEL_SHOW(name) name##_dsp
+#define UACCEL_SHOW_PRODUCT uaccel_high_dsp
+#include "uaccel_lstm_show_body.h"
+#undef UACCEL_SHOW
+#undef UACCEL_SHOW_PRODUCT
 
 #endif

@@ -19,6 +19,7 @@ from uaccel.running.execute import Looks
 from uaccel.running.packed import run_compiled
 
 BOARDS = ("mps2_an386", "mps3_an547")
+PLAIN = ("mps2_an385", "qemu_riscv32")
 FRAMES = 5
 REMEMBERING: dict[str, Svdf | Lstm] = {
     "SVDF, batches": Svdf(batch=3, rank=1, memory=3),
@@ -26,6 +27,7 @@ REMEMBERING: dict[str, Svdf | Lstm] = {
     "SVDF, no memory": Svdf(memory=1, filters=10),
     "LSTM, time major": Lstm(time_major=True),
     "LSTM, clipped": Lstm(clip=0.5, units=9),
+    "LSTM, int16": Lstm("int16", units=9),
     "LSTM, a fine cell state": Lstm(cell_power=-15, batch=1),
     "LSTM, a cell state of twice the table's steps": Lstm(cell_power=-13, weight_scale=0.004),
     "LSTM, a coarse cell state": Lstm(cell_power=-9, units=17, depth=33),
@@ -54,7 +56,7 @@ def test_drawn_layers_are_exact(kind: str, board: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", [*BOARDS, *PLAIN])
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_what_lasts_is_exact(name: str, board: str, tmp_path: Path) -> None:
     assert_exact_on(board, REMEMBERING[name].build(), tmp_path)

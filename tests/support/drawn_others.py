@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from support.drawn_layers import Draw, Kind, Options, elementwise
+from support.drawn_layers import Draw, Kind, Options, depthwise_multiplied, elementwise, grouped
 from support.tflite_writer import Tensor
 
 
@@ -147,4 +147,6 @@ OTHERS: dict[str, Kind] = {
     "int16 transposed convolution": (transposed, "int16"),
     "int16 matrices": (matrices, "int16"),
     "int16 mean": (mean, "int16"),
+    "int16 convolution, groups": (grouped, "int16"),
+    "int16 depthwise, multiplied": (depthwise_multiplied, "int16"),
 }

@@ -37,6 +37,7 @@ class Zoo(Layers):
         super().__init__(seed)
         self.larger = larger
         self.dtype = "int8"
+        self.narrow = False
         self.alike = False
 
     def int8(self, *shape: int) -> Array:
@@ -58,9 +59,9 @@ class Zoo(Layers):
         return (256 * low, 256 * high + 255) if self.dtype == "int16" else (low, high)
 
     def _bias(self, channels: int, terms: int) -> Array:
-        """Those of int16 layers have 64 bits, and now and then more than 32 of them count; scaled sums still fit 32."""
+        """Those of int16 layers have 64 bits mostly, of which now and then more than 32 count; scaled sums fit 32."""
         bias = super()._bias(channels, terms)
-        if self.dtype == "int16":
+        if self.dtype == "int16" and not self.narrow:
             wide = bias.astype(np.int64)
             return wide.clip(-(1 << 26), 1 << 26) << 10 if self.integer(0, 9) == 0 else wide
         return bias
@@ -194,6 +195,23 @@ def int16(maker: Maker) -> Maker:
             return call
 
         return tuple(TensorInfo(info_of(shape).shape, "int16") for shape in shapes), wide
+
+    return made
+
+
+def narrow16(maker: Maker) -> Maker:
+    """The same layer with activations of 16 bits and sums of 32."""
+
+    def made(zoo: Zoo) -> Any:
+        infos, layer = int16(maker)(zoo)
+
+        def narrow(*variables: Any) -> Any:
+            zoo.narrow = True
+            call = layer(*variables)
+            zoo.narrow = False
+            return call
+
+        return infos, narrow
 
     return made
 
@@ -345,6 +363,15 @@ MAKERS = (
     int16(transposed),
     one_scale,
     single(one_scale),
+    int16(grouped),
+    int16(one_channel),
+    int16(multiplied),
+    narrow16(convolution),
+    narrow16(rows),
+    narrow16(fully_connected),
+    narrow16(single(convolution)),
+    int16(single(rows)),
+    int16(single(fully_connected)),
 )
 """One network has a layer of each."""
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.output_stage import OutputStage, geometry, output_stage_of, padded_to
-from uaccel.cpu_kernels.phases import is_pointwise, output_steps
+from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
+from uaccel.cpu_kernels.phases import is_pointwise, windows_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -49,7 +49,7 @@ def _kernel(
 @offers(Conv2d, REQUIRES)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    channels, height, width, _ = weights.shape
+    channels = len(weights)
     rows = weights.reshape(channels, -1)
     stage = output_stage_of(site, rows)
     if stage is None or attrs.groups > 1:
@@ -58,9 +58,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels, **stage.bounds()}
         return _kernel("rows", parameters, rows, stage, behind={0: rows_behind(pixels, data, site.output, 2)})
-    out_pixel, out_row = output_steps(site)
-    kept = geometry(site, (height, width)) | {"out_pixel": out_pixel, "out_row": out_row} | stage.bounds()
-    windows = {f"windows.{name}": value for name, value in kept.items()}
+    windows = {f"windows.{name}": value for name, value in (windows_of(site) | stage.bounds()).items()}
     scratch = 2 * WORD * -(-rows.shape[1] // WORD)
     return _kernel("conv2d", windows, rows, stage, scratch=scratch, behind=site_behind(site, 2, copied=True))
 

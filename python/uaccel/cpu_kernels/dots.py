@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import padded_to
 from uaccel.cpu_kernels.registry import offers
+from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.ops.base import Site
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs, matrix
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -37,10 +38,13 @@ class Dots:
     family: str
     suffix: str
     requires: tuple[str, ...]
+    """Of the CPU; nothing: any of a board."""
     unit: int
     pack: Packer
     element: int
     """Bytes of an element of a matrix that is packed at run time."""
+    better: Callable[[Site[FullyConnectedAttrs]], Kernel | None] = lambda _site: None
+    """The family's own kernel for fully connected layers, where it is never slower."""
 
     def filled(self, depth: int) -> int:
         return -(-depth // self.unit) * self.unit
@@ -88,7 +92,7 @@ class Dots:
 def offer_dots(dots: Dots) -> None:
     """Of a family, every layer that is made of dot products."""
 
-    @offers(Svdf, dots.requires)
+    @offers(Svdf, dots.requires or EMBEDDED)
     def svdf(site: Site[SvdfAttrs]) -> Kernel | None:
         (portable,) = Svdf().kernels(site)
         features = site.operands[2].value
@@ -96,7 +100,7 @@ def offer_dots(dots: Dots) -> None:
         weights, filled = {"feature_weights": features}, {"filled": dots.filled(depth)}
         return dots.kernel(portable, weights, filled, dots.scratch(depth))
 
-    @offers(BatchMatmul, dots.requires)
+    @offers(BatchMatmul, dots.requires or EMBEDDED)
     def batch_matmul(site: Site[BatchMatmulAttrs]) -> Kernel | None:
         """Neither side is known: eight columns of the right one are packed at run time."""
         lhs, attrs = site.operands[0].info, site.attrs
@@ -109,11 +113,13 @@ def offer_dots(dots: Dots) -> None:
         own: dict[str, ParameterValue] = {"filled": filled, "lhs_bytes": lhs.elements, "packed": packed}
         return dots.kernel(BatchMatmul().kernels(site)[0], {}, own, filled + packed + WORD * rows)
 
-    @offers(FullyConnected, dots.requires)
+    @offers(FullyConnected, dots.requires or EMBEDDED)
     def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
         """What the family's own kernel does not take."""
         weights = site.operands[1].value
         if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
+            return None
+        if dots.better(site) is not None:
             return None
         (portable,) = FullyConnected().kernels(site)
         depth = weights.shape[1]

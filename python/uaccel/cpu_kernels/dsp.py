@@ -9,6 +9,7 @@ from typing import Final
 
 from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
 from uaccel.cpu_kernels.dsp_pack import alike, paired_stream
+from uaccel.cpu_kernels.groups import MOST_GROUPS
 from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, output_steps
 from uaccel.cpu_kernels.registry import offers
@@ -38,8 +39,6 @@ WORD: Final = 4
 """Bytes that are read at once."""
 FEW: Final = 2
 """Units that are better computed pair by pair."""
-MOST_GROUPS: Final = 64
-"""Each is a call with constants of its own."""
 
 
 def dsp_kernel(

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.dsp_pack import joined
+from uaccel.cpu_kernels.groups import by_groups
 from uaccel.cpu_kernels.int16_stage import (
     Pixels,
     WideStage,
     convolution_of,
     depthwise_parameters,
+    is_depthwise,
     is_one_row,
     is_worth_it,
     rows_of,
@@ -65,11 +67,13 @@ def _kernel(
 
 @offers(Conv2d, REQUIRES)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Two pixels at a time; four channels over them."""
+    """Two pixels at a time; four channels over them. A call for each group."""
+    if site.attrs.groups > 1:
+        return by_groups(site, conv2d)
     weights = site.operands[1].value
     channels, height, width, depth = weights.shape
     stage = wide_stage_of(site, weights.reshape(channels, -1))
-    if stage is None or site.attrs.groups > 1 or not is_worth_it(weights):
+    if stage is None or not is_worth_it(weights):
         return None
     if is_one_row(site):
         return _one_row(site, weights.reshape(channels, -1), stage)
@@ -163,7 +167,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T
     stage = wide_stage_of(site, rows)
-    if stage is None or channels != site.operands[0].info.shape[3] or channels < 4:
+    if stage is None or not is_depthwise(site) or channels < 4:
         return None
     starts = np.minimum(np.arange(0, channels, 4), channels - 4)
     order = (starts[:, None] + np.arange(4)).ravel()

@@ -46,7 +46,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     out_channels, height, width, depth = weights.shape
     # by columns, each from top to bottom
     rows = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
-    stage = output_stage_of(site, rows)
+    stage = output_stage_of(site, rows, rests=True)
     if stage is None:
         return None
     channels = channels_of(rows, stage, attrs.output_zero_point)
@@ -153,7 +153,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Eight units over a row at a time; of many rows two at a time, as pixels of a convolution."""
     rows, depth = site.operands[0].info.shape
     weights = site.operands[1].value
-    stage = output_stage_of(site, weights)
+    stage = output_stage_of(site, weights, rests=True)
     if stage is None:
         return None
     channels = channels_of(weights, stage, site.attrs.output_zero_point)

@@ -236,7 +236,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     kernel, results = weights.shape[:2], weights.shape[2]
     rows = weights.reshape(-1, results).T
-    stage = output_stage_of(site, rows)
+    stage = output_stage_of(site, rows, rests=True)
     if stage is None:
         return None
     batch, in_height, in_width, count = data.shape

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.dsp_pack import joined
+from uaccel.cpu_kernels.groups import by_groups
 from uaccel.cpu_kernels.helium_call import REQUIRES
 from uaccel.cpu_kernels.int16_stage import (
     Pixels,
     WideStage,
     convolution_of,
     depthwise_parameters,
+    is_depthwise,
     is_one_row,
     is_worth_it,
     rows_of,
@@ -56,11 +58,13 @@ def _kernel(
 
 @offers(Conv2d, REQUIRES)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Two pixels at a time; four channels over them."""
+    """Two pixels at a time; four channels over them. A call for each group."""
+    if site.attrs.groups > 1:
+        return by_groups(site, conv2d)
     weights = site.operands[1].value
     rows = weights.reshape(len(weights), -1)
     stage = wide_stage_of(site, rows)
-    if stage is None or site.attrs.groups > 1 or not is_worth_it(weights):
+    if stage is None or not is_worth_it(weights):
         return None
     return _one_row(site, rows, stage) if is_one_row(site) else _convolution(site, rows, stage, convolution_of(site))
 
@@ -128,7 +132,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T
     stage = wide_stage_of(site, rows)
-    if stage is None or channels != site.operands[0].info.shape[3]:
+    if stage is None or not is_depthwise(site):
         return None
     filled = padded_to(rows, 0, VECTOR)
     taps = filled.reshape(-1, VECTOR, filled.shape[1]).transpose(0, 2, 1)

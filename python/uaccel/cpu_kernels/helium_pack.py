@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 class Channels:
     """Of each channel its row of weights and ``((sum * multiplier >> 31, rounded) >> right, rounded)``.
 
-    In single precision ``multiplier`` is the scale's bits, and ``right`` means nothing.
+    In single precision ``multiplier`` is the scale's bits, and ``right`` those of a rest, negated as others are.
     """
 
     weights: NDArray[np.int8]
@@ -50,7 +50,7 @@ class Channels:
 def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) -> Channels:
     """Those whose results are known have no weights, and a bias that gives the result."""
     if stage.single:
-        return Channels(weights.astype(np.int8), stage.bias, stage.scale_bits, np.zeros_like(stage.shift))
+        return Channels(weights.astype(np.int8), stage.bias, stage.scale_bits, -stage.rest_bits)
     known = stage.multiplier == 0
     bias = np.where(known, 4 * ((stage.offset >> 1) - zero_point), stage.bias)
     multiplier = np.where(known, 1 << 30, stage.multiplier)

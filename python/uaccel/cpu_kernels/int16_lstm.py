@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels import dsp_int16, helium_int16
-from uaccel.cpu_kernels.lstm_dots import ROWS, curves_by_helium, last_twice
+from uaccel.cpu_kernels.lstm_dots import DSP, HELIUM, ROWS, Family, curves_by_helium, last_twice
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 Maker = Callable[[Site[FullyConnectedAttrs]], "Kernel | None"]
 
 
-def lstm16(site: Site[LstmAttrs], family: str, row: Maker) -> Kernel | None:
+def lstm16(site: Site[LstmAttrs], family: Family, row: Maker) -> Kernel | None:
     """``row``: what makes the family's fully connected layers."""
     if site.output.dtype != "int16":
         return None
@@ -41,14 +41,14 @@ def lstm16(site: Site[LstmAttrs], family: str, row: Maker) -> Kernel | None:
     results = (Output(0), Output(1), Output(2), Scratch())
     own = replace(
         call,
-        function=f"uaccel_lstm_s16_{family}16",
-        header=f"uaccel_lstm16_{family}.h",
-        struct=f"uaccel_lstm_{family}16",
+        function=f"uaccel_lstm_s16_{family.suffix}16",
+        header=f"uaccel_lstm16_{family.suffix}.h",
+        struct=f"uaccel_lstm_{family.suffix}16",
         parameters=parameters,
         arguments=(*states, *streams, last_twice(points), *results),
     )
     scratch = 2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS)
-    return replace(portable, family=f"arm_{family}", calls=(own,), scratch=scratch, requires=(family,))
+    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
 def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[FullyConnectedAttrs]:
@@ -62,15 +62,17 @@ def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[
     return Site(attrs, (data, *operands), (TensorInfo((1, 4 * units), "int16"),))
 
 
-def _stream(kernel: Kernel) -> Array:
-    return next(argument.data for argument in kernel.calls[0].arguments if isinstance(argument, Constant))
+def _stream(kernel: Kernel) -> NDArray[np.int32]:
+    """All its constants, weights of bytes last."""
+    arrays = [argument.data for argument in kernel.calls[0].arguments if isinstance(argument, Constant)]
+    return np.concatenate([each.reshape(-1).view(np.int32) for each in sorted(arrays, key=lambda a: -a.itemsize)])
 
 
-@offers(Lstm, ("helium",))
+@offers(Lstm, HELIUM.requires)
 def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, "helium", helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
+    return lstm16(site, HELIUM, helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
 
 
-@offers(Lstm, ("dsp",))
+@offers(Lstm, DSP.requires)
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, "dsp", dsp_int16.fully_connected)
+    return lstm16(site, DSP, dsp_int16.fully_connected)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.cpu_kernels.phases import is_dense, output_steps
+from uaccel.cpu_kernels.phases import input_step, is_dense, output_steps
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2dAttrs
@@ -71,9 +71,13 @@ class Pixels:
     padding: tuple[int, ...] = (0, 0)
     steps: tuple[int, int] | None = None
     """Elements from pixel to pixel of the result and from row to row, where they lie apart."""
+    in_pixel: int = 0
+    """The same of the input, where its pixels have more channels."""
 
     def parameters(self) -> dict[str, ParameterValue]:
         """The fields with which a convolution's structure begins."""
+        in_pixel = self.in_pixel or self.given[3]
+        beside = in_pixel == self.given[3] and self.dilation[1] == 1
         out_pixel, out_row = self.steps or (self.wanted[3], self.wanted[2] * self.wanted[3])
         return {
             "batch": self.given[0],
@@ -88,13 +92,15 @@ class Pixels:
             "pad_left": self.padding[1],
             "out_pixel": out_pixel,
             "out_row": out_row,
+            "in_pixel": in_pixel,
+            "runs": int(beside or self.kernel[1] == 1),
         }
 
 
 def convolution_of(site: Site[Conv2dAttrs]) -> Pixels:
     attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
     image, windows = site.operands[0].info.shape, (kernel, attrs.strides, attrs.dilation, attrs.padding[:2])
-    return Pixels(image, site.output.shape, *windows, output_steps(site))
+    return Pixels(image, site.output.shape, *windows, output_steps(site), input_step(site))
 
 
 def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
@@ -112,13 +118,20 @@ def is_worth_it(weights: Array) -> bool:
     return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
 
 
+def is_depthwise(site: Site[Conv2dAttrs]) -> bool:
+    """Whether it is no convolution of one channel."""
+    return site.operands[0].info.shape[3] > 1 or site.output.shape[3] == 1
+
+
 def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
     """The fields of ``struct uaccel_depthwise16``."""
     attrs, data = site.attrs, site.operands[0].info
     return {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),
-        "channels": data.shape[3],
+        "in_channels": data.shape[3],
+        "channels": site.output.shape[3],
+        "multiplier": site.output.shape[3] // data.shape[3],
         **sides("out", site.output.shape[1:3]),
         **sides("kernel", site.operands[1].info.shape[:2]),
         **sides("stride", attrs.strides),

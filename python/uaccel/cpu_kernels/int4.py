@@ -9,12 +9,13 @@ import numpy as np
 
 from uaccel.cpu_kernels import blocked
 from uaccel.cpu_kernels.registry import offers
+from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.kernel import Constant, Kernel
+from uaccel.ops.kernel import Constant, Kernel, KernelCall
 
 HEADER: Final = "uaccel_int4_blocked.h"
 
@@ -29,9 +30,12 @@ def words(given: Array, channels: int) -> Array:
 
 def packed(kernel: Kernel | None) -> Kernel | None:
     """A blocked kernel, with the weights of the channels that it computes at once in one word."""
-    if kernel is None:
+    if kernel is None or not kernel.calls[0].function.endswith("_s8"):
         return None
-    (call,) = kernel.calls
+    return replace(kernel, calls=tuple(_packed(call) for call in kernel.calls))
+
+
+def _packed(call: KernelCall) -> KernelCall:
     function = f"{call.function}_int4"
     channels = 8 if call.function == "uaccel_fully_connected_blocked_s8" else 4
     arguments = tuple(
@@ -40,19 +44,19 @@ def packed(kernel: Kernel | None) -> Kernel | None:
         else given
         for given in call.arguments
     )
-    return replace(kernel, calls=(replace(call, function=function, header=HEADER, arguments=arguments),))
+    return replace(call, function=function, header=HEADER, arguments=arguments)
 
 
-@offers(Conv2d, blocked.EMBEDDED, weight_bits=4)
+@offers(Conv2d, EMBEDDED, weight_bits=4)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return packed(blocked.conv2d(site))
 
 
-@offers(FullyConnected, blocked.EMBEDDED, weight_bits=4)
+@offers(FullyConnected, EMBEDDED, weight_bits=4)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return packed(blocked.fully_connected(site))
 
 
-@offers(DepthwiseConv2d, blocked.EMBEDDED, weight_bits=4)
+@offers(DepthwiseConv2d, EMBEDDED, weight_bits=4)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     return packed(blocked.depthwise_conv2d(site))

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.cpu_kernels import dsp, helium_call
 from uaccel.cpu_kernels.dsp_pack import joined, paired_words
 from uaccel.cpu_kernels.helium_pack import VECTOR, vector_words
 from uaccel.cpu_kernels.output_stage import padded_to
@@ -32,9 +33,13 @@ Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
 
 @dataclass(frozen=True)
 class Family:
-    """``pack`` gives words of eights of gates over one vector: rows of weights, biases, multiplier, shift."""
+    """``suffix`` ends its functions. ``pack`` gives words of eights of gates over one vector: rows of weights, biases,
+    multiplier, shift."""
 
     name: str
+    suffix: str
+    requires: tuple[str, ...]
+    """Of the CPU; nothing: any of a board."""
     unit: int
     pack: Packer
 
@@ -45,12 +50,21 @@ class Family:
 def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
     """S and B of each pair, the words of each two inputs; the multiplier, the rounding's half, the shift."""
     words = paired_words(padded_to(weights, 1, 4), bias, ROWS)
-    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
-    if words is None or reach.max() >= LARGEST_SUM >> max(0, shift):
+    if words is None or not sums_fit(weights, bias, shift):
         return None
     start = np.stack([256 * bias[0::2] + bias[1::2], bias[1::2]], axis=1).reshape(len(words), -1)
-    ends = np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (len(words), 1))
-    return np.concatenate([start, words, ends], axis=1)
+    return np.concatenate([start, words, ends(len(words), multiplier, shift)], axis=1)
+
+
+def sums_fit(weights: NDArray[np.int8], bias: Ints, shift: int) -> bool:
+    """Whether they can be doubled, where they are shifted to the left before."""
+    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
+    return bool(reach.max() < LARGEST_SUM >> max(0, shift))
+
+
+def ends(count: int, multiplier: int, shift: int) -> Ints:
+    """A row for each eight: the multiplier, the rounding's half or 0, the shift."""
+    return np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (count, 1))
 
 
 def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
@@ -61,8 +75,8 @@ def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) 
     return np.concatenate([bias[order].reshape(-1, ROWS), words, ends], axis=1)
 
 
-DSP: Final = Family("dsp", 4, _dsp)
-HELIUM: Final = Family("helium", VECTOR, _helium)
+DSP: Final = Family("arm_dsp", "dsp", dsp.REQUIRES, 4, _dsp)
+HELIUM: Final = Family("arm_helium", "helium", helium_call.REQUIRES, VECTOR, _helium)
 
 
 def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
@@ -80,14 +94,14 @@ def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
     states, results = (Input(0), Input(1), Input(2)), (Output(0), Output(1), Output(2), Scratch())
     own = replace(
         call,
-        function=f"uaccel_lstm_s8_dots_{family.name}",
-        header=f"uaccel_lstm_dots_{family.name}.h",
+        function=f"uaccel_lstm_s8_dots_{family.suffix}",
+        header=f"uaccel_lstm_dots_{family.suffix}.h",
         struct="uaccel_lstm_dots",
         parameters=parameters | filled,
         arguments=(*states, Constant("stream", stream), last_twice(constants["points"]), *results),
     )
     scratch = 4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values())
-    return replace(portable, family=f"arm_{family.name}", calls=(own,), scratch=scratch, requires=(family.name,))
+    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
 def _stream(constants: dict[str, Array], family: Family) -> NDArray[np.int32] | None:
@@ -118,11 +132,11 @@ def curves_by_helium(attrs: LstmAttrs) -> bool:
     return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
 
 
-@offers(Lstm, ("helium",))
+@offers(Lstm, HELIUM.requires)
 def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, HELIUM) if curves_by_helium(site.attrs) else None
 
 
-@offers(Lstm, ("dsp",))
+@offers(Lstm, DSP.requires)
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, DSP)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d import folded_constants, window_parameters
+from uaccel.ops.exact import limits
 from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
 from uaccel.ops.rounding import FLOAT32
 
@@ -55,8 +56,8 @@ class OutputStage:
 
     @property
     def way(self) -> int:
-        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``, 2 in single precision."""
-        return 2 if self.single else int(self.sign)
+        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``; 2 in single precision, 3 with rests."""
+        return 2 + bool(self.rest_bits.any()) if self.single else int(self.sign)
 
     @property
     def clamps(self) -> bool:
@@ -100,13 +101,14 @@ class OutputStage:
         )
 
 
-def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False) -> OutputStage | None:
+def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dtype: str = "int8") -> OutputStage | None:
     """Of an operator with weights, one row a channel; None where these kernels would not be exact.
 
-    ``rests``: whether they add what a bias is above a whole number.
+    ``rests``: whether they add what a bias is above a whole number. ``dtype``: of the elements that they take.
     """
-    if site.output.dtype != "int8" or weights.dtype != np.int8:
+    if site.output.dtype != dtype or weights.dtype != np.int8:
         return None
+    furthest = -limits(dtype)[0]
     attrs = site.attrs
     multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
     multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
@@ -114,13 +116,13 @@ def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False) -> 
     if attrs.rounding == FLOAT32:
         if (multiplier % RESTS).any() and not rests:
             return None
-        return _single_precision(attrs, weights, bias, multiplier, shift)
+        return _single_precision(attrs, _reach(weights, bias, furthest), bias, multiplier, shift)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
     known = ~weights.any(axis=1) | (multiplier == 0)
     values = _known_values(attrs, bias, multiplier, shift)
     bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
     exact = (
-        _reach(weights, bias) < SUM_LIMIT
+        _reach(weights, bias, furthest) < SUM_LIMIT
         and right.min(initial=1) >= (1 if sign else 0)
         and right.max(initial=0) <= LARGEST_SHIFT
     )
@@ -131,16 +133,16 @@ def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False) -> 
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
 
 
-def _single_precision(attrs: Any, weights: Array, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
-    if _reach(weights, bias) >= SUM_LIMIT:
+def _single_precision(attrs: Any, reach: int, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
+    if reach >= SUM_LIMIT:
         return None
     offset = np.full(len(bias), attrs.output_zero_point, np.int64)
     return OutputStage(bias, multiplier, offset, shift, False, attrs.clamp_min, attrs.clamp_max, single=True)
 
 
-def _reach(weights: Array, bias: Ints) -> int:
+def _reach(weights: Array, bias: Ints, furthest: int) -> int:
     """How far from zero a sum can be."""
-    return int((128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
+    return int((furthest * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
 
 
 def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
@@ -154,6 +156,12 @@ def padded_to(array: Array, axis: int, multiple: int) -> Array:
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, -array.shape[axis] % multiple)
     return np.pad(array, widths)
+
+
+def interleaved(rows: Array, block: int) -> NDArray[np.int8]:
+    """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
+    filled = padded_to(rows, 0, block)
+    return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
 OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")

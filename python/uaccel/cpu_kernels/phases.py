@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel.cpu_kernels.output_stage import geometry
 from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site
 from uaccel.ops.conv2d import Conv2dAttrs
@@ -23,10 +24,14 @@ Maker = Callable[[Site[Conv2dAttrs]], "Kernel | None"]
 
 @dataclass(frozen=True)
 class Apart(Site[Conv2dAttrs]):
-    """A convolution whose results lie apart: so many elements from the one to the next, and from row to row."""
+    """A convolution whose results lie apart: so many elements from the one to the next, and from row to row.
+
+    ``given``: the same of the input's pixels, where they have more channels than it reads.
+    """
 
     pixel: int = 0
     row: int = 0
+    given: int = 0
 
 
 def is_dense(site: Site[Any]) -> bool:
@@ -45,6 +50,25 @@ def output_steps(site: Site[Any]) -> tuple[int, int]:
         return site.pixel, site.row
     width, channels = site.output.shape[2:]
     return channels, width * channels
+
+
+def input_step(site: Site[Any]) -> int:
+    """Elements from pixel to pixel of the input."""
+    return (site.given if isinstance(site, Apart) else 0) or site.operands[0].info.shape[3]
+
+
+def windows_of(site: Site[Conv2dAttrs]) -> dict[str, int]:
+    """The fields of ``struct uaccel_conv2d_blocked`` but for the output stage's."""
+    height, width, depth = site.operands[1].info.shape[1:]
+    out_pixel, out_row = output_steps(site)
+    in_pixel, item = input_step(site), site.operands[0].info.itemsize
+    return geometry(site, (height, width)) | {
+        "in_channels": depth * item,
+        "in_pixel": in_pixel * item,
+        "out_pixel": out_pixel,
+        "out_row": out_row,
+        "runs": int(width == 1 or (site.attrs.dilation[1] == 1 and in_pixel == depth)),
+    }
 
 
 @dataclass(frozen=True)
@@ -127,7 +151,7 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     item, data = site.output.itemsize, site.operands[0].info
     image, result = data.elements // batch * item, int(np.prod(shape)) * item
     calls = [
-        _moved(call, number * image, number * result + first * item)
+        moved(call, number * image, number * result + first * item)
         for number in range(batch)
         for first, kernel in whole
         for call in kernel.calls
@@ -137,7 +161,9 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     return replace(one, calls=tuple(calls), scratch=scratch, inplace=(), behind={}, leaner=tuple)
 
 
-def _moved(call: KernelCall, source: int, target: int) -> KernelCall:
+def moved(call: KernelCall, source: int, target: int) -> KernelCall:
+    """With so many bytes before its input and before its output."""
+
     def given(argument: Any) -> Any:
         if isinstance(argument, (Input, Output)):
             return replace(argument, offset=argument.offset + (source if isinstance(argument, Input) else target))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,6 @@ class Target:
 
 PORTABLE = Target()
 """Any CPU."""
+
+EMBEDDED: Final = ("embedded",)
+"""Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory."""

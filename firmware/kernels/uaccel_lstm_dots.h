@@ -1,0 +1,28 @@
+/* What an LSTM on int8 vectors by dot products works on. */
+#ifndef UACCEL_LSTM_DOTS_H
+#define UACCEL_LSTM_DOTS_H
+
+#include "uaccel_dots.h"
+#include "uaccel_lstm.h"
+
+struct uaccel_lstm_dots {
+    struct uaccel_lstm layer;
+    uaccel_index filled, hidden_filled; /* bytes of an input and of a hidden state, filled up */
+};
+
+/* Gates of one step: sums of both vectors in units of 2^-12, each of 16 bits, added up; eight at a time. */
+struct uaccel_lstm_gates {
+    const int8_t *input, *input_end, *hidden, *hidden_end; /* whole steps of the family */
+    int16_t *gates;
+    uaccel_index eights; /* one at least */
+};
+#ifdef __arm__ /* where assembly reads it */
+UACCEL_AT(uaccel_lstm_gates, input, 0);
+UACCEL_AT(uaccel_lstm_gates, input_end, 4);
+UACCEL_AT(uaccel_lstm_gates, hidden, 8);
+UACCEL_AT(uaccel_lstm_gates, hidden_end, 12);
+UACCEL_AT(uaccel_lstm_gates, gates, 16);
+UACCEL_AT(uaccel_lstm_gates, eights, 20);
+#endif
+
+#endif
