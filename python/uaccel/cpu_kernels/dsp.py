@@ -9,8 +9,8 @@ from typing import Final
 
 from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
 from uaccel.cpu_kernels.dsp_pack import alike, paired_stream
-from uaccel.cpu_kernels.groups import MOST_GROUPS
 from uaccel.cpu_kernels.dsp_quads import quads
+from uaccel.cpu_kernels.groups import MOST_GROUPS
 from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, output_steps
 from uaccel.cpu_kernels.registry import offers
