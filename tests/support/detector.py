@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from flatbuffers import flexbuffers
 
 from support.oracle import Array
 from support.tflite_writer import ModelBuilder
