@@ -380,6 +380,5 @@ def test_a_project_below_a_file(tmp_path: Path, template: RawServer) -> None:
     assert "below" in reply["error"]["message"]
 
 
-@pytest.mark.slow
 def test_metadata_is_version_7(tar: Path) -> None:
     assert read_metadata(tar).data == json.loads(gesture_files()["metadata.json"])
