@@ -205,6 +205,7 @@ def test_shapes_that_are_not_fixed_or_do_not_fit(name: str, tmp_path: Path) -> N
 
 
 REAL = Given((2, 3))
+RECURRENT = Given((4, 1, 2)), np.zeros((1, 12, 2), np.float32), np.zeros((1, 12, 3), np.float32)
 SCALE, POINT = np.float32(0.1).reshape(()), np.asarray(3, np.int8)
 NODES: dict[str, tuple[Row, str]] = {
     "data dependent": (
@@ -220,11 +221,21 @@ NODES: dict[str, tuple[Row, str]] = {
         row("Reshape", REAL, Given((2,), "int64", 1, 1)),
         'shape "row/in1" is computed at run time; only constant shape can be compiled',
     ),
-    "recurrent": (
-        row(
-            "LSTM", Given((4, 1, 2)), np.zeros((1, 12, 2), np.float32), np.zeros((1, 12, 3), np.float32), hidden_size=3
-        ),
-        "there is no converter for this operator; rewrite the layer with supported operators",
+    "coupled gates": (
+        row("LSTM", *RECURRENT, hidden_size=3, input_forget=1),
+        r"its gates are coupled \(input_forget\), which is not supported",
+    ),
+    "lengths of sequences": (
+        row("LSTM", *RECURRENT, None, Given((1,), "int32", 1, 4), hidden_size=3),
+        'sequence lengths "row/in4" are not known to be 4; cut sequences before the layer',
+    ),
+    "function of gates": (
+        row("LSTM", *RECURRENT, hidden_size=3, activations=["Sigmoid", "Elu", "Tanh"]),
+        "activation elu is not supported; Sigmoid, Tanh, Relu and HardSigmoid can be compiled",
+    ),
+    "function of its own": (
+        row("LSTM", *RECURRENT, hidden_size=3, activations=["HardSigmoid", "Tanh", "Tanh"], activation_alpha=[0.3]),
+        "an activation has a slope or an offset of its own, which is not supported",
     ),
     "scale given": (
         row("QuantizeLinear", REAL, Given(()), POINT),
@@ -263,7 +274,7 @@ def test_nodes_that_cannot_be_compiled(name: str, tmp_path: Path) -> None:
 
 
 def test_all_nodes_that_cannot_be_compiled_are_named_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    rows = {name: NODES[name][0] for name in ("random", "recurrent", "scale given")}
+    rows = {name: NODES[name][0] for name in ("random", "coupled gates", "scale given")}
     text = refusal(model_of(rows, 21), tmp_path)
     assert text.startswith("cannot import m.onnx: 3 unsupported: node 0 ")
     assert all(f'("{name}"): ' in text for name in rows)

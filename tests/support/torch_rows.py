@@ -202,6 +202,15 @@ LAYERS: Mapping[str, Row] = {
     "layer_norm": _part(nn.LayerNorm([8, 8])),
     "layer_norm not affine": _part(nn.LayerNorm(8, elementwise_affine=False)),
     "rms_norm": _part(nn.RMSNorm(8)),
+    "lstm": _using(nn.LSTM(8, 3, batch_first=True), lambda part, x, y: part(x[0])[0]),
+    "lstm two layers both ways": _using(nn.LSTM(8, 3, 2, bidirectional=True), lambda part, x, y: part(x[0])[1][1]),
+    "lstm with states": _using(
+        nn.LSTM(8, 4, bias=False), lambda part, x, y: part(x[0, 0], (y[0, 0, :1, :4], y[0, 0, 1:2, :4]))[0]
+    ),
+    "gru": _using(nn.GRU(8, 3, batch_first=True), lambda part, x, y: part(x[0])[0]),
+    "gru both ways": _using(nn.GRU(8, 3, bidirectional=True), lambda part, x, y: part(x[0])[1]),
+    "rnn": _using(nn.RNN(8, 3), lambda part, x, y: part(x[0])[0]),
+    "rnn relu": _using(nn.RNN(8, 3, nonlinearity="relu", bias=False), lambda part, x, y: part(x[0])[0]),
     "attention": _using(nn.MultiheadAttention(8, 2, batch_first=True), lambda part, x, y: part(x[0], y[0], y[0])[0]),
     "sdpa": lambda x, y: F.scaled_dot_product_attention(x, y, y, scale=0.3),
     "sdpa causal": lambda x, y: F.scaled_dot_product_attention(x, y, y, is_causal=True),
@@ -210,8 +219,6 @@ LAYERS: Mapping[str, Row] = {
 }
 
 UNROLLED: Mapping[str, Row] = {
-    "lstm": _using(nn.LSTM(8, 3, batch_first=True), lambda part, x, y: part(x[0])[0]),
-    "gru": _using(nn.GRU(8, 3, batch_first=True), lambda part, x, y: part(x[0])[0]),
     "transformer": _using(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), lambda part, x, y: part(x[0])),
 }
 
@@ -243,6 +250,7 @@ _OFTEN = (
     ),
     *("avg_pool without padding", "adaptive_max_pool", "batch_norm", "batch_norm after conv with bias"),
     *("batch_norm after linear", "layer_norm not affine", "sdpa", "sdpa causal", "sdpa mask computed"),
+    *("lstm two layers both ways", "lstm with states", "gru both ways", "rnn relu"),
 )
 """Converters of ours above all: they are there because TVM's gave something else."""
 

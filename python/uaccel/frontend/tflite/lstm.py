@@ -25,7 +25,7 @@ from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.lstm import GATES, Lstm, LstmAttrs
-from uaccel.ops.lstm_float import LstmFloat, LstmFloatAttrs
+from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.ops.sigmoid16 import sigmoid_points
 
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
@@ -72,9 +72,11 @@ def _lstm_float(context: Context, operator: Operator) -> Update:
         for first, role in ((WEIGHTS, "weights"), (RECURRENT, "weights"), (BIASES, "bias"))
     ]
     clip = float(np.float32(operator.options.CellClip()))
-    attrs = LstmFloatAttrs(int(operator.options.TimeMajor()), max(clip, 0.0))
+    functions = " ".join(SQUASHED[Cell.LSTM])
+    time_major = int(operator.options.TimeMajor())
+    attrs = RecurrentAttrs(Cell.LSTM.value, time_major, functions, cell_clip=max(clip, 0.0))
     states = (context.expr(tensor) for tensor in (data, hidden, cell))
-    return Update(get(LstmFloat)(*states, *map(constant, parameters), attrs=attrs), (hidden, cell))
+    return Update(get(Recurrent)(*states, *map(constant, parameters), attrs=attrs), (hidden, cell))
 
 
 def _refuse_extras(operator: Operator) -> None:

@@ -1,6 +1,7 @@
 """An imported model as plain data and back: all that comes out of the process that reads a file.
 
-The data can say nothing but operators of Relax by name, with numbers, text and tensors: no function, no code.
+The data can say nothing but operators of Relax and one of ours by name, with numbers, text and tensors: no function, no
+code.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 from uaccel.errors import InternalError, ModelError
 from uaccel.model import Array, ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
+from uaccel.ops.base import get
+from uaccel.ops.recurrent import Recurrent, RecurrentAttrs
 from uaccel.tvm_api import (
     FunctionBlock,
     bindings_of,
@@ -28,6 +31,8 @@ from uaccel.tvm_api import (
 
 _ATTRIBUTES: Final = "relax.attrs."
 _OPERATORS: Final = "relax."
+_OWN: Final = get(Recurrent)
+"""The one operator of ours that programs become before their integers are made."""
 
 
 def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
@@ -108,6 +113,8 @@ class _Sender:
         if isinstance(expr, relax.ShapeExpr):
             return ["shape", [int(extent) for extent in expr.values]]
         if is_operator_call(expr):
+            if expr.op.name == _OWN.full_name:
+                return ["own", [self.expr(part) for part in expr.args], _OWN.attrs_of(expr).to_node()]
             if expr.ty_args or not expr.op.name.startswith(_OPERATORS):
                 raise ModelError(f"it became a call of {expr.op.name}, which cannot be compiled")
             return ["call", expr.op.name, [self.expr(part) for part in expr.args], self._attributes(expr.attrs)]
@@ -169,6 +176,9 @@ class _Receiver:
             made = tvm.ir.make_node(key, **{str(field): self.value(value) for field, value in fields.items()})
         return relax.Call(tvm.ir.Op.get(name), [self.expr(arg) for arg in args], made)
 
+    def own(self, args: list[Any], attributes: dict[str, Any]) -> Any:
+        return _OWN(*map(self.expr, args), attrs=RecurrentAttrs(**attributes))
+
     def value(self, value: Any) -> Any:
         if not isinstance(value, list):
             return value
@@ -188,6 +198,7 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
     "item": lambda reader, part, index: relax.TupleGetItem(reader.expr(part), index),
     "shape": lambda _reader, extents: relax.ShapeExpr(extents),
     "call": _Receiver.call,
+    "own": _Receiver.own,
     "value": lambda reader, value: reader.value(value),
 }
 _DTYPE: Final = type(tirx.IntImm("int64", 0).ty.dtype)

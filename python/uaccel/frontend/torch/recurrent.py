@@ -1,0 +1,77 @@
+"""nn.LSTM, nn.GRU and nn.RNN: one operator for each layer and direction, whose C loops over the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.recurrent import Gates, Matrix
+from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
+from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
+from uaccel.tvm_api import relax
+
+CELLS: Final = {
+    "lstm": (Cell.LSTM, (0, 1, 2, 3), " ".join(SQUASHED[Cell.LSTM])),
+    "gru": (Cell.GRU, (1, 0, 2), " ".join(SQUASHED[Cell.GRU])),
+    "rnn_tanh": (Cell.RNN, (0,), "tanh"),
+    "rnn_relu": (Cell.RNN, (0,), "relu"),
+}
+"""For each operator its cell, where PyTorch has the gates in the order of ``recurrent``, and functions."""
+
+
+@converts("aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input")
+def recurrent(context: Context, node: Any) -> list[Expr]:
+    """The sequence of the last layer, and the last states of all layers and directions."""
+    given = arguments(node)
+    need(not (given["train"] and given["dropout"]), "it drops out at random; call model.eval() before exporting")
+    data, first = context.expr(given["input"]), given["hx"]
+    states = [context.expr(state) for state in (first if isinstance(first, (list, tuple)) else [first])]
+    directions, layers = 2 if given["bidirectional"] else 1, given["num_layers"]
+    params = given["params"]
+    count = len(params) // (layers * directions)
+    wanted = 4 if given["has_biases"] else 2
+    need(
+        count == wanted,
+        "it projects its hidden state (proj_size), which is not supported; an LSTM without can be compiled",
+    )
+    last: list[list[Expr]] = []
+    for layer in range(layers):
+        results = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            own = [_state(context, state, number) for state in states]
+            results.append(_one(context, node, data, own, params[number * count :][:count], bool(direction)))
+        data = results[0][0] if directions == 1 else context.emit(relax.op.concat([r[0] for r in results], 2))
+        last += [result[1:] for result in results]
+    return [data, *(relax.op.stack([entry[place] for entry in last], 0) for place in range(len(states)))]
+
+
+def _one(
+    context: Context, node: Any, data: Expr, states: Sequence[Expr], params: Sequence[Any], reverse: bool
+) -> list[Expr]:
+    """One layer in one direction."""
+    cell, order, functions = CELLS[node.target.__name__.partition(".")[0]]
+    arrays = [context.array(param) for param in params]
+    units = arrays[1].shape[1]
+    gates = Gates(cell, units, order, reset_after=cell is Cell.GRU)
+    biases = arrays[2:] or [np.zeros(len(order) * units, np.float32)] * 2
+    weights, _ = gates.parameters([Matrix(array) for array in arrays[:2]], biases)
+    attrs = RecurrentAttrs(
+        cell.value,
+        int(not arguments(node)["batch_first"]),
+        functions,
+        int(reverse),
+        reset_after=int(gates.reset_after),
+    )
+    made = context.emit(get(Recurrent)(data, *states, *map(constant, weights), attrs=attrs))
+    return [context.emit(relax.TupleGetItem(made, place)) for place in range(1 + len(states))]
+
+
+def _state(context: Context, state: Expr, number: int) -> Expr:
+    if info_of(state).shape[0] > 1:
+        state = context.emit(relax.op.strided_slice(state, [0], [number], [number + 1]))
+    return context.emit(relax.op.squeeze(state, [0]))
