@@ -31,6 +31,7 @@ NO_TENSORS = (
     "Tfidf",
     "ImageDecoder",
 )
+CONTROL = ("If", "Loop", "Scan")
 LONGEST = 110
 
 HEAD = """# Coverage
@@ -107,8 +108,6 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
 
     if name in ("Constant", "Shape", "Size"):
         return Coverage(name, FOLDED)
-    if name == "If":
-        return Coverage(name, FOLDED, "where its condition is known; refused where that depends on data")
     if name in RANDOM:
         return Coverage(name, REFUSED, "its result is random")
     if name.startswith(NO_TENSORS):
@@ -121,6 +120,8 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
     reasons += [f"{wrong} with other values (of infinities, NaN, float16)"] if wrong else []
     if passed:
         notes = [f"{passed} of {total} tests", *reasons]
+        if name in CONTROL:
+            return Coverage(name, EXACT, "; ".join(["C of `if` and `while`", *notes]))
         return Coverage(name, *_how(name in _quantised("onnx_islands"), notes))
     return Coverage(name, REFUSED, "; ".join(reasons))
 

@@ -47,7 +47,7 @@ def source(
 
 
 def _includes(program: Program, names: Names, ahead: Ahead) -> str:
-    forms = [form for layer in program.layers for form in layer.forms]
+    forms = [form for layer in program.layers for form in layer.functions]
     system = sorted({h for layer in forms if layer.definition for h in layer.definition.headers})
     drivers = [header for engine in program.engines for header in engine.headers]
     lines = [f'#include "{names.header}"', "", "#include <stddef.h>"]

@@ -44,7 +44,8 @@ class StoredReal:
 class Context:
     """What every tensor met so far is: known at import (``constants``) or computed at run time (``exprs``).
 
-    ``otherwise`` converts the nodes of operators that have no converter of ours.
+    ``otherwise`` converts nodes of operators that have no converter of ours. ``subgraph`` gives the module of a graph
+    inside of a node, and what is known of its tensors.
     ``stored`` are those of ``exprs`` whose value is known all the same; ``quantisation`` says what integers mean.
     """
 
@@ -52,6 +53,7 @@ class Context:
     block: Any
     budget: Budget
     otherwise: Converter
+    subgraph: Callable[[Graph], tuple[Any, Context]]
     constants: dict[str, Array] = field(default_factory=dict)
     exprs: dict[str, Expr] = field(default_factory=dict)
     stored: dict[str, StoredReal] = field(default_factory=dict)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError, need
-from uaccel.frontend.onnx.convert import Context, Expr, converts, expressions
+from uaccel.errors import ModelError
+from uaccel.frontend.onnx.convert import Context, Expr, expressions
 from uaccel.frontend.onnx.folding import folded
 from uaccel.frontend.onnx.graph import Node
 from uaccel.frontend.onnx.package import onnx_package
@@ -32,15 +32,9 @@ def expand(context: Context, node: Node) -> list[Expr] | None:
     return _run_all(inner, node, function.node, function.output[: len(node.outputs)], names, given)
 
 
-@converts("If")
-def branch(context: Context, node: Node) -> list[Expr]:
-    """The nodes of the branch that is taken, where that is known."""
-    condition = context.known(node.required_input(0))
-    need(
-        condition is not None,
-        "which branch is taken depends on data; only a condition that is known at import can be compiled",
-    )
-    graph = node.attributes["then_branch" if bool(condition) else "else_branch"]
+def taken(context: Context, node: Node, branch: str) -> list[Expr]:
+    """The nodes of the branch of an ``If`` that is known to be taken."""
+    graph = node.attributes[branch]
     prefix = _prefix(context)
     for tensor in graph.initializer:
         context.constants[prefix + tensor.name] = np.asarray(onnx_package().numpy_helper.to_array(tensor))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from uaccel.errors import need
+from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
 from uaccel.frontend.checks import ADVICE, need_elements, need_size, need_type
 from uaccel.frontend.onnx import fallback, quantise
@@ -18,9 +18,12 @@ from uaccel.frontend.onnx.operators import SAME_VALUES
 from uaccel.frontend.onnx.reader import read
 from uaccel.frontend.onnx.rules import checked_types
 from uaccel.frontend.walk import Walk, parameters_of
+from uaccel.islands import integers
 from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorInfo, TensorSpec, unique_names
 from uaccel.tvm_api import is_constant, is_operator_call, is_shape_value, is_var, main_bindings
 
+DEEPEST = 8
+"""Graphs within each other."""
 FOREIGN = ("relax.call_tir", "relax.call_dps_packed", "relax.call_pure_packed")
 
 
@@ -40,6 +43,7 @@ def import_onnx(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
         signature=signature,
         tensors=walk.tensors,
         origins=walk.origins,
+        warnings=tuple(dict.fromkeys(walk.warnings)),
         file=ModelFile(path.suffix.lower(), file.data),
     )
 
@@ -56,10 +60,11 @@ def _signature(graph: Graph, context: Context) -> Signature:
 
 @dataclass(kw_only=True)
 class _Import(Walk[Node]):
-    """``bound``: the variables of tensors."""
+    """``bound``: the variables of tensors; ``depth``: in how many nodes the graph lies."""
 
     graph: Graph
     parameters: list[Any]
+    depth: int = 0
     context: Context = field(init=False)
     bound: set[Any] = field(default_factory=set)
 
@@ -68,7 +73,27 @@ class _Import(Walk[Node]):
         exprs = {spec.name: var for spec, var in zip(self.graph.inputs, self.parameters, strict=True)}
         assert self.budget is not None
         constants = dict(self.graph.constants)
-        self.context = Context(self.graph, self.block, self.budget, fallback.convert, constants, exprs)
+        self.context = Context(self.graph, self.block, self.budget, fallback.convert, self._subgraph, constants, exprs)
+
+    def _subgraph(self, graph: Graph) -> tuple[Any, Context]:
+        """Its problems are told as those of the node that it lies in."""
+        need(self.depth < DEEPEST, f"graphs lie more than {DEEPEST} deep in each other")
+        walk = _Import(
+            path=self.path,
+            budget=self.budget,
+            graph=graph,
+            parameters=parameters_of(graph.inputs),
+            depth=self.depth + 1,
+        )
+        try:
+            inner = walk.module(walk.parameters, graph.nodes)
+        except ModelError as error:
+            raise ModelError(f"inside of it, {'; '.join(walk.problems) or error}") from error
+        walk.tensors.update({var.name: spec for var, spec in zip(walk.parameters, graph.inputs, strict=True)})
+        signature = _signature(graph, walk.context)
+        model = integers(ImportedModel("", "onnx", "", inner, signature, walk.tensors, walk.origins))
+        self.warnings += [f"inside of a node, {warning}" for warning in (*walk.warnings, *model.warnings)]
+        return model.module, walk.context
 
     def results(self) -> list[Expr]:
         return [self.context.expr(name) for name in self.graph.outputs]

@@ -1,0 +1,272 @@
+"""If, Loop and Scan: C of ``if`` and ``while`` over graphs that lie in the node.
+
+A graph inside becomes a function of what it is given and of what it reads of the graphs around it. What these know at
+import, it knows as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.onnx.convert import Context, Expr, converts
+from uaccel.frontend.onnx.functions import taken
+from uaccel.frontend.onnx.graph import Graph, Node
+from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.reader import node_of
+from uaccel.model import Array, TensorInfo, TensorSpec
+from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.control import If, Kind, While, control_attrs
+from uaccel.tvm_api import relax
+
+TURN, NEXT, MOST, LAST, PLACE = "(turn)", "(next turn)", "(most turns)", "(last)", "(place)"
+ONE, FIRST_AXIS, ONE_INDEX = "(one)", "(first axis)", "(one index)"
+NUMBERS: Final = {ONE: np.asarray(1), FIRST_AXIS: np.asarray([0]), ONE_INDEX: np.asarray([1, 1])}
+"""What the nodes of a loop need; names in parentheses are none of ONNX's."""
+
+
+@converts("If")
+def branch(context: Context, node: Node) -> list[Expr]:
+    """The nodes of one branch where it is known which is taken."""
+    condition = context.known(node.required_input(0))
+    if condition is not None:
+        return taken(context, node, "then_branch" if bool(condition) else "else_branch")
+    branches = [node.attributes[name] for name in ("then_branch", "else_branch")]
+    around = _Around.of(context, [name for graph in branches for name in _read(graph.node, graph)])
+    modules = []
+    for graph in branches:
+        outputs = [value.name for value in graph.output]
+        constants = around.known | _initialisers(graph)
+        modules.append(_inside(context, list(graph.node), constants, around.specs, outputs)[0])
+    call = get(If)(context.expr(node.required_input(0)), *around.exprs, attrs=control_attrs(Kind.IF, *modules))
+    return _fields(context, node, call, len(branches[0].output))
+
+
+@converts("Loop")
+def loop(context: Context, node: Node) -> list[Expr]:
+    body = node.attributes["body"]
+    taken_in, given = [value.name for value in body.input], [value.name for value in body.output]
+    count, (most, begins) = len(node.inputs) - 2, (node.optional_input(place) for place in range(2))
+    need(len(taken_in) == 2 + count and len(given) > count, f"its body takes {len(taken_in)} tensors for {count}")
+    turns = _Turns(context, node, body, taken_in[0], [most] if most else [])
+    turns.count(_shape(body.input[0]))
+    for name, after, first in zip(taken_in[2:], given[1:], node.inputs[2:], strict=False):
+        turns.carry(name, after, first)
+    ends = not _goes_on(context, turns, begins, taken_in[1], given[0])
+    if ends:
+        turns.carry(taken_in[1], given[0], begins)
+    rows, known = given[1 + count :], context.known(most) if most else None
+    static = not rows or (not ends and known is not None)
+    need(static, "how often it turns depends on data, and so does the shape of its result; give it a number of turns")
+    need(most != "" or ends, "it never ends")
+    turns.collect(rows, 0 if known is None else max(0, int(np.ravel(known)[0])), [0] * len(rows))
+    results = turns.run(most, taken_in[1] if ends else "")
+    return [*results[:count], *results[count + ends :]]
+
+
+def _goes_on(context: Context, turns: _Turns, begins: str, taken_in: str, given: str) -> bool:
+    """Whether its condition holds in every turn, as all can see. Then the body knows that it does."""
+    first = context.known(begins) if begins else np.asarray(True)
+    if first is None or not first.all():
+        return False
+    turns.constants[taken_in] = np.ones(np.shape(first), np.bool_)
+    after = turns.inside([given])[1].known(given)
+    if after is None or not after.all():
+        del turns.constants[taken_in]
+        return False
+    return True
+
+
+@converts("Scan")
+def scan(context: Context, node: Node) -> list[Expr]:
+    body, scanned = node.attributes["body"], node.attributes["num_scan_inputs"]
+    states = len(node.inputs) - scanned
+    taken_in, given = [value.name for value in body.input], [value.name for value in body.output]
+    rows = given[states:]
+    need(
+        len(taken_in) == len(node.inputs) > states >= 0, f"its body takes {len(taken_in)} tensors of {len(node.inputs)}"
+    )
+    axes, backwards = (_each(node, f"scan_input_{what}", scanned) for what in ("axes", "directions"))
+    places, turned = (_each(node, f"scan_output_{what}", len(rows)) for what in ("axes", "directions"))
+    shapes = [context.info(name).shape for name in node.inputs[states:]]
+    for axis, shape in zip(axes, shapes, strict=True):
+        need(-len(shape) <= axis < len(shape), f"it scans axis {axis} of a tensor of rank {len(shape)}")
+    counts = {shape[axis] for shape, axis in zip(shapes, axes, strict=True)}
+    need(len(counts) == 1, f"it scans tensors of {', '.join(map(str, sorted(counts)))} rows, wanted one number")
+    (count,) = counts
+    turns = _Turns(context, node, body, TURN, node.inputs[states:])
+    turns.count(())
+    for name, after, first in zip(taken_in, given, node.inputs[:states], strict=False):
+        turns.carry(name, after, first)
+    turns.take(taken_in[states:], axes, count, backwards)
+    turns.collect(rows, count, turned)
+    turns.constants[MOST] = np.asarray(count)
+    results = turns.run(MOST, "")
+    moved = [_first_axis_to(context, *pair) for pair in zip(results[states:], places, strict=True)]
+    return [*results[:states], *moved]
+
+
+def _each(node: Node, attribute: str, count: int) -> Sequence[int]:
+    """A number for each of so many tensors."""
+    given: Sequence[int] = node.attributes.get(attribute, (0,) * count)
+    need(len(given) == count, f"{attribute} has {len(given)} numbers, wanted {count}")
+    return given
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What a graph inside reads of those around it: what is ``known``, and expressions with their types."""
+
+    known: dict[str, Array]
+    specs: tuple[TensorSpec, ...]
+    exprs: tuple[Expr, ...]
+
+    @classmethod
+    def of(cls, context: Context, names: Iterable[str]) -> _Around:
+        found = {name: context.known(name) for name in names}
+        known = {name: value for name, value in found.items() if value is not None}
+        others = [name for name in found if name not in known and name in context.exprs]
+        specs = tuple(TensorSpec(name, context.info(name)) for name in others)
+        return cls(known, specs, tuple(map(context.expr, others)))
+
+
+@dataclass
+class _Turns:
+    """A loop under construction. ``turn`` names the tensor that holds a turn's number, ``read`` what it reads."""
+
+    context: Context
+    node: Node
+    body: Any
+    turn: str
+    read: Iterable[str]
+    constants: dict[str, Array] = field(init=False)
+    around: _Around = field(init=False)
+    carried: list[tuple[TensorSpec, str, Expr]] = field(default_factory=list)
+    """What a turn takes, by which name it gives it to the next, and with what the first begins."""
+    opening: list[Any] = field(default_factory=list)
+    closing: list[Any] = field(default_factory=list)
+    """Nodes before and after those of the body."""
+
+    def __post_init__(self) -> None:
+        self.around = _Around.of(self.context, [*_read(self.body.node, self.body), *self.read])
+        self.constants = NUMBERS | self.around.known | _initialisers(self.body)
+
+    def count(self, shape: tuple[int, ...]) -> None:
+        """The number of the turn, a tensor of one element."""
+        spec = TensorSpec(self.turn, TensorInfo(shape, "int64"))
+        self.carried.append((spec, NEXT, constant(np.zeros(shape, np.int64))))
+        self.closing.append(_node("Add", [self.turn, ONE], NEXT))
+
+    def carry(self, name: str, after: str, first: str) -> None:
+        """What begins with a tensor around the loop, or with a truth."""
+        info = self.context.info(first) if first else TensorInfo((), "bool")
+        begin = self.context.expr(first) if first else constant(np.asarray(True))
+        self.carried.append((TensorSpec(name, info), after, begin))
+
+    def take(self, names: Sequence[str], axes: Sequence[int], count: int, backwards: Sequence[int]) -> None:
+        """A row of each scanned tensor in each turn."""
+        sources = self.node.inputs[len(self.node.inputs) - len(names) :]
+        for name, source, axis, back in zip(names, sources, axes, backwards, strict=True):
+            place = self._place(count) if back else self.turn
+            self.opening.append(_node("Gather", [source, place], name, axis=axis))
+
+    def collect(self, names: Sequence[str], count: int, backwards: Sequence[int]) -> None:
+        """What each turn gives becomes a row of a result."""
+        look = self.inside(names)[1]
+        for number, (name, back) in enumerate(zip(names, backwards, strict=True)):
+            info = look.info(name)
+            rows, after, row, index = (f"({part} {number})" for part in ("rows", "rows after", "row", "index"))
+            whole = TensorInfo((count, *info.shape), info.dtype)
+            self.context.budget.array(whole.shape, 8)
+            self.carried.append((TensorSpec(rows, whole), after, constant(np.zeros(whole.shape, whole.dtype))))
+            self.closing.append(_node("Reshape", [self._place(count) if back else self.turn, ONE_INDEX], index))
+            self.closing.append(_node("Unsqueeze", [name, FIRST_AXIS], row))
+            self.closing.append(_node("ScatterND", [rows, index, row], after))
+
+    def _place(self, count: int) -> str:
+        """Of a row, counted from the last."""
+        if LAST not in self.constants:
+            self.constants[LAST] = np.asarray(count - 1)
+            self.opening.append(_node("Sub", [LAST, self.turn], PLACE))
+        return PLACE
+
+    @property
+    def specs(self) -> list[TensorSpec]:
+        return [*(spec for spec, _, _ in self.carried), *self.around.specs]
+
+    def inside(self, outputs: Sequence[str]) -> tuple[Any, Context]:
+        """The module of a turn, and what can be told of its tensors."""
+        nodes = [*self.opening, *self.body.node, *self.closing]
+        return _inside(self.context, nodes, self.constants, self.specs, outputs)
+
+    def run(self, most: str, condition: str) -> list[Expr]:
+        """What is left of all that is carried but the number of the turn; at ``most`` so many turns, while
+        ``condition`` holds, each of them empty where nothing is said."""
+        tests = [_node("Less", [self.turn, most], "(in time)")] if most else []
+        if condition:
+            tests.append(
+                _node("And", ["(in time)", condition], "(goes on)") if most else _node("Identity", [condition], "(on)")
+            )
+        last = tests[-1].output[0]
+        goes_on, _ = _inside(self.context, tests, self.constants, self.specs, [last])
+        body, _ = self.inside([*(after for _, after, _ in self.carried), *(spec.name for spec in self.around.specs)])
+        attrs = control_attrs(Kind.WHILE, goes_on, body)
+        call = get(While)(*(first for _, _, first in self.carried), *self.around.exprs, attrs=attrs)
+        return _fields(self.context, self.node, call, len(self.specs))[1 : len(self.carried)]
+
+
+def _inside(
+    context: Context,
+    nodes: Sequence[Any],
+    constants: dict[str, Array],
+    specs: Sequence[TensorSpec],
+    outputs: Sequence[str],
+) -> tuple[Any, Context]:
+    """The module of a graph, and what is known of its tensors."""
+    onnx = onnx_package()
+    context.budget.nodes(len(nodes))
+    numbered = tuple(node_of(onnx, index, proto) for index, proto in enumerate(nodes))
+    return context.subgraph(Graph(numbered, constants, tuple(specs), tuple(outputs), {}, context.graph.opset))
+
+
+def _node(op: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
+    return onnx_package().helper.make_node(op, inputs, [output], name=output, **attributes)
+
+
+def _fields(context: Context, node: Node, call: Expr, count: int) -> list[Expr]:
+    if count == 1:
+        return [call]
+    whole = context.block.emit(call, node.layer_name)
+    return [context.normal(relax.TupleGetItem(whole, number)) for number in range(count)]
+
+
+def _initialisers(graph: Any) -> dict[str, Array]:
+    read = onnx_package().numpy_helper.to_array
+    return {tensor.name: np.asarray(read(tensor)) for tensor in graph.initializer}
+
+
+def _read(nodes: Any, graph: Any) -> Iterator[str]:
+    """What a graph reads of those around it: its outputs may be such tensors, too."""
+    made = {name for node in nodes for name in node.output} | {tensor.name for tensor in graph.initializer}
+    made |= {value.name for value in graph.input}
+    names = [name for node in nodes for name in node.input] + [value.name for value in graph.output]
+    inner = [attribute.g for node in nodes for attribute in node.attribute if attribute.HasField("g")]
+    names += [name for within in inner for name in _read(within.node, within)]
+    yield from dict.fromkeys(name for name in names if name and name not in made)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Of a number or a truth: exporters declare none, or one element."""
+    return (1,) * len(value.type.tensor_type.shape.dim)
+
+
+def _first_axis_to(context: Context, expr: Expr, axis: int) -> Expr:
+    rank = len(info_of(context.normal(expr)).shape)
+    need(-rank <= axis < rank, f"its rows become axis {axis} of a tensor of rank {rank}")
+    order = list(range(1, rank))
+    order.insert(axis % rank, 0)
+    return expr if axis % rank == 0 else context.normal(relax.op.permute_dims(expr, order))
