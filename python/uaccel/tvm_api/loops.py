@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tvm.script.ir_builder import IRBuilder
@@ -31,6 +32,13 @@ def written_by_loops(
 def count_to(extent: int) -> Any:
     """A loop of ``written_by_loops``: ``with count_to(4) as i``."""
     return script.serial(0, extent)
+
+
+@contextlib.contextmanager
+def where(condition: Any) -> Iterator[None]:
+    """What happens where it holds, inside ``written_by_loops``: ``with where(a[i] > 0)``."""
+    with script.If(condition), script.Then():
+        yield
 
 
 def local_array(count: int, dtype: str) -> Any:

@@ -14,7 +14,7 @@ SAME_VALUES: Final = (
 RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 SMALLER: Final = ("Compress", "NonZero", "Unique")
 """Their results' shapes depend on data, and hold at most a number for each element and axis of the input."""
-DATA_DEPENDENT: Final = (*SMALLER, "NonMaxSuppression", "AllClassNMS")
+DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")
 """The shapes of their results depend on data."""
 KEPT: Final = ("DequantizeLinear",)
 """Stay although their inputs are constant: the integers must remain visible to later stages."""
