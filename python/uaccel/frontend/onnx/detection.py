@@ -20,7 +20,7 @@ def top_k(context: Context, node: Node) -> list[Expr]:
     rank = len(context.info(name).shape)
     axis, largest = (node.attributes.get(key, default) for key, default in (("axis", -1), ("largest", 1)))
     need(-rank <= axis < rank, f"axis {axis} is none of its input's {rank}")
-    count = int(context.need_number(node.required_input(1), "the number of elements"))
+    count = int(context.need_number(node.required_input(1), "count"))
     attrs = TopKAttrs(axis % rank, count, int(largest != 0), "int64")
     whole = context.block.emit(get(TopK)(context.expr(name), attrs=attrs), node.layer_name)
     return [context.normal(relax.TupleGetItem(whole, number)) for number in range(2)]
@@ -34,7 +34,7 @@ def non_max_suppression(context: Context, node: Node) -> Expr:
     names = [node.required_input(place) for place in range(2)]
     most, overlap, least = (
         context.need_number(name, role) if (name := node.optional_input(place)) else None
-        for place, role in ((2, "the number of boxes"), (3, "the overlap"), (4, "the least score"))
+        for place, role in ((2, "limit"), (3, "overlap"), (4, "least score"))
     )
     need(most is not None and most > 0, "it keeps no box of a class; give it max_output_boxes_per_class")
     scores, declared = context.info(names[1]), context.graph.inferred.get(made)

@@ -1,0 +1,56 @@
+"""TOPK_V2, and TFLite_Detection_PostProcess, with which detectors end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.convert import Context, Several, converts, need_dtype
+from uaccel.frontend.tflite.custom import custom_options, whole_number
+from uaccel.frontend.tflite.folding import need_numbers
+from uaccel.frontend.tflite.reader import Operator
+from uaccel.ops.base import get
+from uaccel.ops.detections import Detections, DetectionsAttrs
+from uaccel.ops.top_k import TopK, TopKAttrs
+
+SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
+
+
+@converts("TOPK_V2", when=always)
+def top_k(context: Context, operator: Operator) -> Several:
+    data, positions = operator.required_input(0), operator.outputs[-1]
+    (count,) = need_numbers(context, operator.required_input(1), "k", 1)
+    need_dtype(positions, ("int32",), "positions")
+    attrs = TopKAttrs(len(data.info.shape) - 1, count, 1, "int32")
+    return Several(get(TopK)(context.expr(data), attrs=attrs))
+
+
+@converts("CUSTOM:TFLite_Detection_PostProcess", when=always)
+def detections(context: Context, operator: Operator) -> Several:
+    """The fast form, which keeps the best class of each box."""
+    tensors = [operator.required_input(place) for place in range(3)]
+    for tensor in tensors:
+        need_dtype(tensor, ("float32",), "input")
+    options = custom_options(operator)
+    need(not options.get("use_regular_nms", False), "use_regular_nms is not supported; export it with fast suppression")
+    each = whole_number(options, "max_classes_per_detection", 1)
+    need(each == 1, f"max_classes_per_detection is {each}; only 1 can be compiled")
+    attrs = DetectionsAttrs(
+        most=whole_number(options, "max_detections"),
+        classes=whole_number(options, "num_classes"),
+        overlap=_number(options, "nms_iou_threshold"),
+        least=_number(options, "nms_score_threshold"),
+        **{name: _number(options, name) for name in SCALES},
+    )
+    need(all(getattr(attrs, name) > 0 for name in SCALES), f"its {', '.join(SCALES)} must be above 0")
+    return Several(get(Detections)(*map(context.expr, tensors), attrs=attrs))
+
+
+def _number(options: Mapping[str, Any], name: str) -> float:
+    value = options.get(name)
+    need(isinstance(value, int | float), f"its option {name} is {value!r}, wanted a number")
+    return float(np.float32(value or 0))

@@ -1,0 +1,69 @@
+"""The operator that TFLite's detectors end with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+
+from support.oracle import Array
+from support.tflite_writer import ModelBuilder
+
+OPTIONS: Mapping[str, float] = {
+    "max_classes_per_detection": 1,
+    "detections_per_class": 100,
+    "use_regular_nms": False,
+    "nms_score_threshold": 0.3,
+    "nms_iou_threshold": 0.5,
+    "y_scale": 10.0,
+    "x_scale": 10.1,
+    "h_scale": 5.0,
+    "w_scale": 5.1,
+}
+
+
+@dataclass(frozen=True)
+class Detector:
+    """``background``: classes before those that are told."""
+
+    boxes: int = 20
+    classes: int = 3
+    background: int = 1
+    most: int = 6
+    options: Mapping[str, float] = field(default_factory=dict)
+    dtype: str = "float32"
+
+    def build(self) -> bytes:
+        model, random = ModelBuilder(), np.random.RandomState(0)
+        middles, sizes = random.uniform(0.2, 0.8, (self.boxes, 2)), random.uniform(0.1, 0.5, (self.boxes, 2))
+        scale = None if self.dtype == "float32" else 0.1
+        inputs = [
+            model.input("boxes", (1, self.boxes, 4), self.dtype, scale=scale),
+            model.input("scores", (1, self.boxes, self.classes + self.background), "float32"),
+            model.constant("anchors", np.concatenate([middles, sizes], 1).astype(np.float32)),
+        ]
+        shapes = {"corners": (1, self.most, 4), "classes": (1, self.most), "given": (1, self.most), "count": (1,)}
+        outputs = [model.tensor(name, shape, "float32") for name, shape in shapes.items()]
+        model.op("CUSTOM", inputs, outputs, custom_code="TFLite_Detection_PostProcess", custom_options=self._options())
+        for output in outputs:
+            model.output(output)
+        return model.build()
+
+    def _options(self) -> bytes:
+        builder = flexbuffers.Builder()
+        with builder.Map():
+            given = {**OPTIONS, "max_detections": self.most, "num_classes": self.classes, **self.options}
+            for name, value in given.items():
+                builder.Key(name)
+                kinds = {bool: builder.Bool, int: builder.Int, float: builder.Float}
+                kinds[type(value)](value)
+        return bytes(builder.Finish())
+
+    def inputs(self, seed: int) -> list[Array]:
+        """Scores in few steps, so that many are equal."""
+        random = np.random.RandomState(seed)
+        boxes = random.uniform(-3, 3, (1, self.boxes, 4)).astype(np.float32)
+        scores = np.round(random.uniform(0, 1, (1, self.boxes, self.classes + self.background)) * 16) / 16
+        return [boxes, scores.astype(np.float32)]
