@@ -52,14 +52,8 @@ class Detector:
         return model.build()
 
     def _options(self) -> bytes:
-        builder = flexbuffers.Builder()
-        with builder.Map():
-            given = {**OPTIONS, "max_detections": self.most, "num_classes": self.classes, **self.options}
-            for name, value in given.items():
-                builder.Key(name)
-                kinds = {bool: builder.Bool, int: builder.Int, float: builder.Float}
-                kinds[type(value)](value)
-        return bytes(builder.Finish())
+        given = {**OPTIONS, "max_detections": self.most, "num_classes": self.classes, **self.options}
+        return bytes(flexbuffers.Dumps(given))
 
     def inputs(self, seed: int) -> list[Array]:
         """Scores in few steps, so that many are equal."""

@@ -65,11 +65,7 @@ class Detections(IntegerOperator[DetectionsAttrs]):
             best, written = local_array(count, "int32"), local_array(1, "int32")
             written[0] = 0
             with count_to(count) as n:
-                best[n] = row - attrs.classes
-                with count_to(attrs.classes) as c:
-                    other = row - attrs.classes + c
-                    better = scores[n * row + other] > scores[n * row + best[n]]
-                    best[n] = tirx.Select(better, other, best[n])
+                _best_class(scores, best, n, row, attrs.classes)
             decoded = local_array(CORNERS * count, "float32")
             with count_to(count) as n:
                 _decode(boxes, anchors, decoded, n, attrs)
@@ -93,6 +89,15 @@ class Detections(IntegerOperator[DetectionsAttrs]):
             greedy.write(lambda at: score(at) >= tirx.const(attrs.least, "float32"), keep)
 
         return written_by_loops([(info.shape, info.dtype) for info in results], list(inputs), write, self.name)
+
+
+def _best_class(scores: Any, best: Any, n: Any, row: int, classes: int) -> None:
+    """The first of those with the largest score; a row may begin with others."""
+    best[n] = row - classes
+    with count_to(classes) as c:
+        other = row - classes + c
+        better = scores[n * row + other] > scores[n * row + best[n]]
+        best[n] = tirx.Select(better, other, best[n])
 
 
 def _decode(boxes: Any, anchors: Any, decoded: Any, n: Any, attrs: DetectionsAttrs) -> None:

@@ -117,6 +117,16 @@ class AveragePool2d(_Pool):
 
 
 @register
+class UnsignedAveragePool2d(AveragePool2d):
+    """Of unsigned elements; its C is printed from its meaning."""
+
+    name = "unsigned_average_pool2d"
+
+    def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
+        return ()
+
+
+@register
 class MaxPool2d(_Pool):
     """The largest element under each window; input and output share their scale."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from uaccel.errors import need
 from uaccel.frontend.tflite.convert import (
     INTEGER_ACTIVATIONS,
+    WIDE_WEIGHTS,
     Context,
     Expr,
     activated,
@@ -49,10 +50,15 @@ GIVEN: Mapping[Kind, Kind] = {
 """What computes the same with weights that are no constant."""
 
 
+def _need_type(weights: Tensor) -> None:
+    """int8, but for those that were uint8 (``legacy.py``)."""
+    need_dtype(weights, ("int16",) if weights.bits == WIDE_WEIGHTS else ("int8",), "weights")
+
+
 def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
     """Of a convolution. The reference ignores a zero point of its weights."""
     need_dtype(output, (data.info.dtype,), "output")
-    need_dtype(weights, ("int8",), "weights")
+    _need_type(weights)
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     need(len(weights.info.shape) == 4, f"weights have rank {len(weights.info.shape)}, wanted 4")
 
@@ -61,8 +67,8 @@ def _call(
     kind: Kind, source: Expr, tensors: tuple[Tensor, Tensor, Tensor], weights: Expr, bias: Array, attrs: Any
 ) -> Expr:
     """``tensors``: input, weights and output; ``weights`` and ``bias`` as the operator takes them."""
-    scales = channel_multipliers(*tensors, len(bias))
-    fitting = kind if is_constant(weights) else GIVEN.get(kind, kind)
+    scales = channel_multipliers(*tensors, len(bias), single=tensors[0].index < 0)
+    fitting = kind if is_constant(weights) and tensors[1].bits <= 8 else GIVEN.get(kind, kind)
     return get(fitting)(source, weights, *map(constant, (bias, *scales)), attrs=attrs)
 
 
@@ -149,7 +155,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     """Any input rank."""
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
-    need_dtype(weights, ("int8",), "weights")
+    _need_type(weights)
     need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
@@ -159,7 +165,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     common = (data.zero_point, output.zero_point, *activation_range(operator, output))
     rows = data.info.elements // depth
     flat, matrix = reshaped(context.expr(data), data.info.shape, (rows, depth)), context.expr(weights)
-    if is_constant(matrix) and points == {0}:
+    if is_constant(matrix) and points == {0} and weights.bits <= 8:
         plain = FullyConnectedAttrs(*common, weight_bits=weights.bits)
         product = _call(FullyConnected, flat, (data, weights, output), matrix, bias, plain)
     else:

@@ -81,6 +81,10 @@ class Context:
         return constant(tensor.data)
 
 
+WIDE_WEIGHTS = 16
+"""Bits of weights that lost a zero point, beside activations of 8 bits; no file holds such."""
+
+
 def is_quantised(operator: Operator) -> bool:
     """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
     first = operator.inputs[0] if operator.inputs else None
@@ -178,12 +182,16 @@ def window_padding(
 
 
 def channel_multipliers(
-    data: Tensor, weights: Tensor, output: Tensor, channels: int
+    data: Tensor, weights: Tensor, output: Tensor, channels: int, *, single: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Multiplier and shift per output channel: input scale * weight scale / output scale, in double precision."""
+    """Multiplier and shift per output channel: input scale * weight scale / output scale, in double precision;
+    ``single``: but for the product."""
     scales = np.asarray(weights.required_quantisation.scales, np.float64)
     need(len(scales) in (1, channels), f"{len(scales)} weight scales for {channels} output channels")
-    effective = np.float64(data.scale) * scales / np.float64(output.scale)
+    products = np.float64(data.scale) * scales
+    if single:
+        products = (np.float32(data.scale) * scales.astype(np.float32)).astype(np.float64)
+    effective = products / np.float64(output.scale)
     multiplier, shift = quantize_multipliers(np.broadcast_to(effective, (channels,)))
     need_possible_shift(data, int(shift.max(initial=0)))
     return multiplier, shift

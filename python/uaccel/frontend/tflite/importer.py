@@ -15,6 +15,8 @@ from uaccel.frontend.tflite import fallback
 from uaccel.frontend.tflite.batch import with_input_shapes
 from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Several, Update
 from uaccel.frontend.tflite.folding import known
+from uaccel.frontend.tflite.legacy import average_pool, is_legacy, signed
+from uaccel.frontend.tflite.quantize import rescaled
 from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
 from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS, find_variables
 from uaccel.frontend.walk import Walk, as_list, parameters_of
@@ -30,6 +32,7 @@ from uaccel.model import (
     layer_name,
     unique_names,
 )
+from uaccel.ops import exact
 from uaccel.ops.base import has_static_shape, info_of
 from uaccel.tvm_api import is_constant, relax
 
@@ -157,6 +160,9 @@ class _Import(Walk[Operator]):
         _check_operator(operator)
         if all(tensor is None or known(self.context, tensor) is not None for tensor in operator.inputs):
             self.context.budget.bytes(sum(tensor.info.size for tensor in operator.outputs))
+        if is_legacy(self.context, operator):
+            self._legacy(operator)
+            return
         result = self._result(operator)
         if isinstance(result, Update):
             self._update(operator, result)
@@ -170,6 +176,24 @@ class _Import(Walk[Operator]):
         for var, tensor in zip(bound, operator.outputs, strict=True):
             _check_declared(tensor, var)
             self.context.exprs[tensor.index] = var
+
+    def _legacy(self, operator: Operator) -> None:
+        """Bind what it gives as int8, and as uint8 for whoever needs that."""
+        (output,) = operator.outputs
+        if operator.name == "AVERAGE_POOL_2D":
+            self.context.exprs[output.index] = self._bound(operator, output, average_pool(self.context, operator))
+            return
+        inner = signed(operator)
+        for given, tensor in zip(operator.inputs, inner.inputs, strict=True):
+            if given and tensor and tensor.data is None and tensor.index not in self.context.exprs:
+                expr = rescaled(self.context, given, tensor, *exact.limits("int8"))
+                self.context.exprs[tensor.index] = self.block.emit(expr, f"signed_{given.index}")
+        (within,) = inner.outputs
+        var = self._bound(inner, within, self._result(inner))
+        _check_declared(within, var)
+        self.context.exprs[within.index] = var
+        again = rescaled(self.context, within, output, *exact.limits("uint8"))
+        self.context.exprs[output.index] = self._bound(operator, output, again, "unsigned")
 
     def _each(self, operator: Operator, call: Expr) -> list[Expr]:
         """The fields of what a call gives."""

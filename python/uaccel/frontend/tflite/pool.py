@@ -12,7 +12,7 @@ from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 SCALE_TOLERANCE = 1e-6  # the reference's: below it a difference of scales is ignored, not rescaled
 
 
-def _attrs(operator: Operator) -> PoolAttrs:
+def pool_attrs(operator: Operator) -> PoolAttrs:
     data, output, options = operator.required_input(0), operator.outputs[0], operator.options
     need_dtype(output, (data.info.dtype,), "output")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
@@ -26,11 +26,11 @@ def _attrs(operator: Operator) -> PoolAttrs:
 
 @converts("AVERAGE_POOL_2D")
 def average_pool_2d(context: Context, operator: Operator) -> Expr:
-    attrs, data = _attrs(operator), operator.required_input(0)
+    attrs, data = pool_attrs(operator), operator.required_input(0)
     need_sum_in_32_bits(data, attrs.window[0] * attrs.window[1])
     return get(AveragePool2d)(context.expr(data), attrs=attrs)
 
 
 @converts("MAX_POOL_2D")
 def max_pool_2d(context: Context, operator: Operator) -> Expr:
-    return get(MaxPool2d)(context.expr(operator.required_input(0)), attrs=_attrs(operator))
+    return get(MaxPool2d)(context.expr(operator.required_input(0)), attrs=pool_attrs(operator))
