@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
@@ -24,6 +25,7 @@ from support.farm_jobs import act
 from support.networks import OWN
 from uaccel.bench.desk import Desk
 from uaccel.errors import InputError, UaccelError
+from uaccel.frontend import import_model
 from uaccel.lab import connect
 from uaccel.lab.farm import Farm, Item
 from uaccel.lab.hire import Offer, found_boards, stated_boards
@@ -221,6 +223,36 @@ def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
     assert Packer().pack(row).row != packed.row
     with pytest.raises(InputError, match="wanted one that stays in its folder"):
         unpack(Parcel("0" * 32, "x", {"../x": b""}), tmp_path / "kept")
+
+
+def onnx_with_weights_beside(folder: Path, location: str) -> Path:
+    onnx = pytest.importorskip("onnx")
+    path, node = folder / "model.onnx", onnx.helper.make_node("Add", ["x", "w"], ["y"])
+    weights = [onnx.numpy_helper.from_array(np.arange(3, dtype=np.float32), "w")]
+    shaped = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph([node], "small", shaped[:1], shaped[1:], weights)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    (folder / location).parent.mkdir(parents=True)
+    onnx.save(model, path, save_as_external_data=True, location=location, size_threshold=0)
+    return path
+
+
+def test_parcels_hold_the_weights_that_a_model_has_in_other_files(tmp_path: Path) -> None:
+    path = onnx_with_weights_beside(tmp_path, "parts/w.bin")
+    row = Row(str(path), "host")
+    (parcel,) = Packer().pack(row).parcels
+    assert set(parcel.files) == {"model.onnx", "parts/w.bin"}
+    place = unpack(parcel, tmp_path / "kept")
+    assert import_model(place).digest == import_model(path).digest
+    before = row.digest(), parcel.digest
+    weights = tmp_path / "parts" / "w.bin"
+    weights.write_bytes(np.full(3, 7, np.float32).tobytes())
+    assert import_model(path).digest != import_model(place).digest
+    assert row.digest() != before[0]
+    assert Packer().pack(row).parcels[0].digest != before[1]
+    weights.rename(tmp_path.parent / "w.bin")
+    path.write_bytes(path.read_bytes().replace(b"parts/w.bin", b"../../w.bin"))
+    assert set(Packer().pack(row).parcels[0].files) == {"model.onnx"}, "nothing from beyond its folder"
 
 
 def test_a_worker_that_has_nothing_to_offer(farm: Lab) -> None:

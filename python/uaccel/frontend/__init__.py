@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.errors import ModelError
 from uaccel.frontend.limits import limited
@@ -20,6 +20,7 @@ class Format:
     """``reader``: the module and the function that reads a file of it, imported when one is read.
 
     ``islands``: it says float operators between quantisation steps. ``quantising``: how its users quantise a model.
+    ``beside``: the function that names the files that belong to a model.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Format:
     reader: str
     quantising: str
     islands: bool = True
+    beside: str = ""
 
 
 FORMATS: Final = (
@@ -42,6 +44,7 @@ FORMATS: Final = (
         ".onnx",
         "uaccel.frontend.onnx.importer:import_onnx",
         "uaccel quantize MODEL.onnx --calibration DATA.npz does it",
+        beside="uaccel.frontend.onnx.external:weight_files",
     ),
     Format(
         "torch.export",
@@ -59,18 +62,32 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
         raise ModelError(f"no model file {path}; check the path")
     if path.is_dir():
         raise ModelError(f"{path} is a directory, wanted a model file ({SUFFIXES})")
-    found = next((known for known in FORMATS if known.suffix == path.suffix.lower()), None)
+    found = _format_of(path)
     if found is None:
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {SUFFIXES}")
-    module, _, function = found.reader.partition(":")
-    reader = getattr(importlib.import_module(module), function)
     with limited(path):
-        model: ImportedModel = reader(path, input_shapes or {})
+        model: ImportedModel = _named(found.reader)(path, input_shapes or {})
         if not found.islands:
             return model
         from uaccel.islands import integers
 
         return integers(model)
+
+
+def files_beside(path: Path) -> tuple[Path, ...]:
+    """What belongs to a model besides its file: weights in files of their own."""
+    found = _format_of(path)
+    files: tuple[Path, ...] = _named(found.beside)(path) if found is not None and found.beside else ()
+    return files
+
+
+def _format_of(path: Path) -> Format | None:
+    return next((known for known in FORMATS if known.suffix == path.suffix.lower()), None)
+
+
+def _named(words: str) -> Any:
+    module, _, function = words.partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def quantising(source_format: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from uaccel.board import load_board
 from uaccel.cache import cache_folder
 from uaccel.errors import InputError
+from uaccel.frontend import files_beside
 from uaccel.lab.row import FILES, Row
 from uaccel.project.flash_steps import flash_steps, reset_steps
 
@@ -72,7 +73,8 @@ class Packer:
         board = mark(row.board, _of_board(Path(row.board))) if _is_file(row.board) else row.board
         engines = tuple(mark(_folder(name)) if "/" in name else name for name in row.accelerators)
         options = {key: mark(value) if key in FILES else value for key, value in row.options.items()}
-        packed = replace(row, model=mark(row.model), board=board, accelerators=engines, options=options)
+        model = mark(row.model, iter(files_beside(Path(row.model))))
+        packed = replace(row, model=model, board=board, accelerators=engines, options=options)
         return Packed(packed.to_json(), tuple(parcels.values()), paths)
 
     def _parcel(self, path: str, files: Iterator[Path] | None) -> Parcel:
@@ -98,6 +100,10 @@ def _read(path: Path, more: Iterator[Path] | None) -> Parcel:
         files = {str(member.relative_to(place.parent)): member.read_bytes() for member in members}
     except OSError as error:
         raise InputError(f"cannot read {error.filename or path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(
+            f"{path} is a link, and its weights lie beside the link; put a copy of the model there"
+        ) from error
     size = sum(map(len, files.values()))
     if size > MOST_BYTES:
         raise InputError(f"{path} holds {size:,} bytes; a lab is sent at most {MOST_BYTES:,} of one file or folder")

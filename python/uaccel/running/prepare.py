@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.basics.mlf import read_tar, write_tar
 from uaccel.cache import Cache, Entry, Key, file_digest, folder_digest, own_sources, programs_digest
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, UaccelError
+from uaccel.frontend import files_beside
 from uaccel.running.firmware import Firmware
 from uaccel.running.request import RunRequest
 
@@ -128,6 +129,7 @@ def key_of(request: RunRequest) -> Key | None:
             .add("uaccel", own_sources())
             .add("variables", programs_digest(()))
             .add("model", [str(request.model), file_digest(request.model)])
+            .add("weights", [[str(path), file_digest(path)] for path in files_beside(request.model)])
             .add("board", [request.board.name, request.board_file, file_digest(request.board.file)])
             .add("port", [folder_digest(folder) for folder in request.board.port.sources])
             .add("engines", asdict(request.engines))
@@ -142,7 +144,7 @@ def key_of(request: RunRequest) -> Key | None:
             )
             .add("constants", [asdict(pool) for pool in request.constant_pools])
         )
-    except (OSError, ValueError):
+    except (OSError, ValueError, UaccelError):
         return None
 
 

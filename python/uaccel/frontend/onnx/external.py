@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.frontend.budget import LARGEST_FILE
+from uaccel.frontend.budget import LARGEST_FILE, read_file
+from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name, tensors_of
+
+_LOCATION: Final = b"\x0a\x08location\x12"
+"""As it stands in every file with such weights: most have none, and need no parser for that."""
+
+
+def weight_files(path: Path) -> tuple[Path, ...]:
+    """Those that the model keeps weights in, where they are there. What is wrong with one is said when it is read."""
+    data = read_file(path)
+    if _LOCATION not in data:
+        return ()
+    from google.protobuf.message import DecodeError
+
+    onnx = onnx_package()
+    model, found = onnx.ModelProto(), set()
+    with suppress(DecodeError, RuntimeError, ValueError):
+        model.ParseFromString(data)
+    for tensor in tensors_of(model):
+        for entry in tensor.external_data:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL and entry.key == "location":
+                with suppress(ValueError):
+                    found.add(_place(entry.value, path.parent))
+    return tuple(sorted(file for file in found if file.is_file()))
 
 
 def read_external(onnx: Any, model: Any, path: Path) -> bool:
@@ -43,11 +67,7 @@ def _content(tensor: Any, size: int, folder: Path) -> bytes:
     """ValueError and OSError say in words what is wrong."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    if not location or "\0" in location:
-        raise ValueError(f"it names the file {location!r}")
-    file = (folder / location).resolve()
-    if not file.is_relative_to(folder.resolve()):
-        raise ValueError(f"{location} lies outside of the model's folder")
+    file = _place(location, folder)
     if not file.is_file():
         raise ValueError(f"{location} is {'no regular file' if file.exists() else 'not there'}")
     offset, length = _number(entries, "offset", 0), _number(entries, "length", size)
@@ -57,6 +77,15 @@ def _content(tensor: Any, size: int, folder: Path) -> bytes:
         stream.seek(offset)
         data: bytes = stream.read(size)
     return data
+
+
+def _place(location: str, folder: Path) -> Path:
+    if not location or "\0" in location:
+        raise ValueError(f"it names the file {location!r}")
+    file = (folder / location).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise ValueError(f"{location} lies outside of the model's folder")
+    return file
 
 
 def _number(entries: dict[str, str], key: str, default: int) -> int:
