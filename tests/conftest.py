@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 import pytest
 
 from support import compilers, tiers
 
 os.environ["UACCEL_CACHE"] = "off"  # a test that plants a bug must not find what was kept from before
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What C compilers make of the same content is shared by the tests of one session, and by nothing else."""
+    if "UACCEL_OBJECTS" not in os.environ:
+        os.environ["UACCEL_OBJECTS"] = tempfile.mkdtemp(prefix="uaccel-objects-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ["UACCEL_OBJECTS"], ignore_errors=True))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,7 +10,7 @@
 /* For `index`: every layer. */
 #define UACCEL_EVERY_LAYER 0xFFFFu
 
-/* Whether this firmware can: it was built with UACCEL_OBSERVE. */
+/* Whether this firmware can: it was built with the hook. */
 bool uaccel_watch_can(void);
 
 /* Run the model and stream records of object UACCEL_OBJECT_LAYERS or UACCEL_OBJECT_TIMES. Returns what the model

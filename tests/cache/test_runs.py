@@ -78,7 +78,14 @@ def test_the_second_run_compiles_and_judges_nothing_and_tells_the_same(board: st
     assert second.report["verify"]["bit_exact"]
     assert [row["calls"] for row in second.report["layers"]] == [row["calls"] for row in first.report["layers"]]
     assert second.report["artefacts"].keys() == {"archive", "firmware"}
-    assert sorted({entry.kind for entry in cache.kept()}) == ["archive", "firmware", "model", "verdict"]
+    assert sorted({entry.kind for entry in cache.kept()}) == [
+        "archive",
+        "firmware",
+        "model",
+        "object",
+        "recipe",
+        "verdict",
+    ]
 
 
 def test_a_kept_run_loads_no_compiler(tmp_path: Path) -> None:
@@ -234,10 +241,13 @@ def test_the_commands_that_show_and_prune(tmp_path: Path) -> None:
     environment = os.environ | {"UACCEL_CACHE": str(tmp_path / "cache")}
     assert process("run", GESTURE, "--json", env=environment).status == 0
     shown = process("cache", "--json", env=environment).report
-    assert (shown["on"], shown["entries"]) == (True, 3)
-    assert set(shown["kinds"]) == {"archive", "firmware", "model"}
-    listed = process("cache", "list", "--json", env=environment).report
-    assert {row["about"] for row in listed["list"]} == {"gesture for host"}
+    wholes = {"archive", "firmware", "model"}
+    assert shown["on"]
+    assert set(shown["kinds"]) == wholes | {"object", "recipe"}
+    assert [shown["kinds"][kind]["entries"] for kind in wholes] == [1, 1, 1]
+    listed = process("cache", "list", "--json", env=environment).report["list"]
+    assert {row["about"] for row in listed if row["kind"] in wholes} == {"gesture for host"}
+    assert "uaccel_server.c" in {row["about"] for row in listed if row["kind"] == "object"}
     assert process("run", GESTURE, "--no-cache", "--json", env=environment).status == 0
     pruned = process("cache", "prune", "--json", env=environment).report
     assert (pruned["freed"], pruned["entries"]) == (shown["bytes"], 0)

@@ -21,11 +21,16 @@ from typing import IO, Any, Final
 from uaccel.cache.key import Key, file_digest
 
 VARIABLE: Final = "UACCEL_CACHE"
+OBJECTS: Final = "UACCEL_OBJECTS"
 OFF: Final = "off"
 LIMIT: Final = 4 << 30
 """Bytes, beyond which what was used longest ago is removed."""
 MANIFEST: Final = "manifest.json"
 _PENDING: Final = "new"
+_PARTS: Final = 6
+"""Binary digits: a limit may be exceeded by this part of it, by each process."""
+_GROWN: Final[dict[tuple[Path, int], int]] = {}
+"""Bytes that this process added since it looked at all entries, by folder and limit."""
 _STALE: Final = 24 * 60 * 60
 """Seconds, after which what somebody began to write counts as left behind."""
 
@@ -42,6 +47,12 @@ def cache_folder() -> Path:
 def cache_of_user() -> Cache | None:
     """The one that commands use; None where the user wants none."""
     return None if os.environ.get(VARIABLE) == OFF else Cache(cache_folder() / "kept")
+
+
+def cache_of_objects() -> Cache | None:
+    """For what compilers of C make, and nothing else: in a folder that is named for it."""
+    chosen = os.environ.get(OBJECTS, "")
+    return Cache(Path(chosen).absolute()) if chosen else None
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ class Cache:
         try:
             fcntl.flock(held, fcntl.LOCK_SH)
             manifest = json.loads(held.read())
-            if _is_intact(folder, manifest):
+            if _is_there(held, folder) and _is_intact(folder, manifest):
                 with contextlib.suppress(OSError):
                     os.utime(folder / MANIFEST)
                 return Entry(folder, manifest, held)
@@ -120,8 +131,9 @@ class Cache:
         except OSError as error:
             self.problem = f"cannot keep anything in {self.folder}: {error.strerror or error}"
             return None
-        self.prune(self.limit)
-        return self.find(key)
+        entry = self.find(key)
+        self._prune_after(sum(size for size, _ in entry.manifest["files"].values()) if entry is not None else 0)
+        return entry
 
     def drop(self, key: Key) -> None:
         """What is kept under the key is of no use any more."""
@@ -138,6 +150,14 @@ class Cache:
                 used = (folder / MANIFEST).stat().st_mtime
                 found.append(Kept(folder.parent.name, folder.name, manifest["about"], size, used))
         return sorted(found, key=lambda entry: -entry.used)
+
+    def _prune_after(self, added: int) -> None:
+        """To look at all entries takes long: at first, and after each part of the limit."""
+        place = (self.folder, self.limit)
+        grown = _GROWN.get(place, self.limit) + added
+        _GROWN[place] = 0 if grown > self.limit >> _PARTS else grown
+        if grown > self.limit >> _PARTS:
+            self.prune(self.limit)
 
     def prune(self, limit: int) -> int:
         """Remove what was used longest ago until no more bytes are kept; gives how many were freed."""
@@ -182,10 +202,12 @@ class Cache:
         try:
             with (folder / MANIFEST).open("rb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._discard(folder)
+                if _is_there(held, folder):
+                    self._discard(folder)
         except FileNotFoundError:
             with contextlib.suppress(OSError):
-                self._discard(folder)  # it lost its manifest
+                if not (folder / MANIFEST).exists():  # it lost it, and was not made anew meanwhile
+                    self._discard(folder)
         except OSError:
             return False
         return not folder.exists()
@@ -220,6 +242,11 @@ def _fill(folder: Path, files: Mapping[str, bytes | Path], about: str) -> None:
         known[name] = (target.stat().st_size, file_digest(target))
     folder.mkdir(exist_ok=True)
     (folder / MANIFEST).write_text(json.dumps({"about": about, "files": known}), encoding="utf-8")
+
+
+def _is_there(held: IO[bytes], folder: Path) -> bool:
+    """Whether what was locked is the entry still: it may have been removed meanwhile, and made anew."""
+    return os.path.samestat(os.fstat(held.fileno()), (folder / MANIFEST).stat())
 
 
 def _is_intact(folder: Path, manifest: Mapping[str, Any]) -> bool:

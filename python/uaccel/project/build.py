@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uaccel.cache import Cache, cache_of_objects
 from uaccel.errors import ToolError
 from uaccel.project.api_client import ProjectServer
 from uaccel.project.api_options import OptionValue
 from uaccel.project.build_progress import Count, counted
+from uaccel.project.recipe import build_by_recipe
 from uaccel.toolchain import find_command, find_program
 
 NATIVE: Final = "native"
@@ -21,10 +23,19 @@ def _uncounted(_done: int, _total: int) -> None:
     pass
 
 
-def build_project(folder: Path, *, observe: bool = False, count: Count = _uncounted) -> Path:
-    """Configure and build; returns the build folder. ``observe`` builds with a hook after every layer."""
+def build_project(
+    folder: Path, *, observe: bool = False, count: Count = _uncounted, cache: Cache | None = None
+) -> Path:
+    """Configure and build; returns the build folder. ``observe`` builds with a hook after every layer.
+
+    With a ``cache``, or a folder for objects, those are taken that other firmware needed before. What fails that way
+    is built anew by the project's server, which says why.
+    """
     require_tools(folder)
+    cache = cache or cache_of_objects()
     build = folder / ("build-observe" if observe else "build")
+    if cache is not None and build_by_recipe(folder, build, toolchain_of(folder), cache, count, observe=observe):
+        return build
     with ProjectServer(folder, {"observe": observe}) as server, counted(build, count):
         server.build()
     return build

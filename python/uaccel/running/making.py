@@ -62,7 +62,7 @@ class Maker:
             create_project(self._firmware.files(), self._board, self._folder)
         self._progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
         count = getattr(self._progress, "count", lambda done, total: None)
-        build = build_project(self._folder, observe=observe, count=count)
+        build = build_project(self._folder, observe=observe, count=count, cache=self._cache)
         taken = self._measured(build)
         if not observe:
             self.footprint = taken

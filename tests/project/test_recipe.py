@@ -1,0 +1,203 @@
+"""Objects that were made before give the same firmware, to the byte, and none that is out of date."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from support.boards import board_with_tools
+from support.networks import OWN
+from uaccel.accelerator import load_accelerator
+from uaccel.board import load_board
+from uaccel.cache import Cache, Key
+from uaccel.errors import UaccelError
+from uaccel.pipeline import compile_model
+from uaccel.project.build import build_project, firmware_of
+from uaccel.project.create import create_project
+from uaccel.project.footprint import footprint
+from uaccel.project.objects import Compilation, Objects
+from uaccel.project.sources import Sources
+from uaccel.running.packed import archive_of
+
+GESTURE, MIXED = OWN / "gesture.tflite", OWN / "mixed.tflite"
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But in the caches of the tests themselves."""
+    monkeypatch.delenv("UACCEL_OBJECTS")
+
+
+@pytest.fixture
+def compiled_anew(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that were given to a compiler and then kept."""
+    names: list[str] = []
+    keep = Objects._keep
+
+    def kept(self: Objects, key: Key, one: Compilation) -> None:
+        names.append(one.source.name)
+        keep(self, key, one)
+
+    monkeypatch.setattr(Objects, "_keep", kept)
+    return names
+
+
+@lru_cache
+def files_of(board: str, accelerator: str, model: Path) -> Mapping[str, bytes]:
+    return archive_of(compile_model(model, board=board, accelerators=[load_accelerator(accelerator)]))
+
+
+def project_of(folder: Path, board: str, accelerator: str, model: Path = GESTURE) -> Path:
+    target = load_board(board) if board == "host" else board_with_tools(board)
+    create_project(files_of(board, accelerator, model), target, folder)
+    return folder
+
+
+def built(project: Path, cache: Cache | None, *, observe: bool = False) -> bytes:
+    for folder in ("build", "build-observe"):
+        shutil.rmtree(project / folder, ignore_errors=True)
+    return firmware_of(build_project(project, observe=observe, cache=cache)).read_bytes()
+
+
+@pytest.mark.parametrize(("board", "accelerator"), [("host", "matrix8"), ("mps2_an386", "npu")])
+def test_firmware_is_the_same_to_the_byte(
+    board: str, accelerator: str, tmp_path: Path, compiled_anew: list[str]
+) -> None:
+    cache = Cache(tmp_path / "kept")
+    one, other = (project_of(tmp_path / name, board, accelerator) for name in ("one", "other"))
+    assert built(one, cache) == built(other, None)
+    assert "uaccel_server.c" in compiled_anew
+    told = [footprint(folder, folder / "build", "gesture", arena=0, io=0) for folder in (one, other)]
+    assert told[0] == told[1]
+    compiled_anew.clear()
+    assert built(one, cache, observe=True) == built(other, None, observe=True)
+    assert "uaccel_watch.c" in compiled_anew
+    assert "uaccel_server.c" not in compiled_anew, "it knows nothing of the hook"
+    compiled_anew.clear()
+    assert built(other, cache) == built(one, None)
+    assert footprint(other, other / "build", "gesture", arena=0, io=0) == told[0]
+    assert compiled_anew == []
+
+
+def test_other_models_and_accelerators_share_the_session_server(tmp_path: Path, compiled_anew: list[str]) -> None:
+    cache = Cache(tmp_path / "kept")
+    built(project_of(tmp_path / "one", "host", "matrix8"), cache)
+    assert len(compiled_anew) > 20
+    compiled_anew.clear()
+    other = project_of(tmp_path / "other", "host", "npu_small", MIXED)
+    with_cache = built(other, cache)
+    assert with_cache == built(other, None)
+    assert {name for name in compiled_anew if name.startswith("uaccel_")} == set()
+    assert {entry.kind for entry in cache.kept()} == {"object", "recipe"}
+
+
+def _edit(project: Path, file: str, old: str, new: str) -> None:
+    text = (project / file).read_text()
+    assert old in text
+    (project / file).write_text(text.replace(old, new, 1))
+
+
+SERVER = "firmware/runtime/uaccel_server.c"
+PROTOCOL = "firmware/include/uaccel_protocol.h"
+SHADOW = """#include_next <features.h>
+#ifndef SHADOW
+#define SHADOW
+__attribute__((used)) static const char shadow[] = "shadow";
+#endif
+"""
+EDITS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a source": (lambda project: _edit(project, SERVER, "#include", "int more;\n#include"), "uaccel_server.c"),
+    "a header": (lambda project: _edit(project, PROTOCOL, "_FLAG_OBSERVE 1u", "_FLAG_OBSERVE 2u"), "uaccel_server.c"),
+    "a header that comes first": (
+        lambda project: (project / "firmware/runtime/uaccel_protocol.h").write_text(
+            (project / PROTOCOL).read_text().replace("_FLAG_OBSERVE 2u", "_FLAG_OBSERVE 4u")
+        ),
+        "uaccel_server.c",
+    ),
+    "a macro": (
+        lambda project: _edit(project, "cmake/native.cmake", "BODY_BYTES=4096", "BODY_BYTES=2048"),
+        "uaccel_frame.c",
+    ),
+    "one more source": (
+        lambda project: (project / "firmware/runtime/more.c").write_text("int uaccel_more = 1;\n"),
+        "more.c",
+    ),
+    "an option": (lambda project: _edit(project, "CMakeLists.txt", '"-O2"', '"-O1"'), "matrix8_device.c"),
+    "a header that the compiler's would include": (
+        lambda project: (project / "board/features.h").write_text(SHADOW),
+        "uaccel_server.c",
+    ),
+}
+
+
+def test_what_was_changed_is_compiled(tmp_path: Path, compiled_anew: list[str]) -> None:
+    cache = Cache(tmp_path / "kept")
+    project = project_of(tmp_path / "project", "host", "matrix8")
+    before = built(project, cache)
+    for what, (edit, compiled) in EDITS.items():
+        compiled_anew.clear()
+        edit(project)
+        after = built(project, cache)
+        assert compiled in compiled_anew, what
+        assert after != before, what
+        before = after
+    assert before == built(project, None)
+
+
+def test_a_damaged_object_is_made_again(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kept")
+    project = project_of(tmp_path / "project", "host", "matrix8")
+    before = built(project, cache)
+    for path in (tmp_path / "kept" / "object").glob("*/object"):
+        path.write_bytes(b"\0" + path.read_bytes()[1:])
+    assert built(project, cache) == before
+
+
+@pytest.mark.parametrize("file", [SERVER, "CMakeLists.txt"])
+def test_what_cannot_be_built_is_said_as_ever(file: str, tmp_path: Path) -> None:
+    project = project_of(tmp_path / "project", "host", "matrix8")
+    (project / file).write_text("this is nothing")
+    said = []
+    for cache in (None, Cache(tmp_path / "kept")):
+        with pytest.raises(UaccelError) as raised:
+            built(project, cache)
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    assert "building the firmware failed" in said[0] or "configuring the firmware failed" in said[0]
+
+
+def test_who_includes_what_counts_and_not_only_what_is_included(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.h").write_text(f"#define WHICH {folder}\n")
+        (tmp_path / folder / "y.h").write_text('#include "x.h"\n')
+    (tmp_path / "a.c").write_text('#include "one/y.h"\n#include "two/y.h"\n#include <x.h>\n#include <stdint.h>\n')
+    places = [tmp_path / "one", tmp_path / "two"]
+    first, other = (Sources(tmp_path).closure(tmp_path / "a.c", folders) for folders in (places, places[::-1]))
+    assert first is not None
+    assert other is not None
+    assert first.texts == other.texts
+    assert set(first.edges) ^ set(other.edges) == {("a.c", "<x.h", "one/x.h"), ("a.c", "<x.h", "two/x.h")}
+    assert ("a.c", "<stdint.h", "") in first.edges
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#include HEADER",
+        "#include_next <x.h>",
+        "const char *when = __DATE__;",
+        "#if __has_include(<x.h>)",
+        '__asm__(".incbin \\"x\\"");',
+        ' .include "x"',
+    ],
+)
+def test_what_a_key_cannot_hold_is_never_shared(line: str, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int a;\n")
+    assert Sources(tmp_path).closure(tmp_path / "a.c", []) is not None
+    (tmp_path / "a.c").write_text(f"int a;\n{line}\n")
+    assert Sources(tmp_path).closure(tmp_path / "a.c", []) is None
