@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
-from uaccel.streams import Layer, Network, Shape, plan_network, why_not
+from uaccel.streams import Effort, Layer, Network, Shape, plan_network, why_not
 
 from .layers import Windowed
 from .machine import Npu
@@ -53,7 +53,8 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
                 for name in ("conv2d", "depthwise_conv2d")
             ),
         ],
-        stream=lambda region: lower_region(region, npu, objective),
+        stream=lambda region, played, sizes: lower_region(region, npu, objective, Effort(played, sizes == "all")),
+        parameters={"played": (5, 12), "sizes": ("some", "all")},
         alignment=1,
         memories=npu.memories,
         macs_per_cycle=npu.rows * npu.columns,

@@ -18,7 +18,7 @@ from uaccel.accelerator import (
     Scratch,
     library_call,
 )
-from uaccel.streams import WORD, Planned, listing, pack, plan_network
+from uaccel.streams import WORD, Effort, Planned, listing, pack, plan_network
 
 from .commands import FORMAT, FORMATS, HEADER_WORDS, MAGIC
 from .machine import Npu
@@ -30,7 +30,7 @@ WRITTEN: Final = 16
 """Places that the driver can remember as written."""
 
 
-def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
+def lower_region(region: Region, npu: Npu, objective: str, effort: Effort) -> Lowered:
     """The calls of the driver that say where everything lies and play the stream; and files for a reader."""
     if 2 + len(region.inputs) + len(region.outputs) > PLACES or 1 + len(region.outputs) > WRITTEN:
         raise AcceleratorError(
@@ -38,7 +38,7 @@ def lower_region(region: Region, npu: Npu, objective: str) -> Lowered:
             f"and {len(region.outputs)} outputs, and a stream has {PLACES - 2} at most, {WRITTEN - 1} of them outputs; "
             f"forbid {npu.name} a layer in its middle"
         )
-    planned = plan_network(npu.machine, network_of(region, npu), objective)
+    planned = plan_network(npu.machine, network_of(region, npu), objective, effort)
     stream = packed(planned, npu)
     calls = []
     if planned.constants:

@@ -238,19 +238,19 @@ def onnx_with_weights_beside(folder: Path, location: str) -> Path:
 
 
 def test_parcels_hold_the_weights_that_a_model_has_in_other_files(tmp_path: Path) -> None:
-    path = onnx_with_weights_beside(tmp_path, "parts/w.bin")
+    path = onnx_with_weights_beside(tmp_path / "a" / "b", "parts/w.bin")
     row = Row(str(path), "host")
     (parcel,) = Packer().pack(row).parcels
     assert set(parcel.files) == {"model.onnx", "parts/w.bin"}
     place = unpack(parcel, tmp_path / "kept")
     assert import_model(place).digest == import_model(path).digest
     before = row.digest(), parcel.digest
-    weights = tmp_path / "parts" / "w.bin"
+    weights = path.parent / "parts" / "w.bin"
     weights.write_bytes(np.full(3, 7, np.float32).tobytes())
     assert import_model(path).digest != import_model(place).digest
     assert row.digest() != before[0]
     assert Packer().pack(row).parcels[0].digest != before[1]
-    weights.rename(tmp_path.parent / "w.bin")
+    weights.rename(tmp_path / "w.bin")
     path.write_bytes(path.read_bytes().replace(b"parts/w.bin", b"../../w.bin"))
     assert set(Packer().pack(row).parcels[0].files) == {"model.onnx"}, "nothing from beyond its folder"
 

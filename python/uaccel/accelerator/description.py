@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ SUFFIXES: Final = (C_SUFFIX, *CXX, *HEADERS)
 OBJECTIVES: Final = ("latency", "energy")
 """What an accelerator may be asked to save: time, or bytes moved."""
 
-Lower = Callable[[Region], "Lowered | KernelCall | Sequence[KernelCall]"]
+Lower = Callable[..., "Lowered | KernelCall | Sequence[KernelCall]"]
 Check = Callable[[Region], "str | None"]
 Cost = Callable[[Region], float]
 Golden = Callable[[Region, Sequence[Any]], Any]
@@ -91,6 +92,10 @@ class Accelerator:
     ``macs_per_cycle`` and ``bytes_per_cycle`` are the most that it multiplies and that it moves to and from memory in a
     cycle: what a report's roofline is drawn of.
 
+    ``parameters``: what tuning may vary in its planner, as values by name, the usual one first. ``stream`` and every
+    ``lower`` are given one value of each by its name, and return one way to compute the region. Nothing but time and
+    memory may depend on it.
+
     ``base`` is the folder of another accelerator whose C files are this one's as well, but for those that its own
     folder has under the same name. ``device_build``: what the device's model takes to be built. ``objective``
     gives the accelerator that plans for another one of ``OBJECTIVES``.
@@ -112,6 +117,7 @@ class Accelerator:
     objective: Callable[[str], Accelerator] | None = None
     macs_per_cycle: float | None = None
     bytes_per_cycle: float | None = None
+    parameters: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
     device_build: DeviceBuild = field(default_factory=DeviceBuild)
 
     @property
@@ -152,11 +158,16 @@ class Accelerator:
         """What a region becomes, the first way where there are several."""
         return self.lowerings(operation, region)[0]
 
-    def lowerings(self, operation: Operation | None, region: Region) -> tuple[Lowered, ...]:
+    @property
+    def variants(self) -> tuple[Mapping[str, int | str], ...]:
+        """One value for each of its parameters, in all combinations: the usual one first."""
+        return tuple(dict(zip(self.parameters, values, strict=True)) for values in product(*self.parameters.values()))
+
+    def lowerings(self, operation: Operation | None, region: Region, variant: int = 0) -> tuple[Lowered, ...]:
         """Every way that the vendor offers; ``operation`` is None for a region that the stream takes."""
         maker = self.stream if operation is None or operation.lower is None else operation.lower
         assert maker is not None  # validate() holds it
-        made = maker(region)
+        made = maker(region, **self.variants[variant])
         if isinstance(made, Lowered):
             return (made,)
         entries: tuple[Any, ...] = (made,) if isinstance(made, KernelCall) else tuple(made)

@@ -17,6 +17,7 @@ from uaccel.ops.rounding import ROUNDINGS
 Wrong = Callable[[str], AcceleratorError]
 REACHES: Final = re.compile("uaccel_hal|TVMDevice")
 """In a driver: it has a device, and does not compute by itself."""
+MOST_VARIANTS: Final = 32
 PASSES: Final = ("before_partition", "on_region", "after_lowering")
 
 
@@ -32,6 +33,7 @@ def validate(accelerator: Accelerator, file: Path) -> None:
         for change in _list(hook, getattr(accelerator, hook), "passes", wrong):
             if not callable(change):
                 raise wrong(f"{hook} holds {change!r}; wanted passes, which take a module and return one")
+    _validate_parameters(accelerator.parameters, wrong)
     _validate_operations(accelerator, wrong)
     _validate_files(accelerator, wrong)
 
@@ -64,6 +66,26 @@ def _validate_numbers(accelerator: Any, wrong: Wrong) -> None:
     for name, size in memories.items():
         if not isinstance(name, str) or not _is_integer(size) or size < 1:
             raise wrong(f"memories has {name!r}: {size!r}; wanted a name and its size in bytes")
+
+
+def _validate_parameters(parameters: Any, wrong: Wrong) -> None:
+    if not isinstance(parameters, Mapping):
+        raise wrong(f'parameters is {parameters!r}; wanted values by name, for example {{"played": (5, 12)}}')
+    for name, values in parameters.items():
+        good = isinstance(values, (tuple, list)) and all(_is_integer(v) or isinstance(v, str) for v in values)
+        if (
+            not isinstance(name, str)
+            or not name.isidentifier()
+            or not good
+            or len(set(values)) != len(values)
+            or not values
+        ):
+            raise wrong(
+                f"parameters has {name!r}: {values!r}; wanted a name and its values, numbers or words, each once"
+            )
+    count = math.prod(len(values) for values in parameters.values())
+    if count > MOST_VARIANTS:
+        raise wrong(f"parameters has {count} combinations of values; wanted {MOST_VARIANTS} at most")
 
 
 def _validate_operations(accelerator: Any, wrong: Wrong) -> None:

@@ -206,7 +206,7 @@ class Cache:
                     self._discard(folder)
         except FileNotFoundError:
             with contextlib.suppress(OSError):
-                if not (folder / MANIFEST).exists():  # it lost it, and was not made anew meanwhile
+                if folder.is_dir() and not (folder / MANIFEST).exists():  # it lost it; entries come and go as wholes
                     self._discard(folder)
         except OSError:
             return False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
 
 from uaccel.ops.base import Computable, Site
@@ -13,12 +13,13 @@ from uaccel.ops.kernel import Constant, Kernel
 @dataclass(frozen=True)
 class Option:
     """One way: its name among those of the site, the C functions that it calls, bytes of its constants, and how many
-    products it computes for each of the operator's."""
+    products it computes for each of the operator's. ``planned`` works out what its own planner says that it takes."""
 
     label: str
     functions: tuple[str, ...] = ()
     flash: int = 0
     effort: float = 1.0
+    planned: Callable[[], float | None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ class Ranked:
     """Takes the option of rank ``number`` at each site, or the most promising one where fewer are worth measuring.
 
     ``most``: so many are, of those whose cost is known by estimate; None for all. Those without an estimate all are.
+    Of what a planner varies, only what it says to be better is.
     """
 
     estimated: Estimated
@@ -27,7 +28,10 @@ class Ranked:
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
         first, why = self.estimated(site, options, work)
-        order = self._order(first, [self.estimated.of(option, work) for option in options])
+        estimates = [self._estimate(option, work) for option in options]
+        order = self._order(first, estimates)
+        if self.most is not None and options[first].planned is not None:
+            order = [n for n in order if n == first or (estimates[n] or 0) < (estimates[first] or 0)]
         self.asked[site, tuple(option.label for option in options)] = tuple(options[n].label for n in order)
         if 0 < self.number < len(order):
             return order[self.number], "its turn to be measured"
@@ -36,6 +40,9 @@ class Ranked:
     def worth(self, choice: Choice) -> tuple[str, ...]:
         """Of a choice that was made by this, in the order of rank; without a choice the one option."""
         return self.asked.get((choice.site, choice.options), choice.options)
+
+    def _estimate(self, option: Option, work: Work) -> float | None:
+        return self.estimated.of(option, work) if option.planned is None else option.planned()
 
     def _order(self, first: int, estimates: Sequence[float | None]) -> list[int]:
         """What would be taken unmeasured, then what nobody can estimate, then the others by estimate.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,40 @@ class EngineStep:
     choice: Choice
 
 
-Known = dict[object, tuple[Lowered, ...]]
+class Lowerings:
+    """Of one region: several that the vendor offers, or one for each of its planner's variants, made when it is asked
+    for: to plan takes long."""
+
+    def __init__(self, call: EngineCall) -> None:
+        self._call = call
+        self._variants = call.accelerator.variants
+        self._made = {0: _lowerings(call, 0)}
+
+    @property
+    def labels(self) -> list[str]:
+        """By name or number; by what varies."""
+        if len(self._variants) == 1:
+            return [made.name or f"lowering {number}" for number, made in enumerate(self._made[0], 1)]
+        return [", ".join(f"{name} {value}" for name, value in variant.items()) for variant in self._variants]
+
+    def __getitem__(self, number: int) -> Lowered:
+        if len(self._variants) == 1:
+            return self._made[0][number]
+        if number not in self._made:
+            self._made[number] = _lowerings(self._call, number)
+        return self._made[number][0]
+
+    def options(self) -> list[Option]:
+        varies = len(self._variants) > 1
+        return [
+            Option(label, planned=partial(self._cycles, n) if varies else None) for n, label in enumerate(self.labels)
+        ]
+
+    def _cycles(self, number: int) -> float | None:
+        return self[number].cycles
+
+
+Known = dict[object, Lowerings]
 """What regions were lowered to, for other partitions of the same model."""
 
 
@@ -54,7 +88,7 @@ def engine_step(
     accelerator = call.accelerator
     key = _key(call)
     if key not in known:
-        known[key] = _lowerings(call)
+        known[key] = Lowerings(call)
     lowerings = known[key]
     choice = _choice(call, lowerings, selector)
     lowered = lowerings[choice.picked]
@@ -92,27 +126,30 @@ def _key(call: EngineCall) -> object:
     return call.accelerator.name, operation, calls, region.inputs, region.outputs, digest.digest()
 
 
-def _lowerings(call: EngineCall) -> tuple[Lowered, ...]:
+def _lowerings(call: EngineCall, variant: int) -> tuple[Lowered, ...]:
     """What the vendor's function makes of a region."""
     accelerator = call.accelerator
     what = f"lower of operation '{call.operation.name}'" if call.operation and call.operation.lower else "stream"
     with vendors(accelerator.folder, f"{what}, given {call.layer},"):
-        lowerings = accelerator.lowerings(call.operation, call.region)
+        lowerings = accelerator.lowerings(call.operation, call.region, variant)
     for made in lowerings:
         complaint = complaint_about(made, call.region)
         if complaint:
             raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
+    if accelerator.parameters and len(lowerings) > 1:
+        raise AcceleratorError(
+            f"{accelerator.folder}: {what}, given {call.layer}, returned {len(lowerings)} ways for one choice of its "
+            "parameters; wanted one"
+        )
     return lowerings
 
 
-def _choice(call: EngineCall, lowerings: Sequence[Lowered], selector: Selector) -> Choice:
-    """Among a vendor's lowerings of a region, by their names or numbers."""
-    labels = [made.name or f"lowering {number}" for number, made in enumerate(lowerings, 1)]
+def _choice(call: EngineCall, lowerings: Lowerings, selector: Selector) -> Choice:
     covered = "; ".join(f"{short_name(c.op)} {c.output}" for c in call.covers)
     operation = call.operation.name if call.operation else "stream"
     site = f"{call.accelerator.name}.{operation}: {covered}"
     work = Work(sum(c.macs for c in call.covers), sum(c.output.elements for c in call.covers))
-    return pick(selector, site, [Option(label) for label in labels], work)
+    return pick(selector, site, lowerings.options(), work)
 
 
 def complaint_about(lowered: Any, region: Region) -> str:

@@ -16,6 +16,7 @@ from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.listing import listing
 from uaccel.streams.machine import Machine
 from uaccel.streams.planner import Network, Planned, plan_network, why_not
+from uaccel.streams.search import Effort
 from uaccel.streams.words import WORD, Field, Format, halves, octets, pack, unpack
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Command",
     "Compute",
     "Dma",
+    "Effort",
     "Field",
     "Format",
     "Layer",

@@ -16,7 +16,7 @@ from uaccel.streams.emitter import Constants
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.residency import Life, Residents, choose_residents, lives, lives_beside, smallest_pieces
-from uaccel.streams.search import Question, best, feasible
+from uaccel.streams.search import USUAL, Effort, Question, best, feasible
 from uaccel.streams.tiling import count, input_bytes, output_bytes, typical_part
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised
@@ -70,7 +70,7 @@ class Planned:
         return tuple(command.label for command in self.stream.commands)
 
 
-def plan_network(machine: Machine, network: Network, objective: str = LATENCY) -> Planned:
+def plan_network(machine: Machine, network: Network, objective: str = LATENCY, effort: Effort = USUAL) -> Planned:
     """The best of some ways to share the activation memory between what stays and what passes through."""
     alive = lives(network.layers)
     smallest = [smallest_pieces(machine, layer) for layer in network.layers]
@@ -81,7 +81,7 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY) -
         residents = choose_residents(machine, smallest, alive, reserve)
         names = frozenset(residents.addresses)
         if names not in tried:
-            tried[names] = _planned(machine, network, alive, residents, objective, answers)
+            tried[names] = _planned(machine, network, alive, residents, objective, answers, effort)
     found = [planned for planned in tried.values() if planned is not None]
     if not found:
         layers = ", ".join(layer.name for layer in network.layers)
@@ -109,6 +109,7 @@ def _planned(
     residents: Residents,
     objective: str,
     answers: Answers,
+    effort: Effort,
 ) -> Planned | None:
     homes, _ = _homes(network, alive, residents, Constants())
     border = {*network.known, *network.inputs, *network.outputs}
@@ -116,7 +117,8 @@ def _planned(
     choices = []
     for number, layer in enumerate(network.layers):
         inputs = tuple(addresses.get(name) for name in layer.inputs)
-        question = Question(layer, inputs, addresses.get(layer.output), residents.taken(number, number + 1), homes)
+        taken = residents.taken(number, number + 1)
+        question = Question(layer, inputs, addresses.get(layer.output), taken, homes, effort)
         key = (
             number,
             inputs,

@@ -19,10 +19,19 @@ from uaccel.streams.machine import Machine
 from uaccel.streams.residency import Taken
 from uaccel.streams.tiling import count, input_bytes, output_bytes, total_weights, typical_part
 
-PLAYED: Final = 5
-"""Tilings of a layer that are played through."""
 LONGEST: Final = 400
 """Parts of a layer that is still played through; beyond, the estimate decides."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look: so many tilings of a layer are ``played`` through, of ``every`` size or of some."""
+
+    played: int = 5
+    every: bool = False
+
+
+USUAL: Final = Effort()
 
 
 @dataclass(frozen=True)
@@ -36,13 +45,14 @@ class Question:
     output: int | None
     taken: Taken
     homes: Mapping[str, Home]
+    effort: Effort = USUAL
 
 
 def best(machine: Machine, question: Question, objective: str) -> list[Decided]:
     """The most promising ones, best first; none where not even the smallest part fits."""
     played = [
         (_played(machine, question, decided, objective) or estimated, decided)
-        for estimated, decided in islice(feasible(machine, question, objective), PLAYED)
+        for estimated, decided in islice(feasible(machine, question, objective), question.effort.played)
     ]
     return [decided for _, decided in sorted(played, key=lambda pair: pair[0])]
 
@@ -50,7 +60,7 @@ def best(machine: Machine, question: Question, objective: str) -> list[Decided]:
 def feasible(machine: Machine, question: Question, objective: str) -> Iterator[tuple[Key, Decided]]:
     """The tilings to try, with places for their pieces: the best estimates first."""
     stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
-    tilings = candidates(machine, question.layer, whole=stays)
+    tilings = candidates(machine, question.layer, whole=stays, sparsely=not question.effort.every)
     return promising(
         tilings,
         lambda tiling: estimate(machine, question, tiling).key(objective),
@@ -58,12 +68,12 @@ def feasible(machine: Machine, question: Question, objective: str) -> Iterator[t
     )
 
 
-def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:
+def candidates(machine: Machine, layer: Layer, *, whole: bool, sparsely: bool) -> Iterator[Tiling]:
     """Those whose weights and sums fit. ``whole``: there is nothing to gain from cutting the image."""
     buffering = (True, False) if machine.activations.banks > 1 else (False,)
     extent = (layer.shape.rows, layer.shape.columns)
-    for blocks, steps in _chunks(machine, layer):
-        for rows, columns in [extent] if whole and steps == layer.steps else _pieces(*extent):
+    for blocks, steps in _chunks(machine, layer, sparsely):
+        for rows, columns in [extent] if whole and steps == layer.steps else _pieces(*extent, sparsely):
             orders = (
                 (False, True)
                 if steps == layer.steps and blocks < layer.blocks and (rows, columns) != extent
@@ -74,21 +84,21 @@ def candidates(machine: Machine, layer: Layer, whole: bool) -> Iterator[Tiling]:
                 yield from tilings
 
 
-def _pieces(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+def _pieces(rows: int, columns: int, sparsely: bool) -> Iterator[tuple[int, int]]:
     """Whole rows as long as one fits."""
-    yield from ((some, columns) for some in extents(rows, sparsely=True))
-    yield from ((1, some) for some in extents(columns, sparsely=True) if some < columns)
+    yield from ((some, columns) for some in extents(rows, sparsely=sparsely))
+    yield from ((1, some) for some in extents(columns, sparsely=sparsely) if some < columns)
 
 
-def _chunks(machine: Machine, layer: Layer) -> Iterator[tuple[int, int]]:
+def _chunks(machine: Machine, layer: Layer, sparsely: bool) -> Iterator[tuple[int, int]]:
     """Blocks and steps of one chunk of weights: fewer steps only where one block is too much."""
     memory = machine.weights
-    for blocks in extents(layer.blocks, sparsely=True):
+    for blocks in extents(layer.blocks, sparsely=sparsely):
         most = memory.bytes if blocks == layer.blocks else memory.bank_bytes
         if layer.weight_bytes(range(blocks), range(layer.steps)) <= most:
             yield blocks, layer.steps
     if layer.weight_bytes(range(1), range(layer.steps)) > memory.bank_bytes:
-        steps = [s for s in extents(layer.steps, sparsely=True) if _last_fits(layer, s, memory.bank_bytes)]
+        steps = [s for s in extents(layer.steps, sparsely=sparsely) if _last_fits(layer, s, memory.bank_bytes)]
         yield from ((1, some) for some in steps[:2])
 
 
