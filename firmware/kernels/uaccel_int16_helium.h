@@ -201,7 +201,7 @@ struct uaccel_conv2d_helium16 {
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
     uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
-    uaccel_index runs; /* 1: the pixels of a window's row lie side by side */
+    uaccel_index runs; /* 0: the pixels of a window's row lie apart */
     uaccel_index length; /* of a window, in whole vectors of eight */
     int32_t clamp_min, clamp_max;
 };
