@@ -55,7 +55,7 @@ def bill_of_materials(root: Path, core: Any) -> str:
     pinned = dict(re.findall(r"^([\w.-]+)==([^ ;\n]+)", (root / "constraints.txt").read_text(encoding="utf-8"), re.M))
     rows = []
     for requirement in sorted(core.dependencies):
-        name = re.match(r"[\w.-]+", requirement)[0].lower()  # type: ignore[index]
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
         row = {"type": "library", "name": name, "bom-ref": name, "purl": f"pkg:pypi/{name}", "scope": "required"}
         row |= {"version": pinned[name]} if name in pinned else {}
         rows.append(row | {"properties": [{"name": "uaccel:requirement", "value": requirement}]})

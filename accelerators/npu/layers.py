@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from uaccel.streams import WORD, Box, Compute, Layer, Part, Placed, Places, Window, dense, inside
 
 from .commands import FORMATS
-from .machine import TABLE_BYTES, Npu
+from .machine import Npu
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Windowed(Layer):
         group, rest = divmod(block, self.group_blocks)
         return group * self.group_channels + rest * self.npu.columns
 
+    @abstractmethod
     def source_channels(self, blocks: range) -> range:
         """The input channels that these blocks read."""
-        raise NotImplementedError
 
     def needs(self, index: int, part: Part) -> Box:
         if index > 0:
@@ -149,12 +150,12 @@ class Weighted(Windowed):
     once: bool = False
 
     @property
+    @abstractmethod
     def block_weight_bytes(self) -> int:
         """Of all steps."""
-        raise NotImplementedError
 
-    def packed_weights(self, block: int, steps: range) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def packed_weights(self, block: int, steps: range) -> bytes: ...
 
     def step_bytes(self, steps: range) -> int:
         return self.block_weight_bytes * len(steps) // self.steps
@@ -213,7 +214,7 @@ def step_cycles(depth: int, run: int, rows: int, ports: int) -> tuple[int, ...]:
 class Convolution(Weighted):
     """``filters``: OHWI, I of a group. Also fully connected layers, whose rows are columns of an image."""
 
-    filters: NDArray[Any] = None  # type: ignore[assignment]
+    filters: NDArray[Any] = field(kw_only=True)
     kind = "convolve"
 
     @property
@@ -269,7 +270,7 @@ class Convolution(Weighted):
 class Depthwise(Weighted):
     """``filters``: HWO. Output channel o reads input channel o / multiplier."""
 
-    filters: NDArray[Any] = None  # type: ignore[assignment]
+    filters: NDArray[Any] = field(kw_only=True)
     multiplier: int = 1
     kind = "depthwise"
 
@@ -298,13 +299,21 @@ class Depthwise(Weighted):
 
 @dataclass(frozen=True)
 class Elements(Layer):
-    """Tensors of as many elements, seen as rows of them; ``constants`` is what each part needs beside them."""
+    """Tensors of as many elements, seen as rows of them."""
 
     npu: Npu
-    constants: bytes
     kind = ""
     names: ClassVar[tuple[str, ...]] = ()
     """Of the fields that are places, the output last, and of the constants."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> bytes:
+        """What each part needs beside the tensors."""
+
+    @abstractmethod
+    def time(self, rows: int, columns: int) -> int:
+        """Beside the start."""
 
     def channels(self, blocks: range) -> range:
         return range(1)
@@ -319,7 +328,7 @@ class Elements(Layer):
         return self.constants
 
     def cycles(self, part: Part) -> int:
-        raise NotImplementedError
+        return int(self.npu.compute_start + self.time(*self._rows(part)))
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
         rows, columns = self._rows(part)
@@ -347,9 +356,12 @@ class Addition(Elements):
     kind = "add"
     names = ("first", "second", "output", "addition")
 
-    def cycles(self, part: Part) -> int:
-        rows, columns = self._rows(part)
-        return int(self.npu.compute_start + rows * -(-columns // self.npu.columns))
+    @property
+    def constants(self) -> bytes:
+        return np.array(self.addition, "<i4").tobytes()
+
+    def time(self, rows: int, columns: int) -> int:
+        return rows * -(-columns // self.npu.columns)
 
     def flags(self) -> dict[str, int]:
         return {"once": int(self.once)}
@@ -359,10 +371,14 @@ class Addition(Elements):
 class Table(Elements):
     """A function of each element."""
 
+    table: bytes
     kind = "lookup"
     names = ("source", "output", "table")
 
-    def cycles(self, part: Part) -> int:
-        rows, columns = self._rows(part)
-        filled = -(-TABLE_BYTES // self.npu.columns)
-        return int(self.npu.compute_start + filled + rows * -(-columns // self.npu.ports))
+    @property
+    def constants(self) -> bytes:
+        return self.table
+
+    def time(self, rows: int, columns: int) -> int:
+        """The table is copied to where each port finds its own."""
+        return -(-len(self.table) // self.npu.columns) + rows * -(-columns // self.npu.ports)

@@ -14,7 +14,6 @@ from .commands import FORMATS
 HEADER: Final = Path("device") / "npu_machine.h"
 PARAMETER_WORDS: Final = 3
 """Bias, multiplier and shift of an output channel."""
-TABLE_BYTES: Final = 256
 
 
 @dataclass(frozen=True)

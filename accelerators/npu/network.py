@@ -140,9 +140,7 @@ def _addition(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
     shape = _in_rows(call.output.shape)
     once, a = call.op == WEIGHTED_SUM, call.attrs
     numbers = once_numbers(a) if once else astuple(a)
-    packed = np.array(numbers, "<i4").tobytes()
-    tensors = (call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1)
-    return Addition(*tensors, npu, packed, numbers, once)
+    return Addition(call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1, npu, numbers, once)
 
 
 def once_numbers(a: Any) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 #ifndef UACCEL_SIMULATOR_LINE_H
 #define UACCEL_SIMULATOR_LINE_H
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cstdint>

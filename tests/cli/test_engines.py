@@ -259,7 +259,8 @@ def test_one_that_cannot_be_used_is_listed_with_the_reason(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = vendor_folder(tmp_path / "broken", "1 / 0\n")
-    monkeypatch.setattr("uaccel.accelerator.find.bundled_folders", lambda: {"broken": broken})
+    for place in ("accelerator.find", "cli.accelerators"):
+        monkeypatch.setattr(f"uaccel.{place}.accelerator_folders", lambda: {"broken": broken})
     (row,) = (r for r in call("accelerators", "--json").report["accelerators"] if r["name"] == "broken")
     assert (
         row["error"]

@@ -32,7 +32,7 @@ def test_every_command_that_compiles_takes_it_and_knows_the_values(call: Call) -
         done = call(command, GESTURE, "--favour", "sped")
         assert done.status == 2
         assert done.complaint == (
-            "Invalid value for '--favour': Value error, 'sped' is not one of 'balanced', 'speed', 'size', 'ram'; "
+            "Invalid value for '--favour': 'sped' is not one of 'balanced', 'speed', 'size', 'ram'; "
             f"see 'uaccel {command} --help'"
         )
 

@@ -7,11 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from support.command import Done
 from support.networks import OWN
+from uaccel.cli.app import make_app
+from uaccel.cli.guard import READING
 
 GESTURE = OWN / "gesture.tflite"
 START = "import sys; from uaccel.cli import main\n{}\nsys.exit(main())"
@@ -74,3 +78,9 @@ def test_limits_that_are_none(words: tuple[str, str]) -> None:
     done, _ = command("", "compile", GESTURE, *words, "--json")
     assert done.status in (1, 2)
     assert words[0] in done.complaint
+
+
+def test_every_command_that_reads_a_model_is_guarded() -> None:
+    made: Any = get_command(make_app())
+    taking = {name for name, command in made.commands.items() if "favour" in {p.name for p in command.params}}
+    assert taking == READING - {"quantize"}  # which has options of its own

@@ -174,6 +174,7 @@ def lines(path: Path) -> list[str]:
         ("data.npy", "word.txt", "--labels word.txt, line 2: 'tap' is no label; wanted a whole number from 0"),
         ("data.npy", "labels.md", "--labels labels.md: wanted a file .npy, .csv or .txt"),
         ("data.npy", "high.npy", "--labels high.npy has label 6; the model has 6 classes, from 0"),
+        ("data.npy", "low.npy", "--labels low.npy has label -1; the model has 6 classes, from 0"),
         ("data.npy", "real.npy", "--labels real.npy holds float64; wanted whole numbers, one for each sample"),
         ("flat.npy", "l.txt", 'flat.npy: input "motion" has shape [40, 96], the model wants [1, 32, 1, 3]'),
         ("odd", "l.txt", "odd/a.npy has shape [5], the model wants [1, 32, 1, 3]"),
@@ -189,6 +190,7 @@ def test_what_is_wrong(data: str, labels: str, words: str, motions: Array, class
     np.save("odd/a.npy", np.zeros(5, np.int8))
     np.save("flat.npy", motions.reshape(COUNT, -1))
     np.save("high.npy", np.full(COUNT, 6))
+    np.save("low.npy", np.full(COUNT, -1))
     np.save("real.npy", np.zeros(COUNT))
     texts = {"few.txt": "1\n2\n", "word.txt": "1\ntap\n", "labels.md": "1", "few.csv": "000.npy,1\n001.npy,2\n"}
     for name, text in texts.items():

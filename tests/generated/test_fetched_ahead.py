@@ -13,7 +13,8 @@ from support.generated import compiled
 from support.hostlib import HostModel
 from support.networks import OWN, Network, each_network
 from support.oracle import Tflm, random_inputs
-from uaccel.cli.model_options import CONSTANT_POOL, emit_options, read_pools
+from uaccel.cli.model_options import CONSTANT_POOL, read_pools
+from uaccel.emit.options import EmitOptions
 from uaccel.errors import UaccelError
 from uaccel.memory import ANY_SIZE, Pool
 from uaccel.pipeline import compile_model
@@ -101,7 +102,7 @@ def test_without_it_nothing_is_copied() -> None:
 )
 def test_as_it_is_typed(word: str, pool: Pool) -> None:
     assert read_pools([word], CONSTANT_POOL) == (pool,)
-    again = emit_options(None, [word], workspace_io=False).words
+    again = EmitOptions(constant_pools=read_pools([word], CONSTANT_POOL)).words
     assert read_pools(again[1:], CONSTANT_POOL) == (pool,)
 
 
@@ -129,9 +130,9 @@ def test_what_cannot_be_meant(word: str, message: str) -> None:
 
 
 def test_the_ram_that_was_stated_holds_them_too() -> None:
-    options = emit_options(
-        None, ["slow:fetch"], workspace_io=True, ram=compiled(RESIDUAL, workspace_io=True).placement.arena
-    )
+    pools = read_pools(["slow:fetch"], CONSTANT_POOL)
+    arena = compiled(RESIDUAL, workspace_io=True).placement.arena
+    options = EmitOptions(workspace_io=True, ram=arena, constant_pools=pools)
     with pytest.raises(UaccelError) as caught:
         compile_model(RESIDUAL, board="host", options=options)
     assert re.fullmatch(

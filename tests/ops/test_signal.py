@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from flatbuffers import flexbuffers
 
 from models import hearing
 from support.audio import FrontEnd

@@ -9,7 +9,7 @@ import pytest
 
 from support.vendor import HEAD, description, vendor_folder
 from uaccel import resources
-from uaccel.accelerator import Accelerator, find, load_accelerator, module_of, planning_for
+from uaccel.accelerator import Accelerator, load_accelerator, module_of, planning_for
 from uaccel.errors import AcceleratorError
 
 BUILT_ON = """from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_base_that_is_installed(family: Path, tmp_path: Path, monkeypatch: pyt
     (family / "accelerator.py").rename(family / "__init__.py")
     family.rename(package)
     monkeypatch.syspath_prepend(tmp_path)
-    entry = EntryPoint("family_package", "family_package:ACCELERATOR", find.GROUP)
+    entry = EntryPoint("family_package", "family_package:ACCELERATOR", resources.ACCELERATOR_GROUP)
     monkeypatch.setattr(resources, "entry_points", lambda group: [entry])
     assert load_accelerator(str(member(tmp_path / "small", "family_package"))).base == package
 

@@ -64,6 +64,10 @@ WRONG = {
         {"runs": [{"kind": "host", "command": []}]},
         "in runs of kind host command is [], wanted a list of 1 or more",
     ),
+    "areas of other than two numbers": (
+        {"runs": [{"kind": "qemu", "command": ["qemu"], "ram": None, "rtt": [[0, 1], [2, 3, 4]]}]},
+        "in runs of kind qemu rtt[1] is [2, 3, 4], wanted an origin and a length",
+    ),
     "no memory": (
         {"runs": [{"kind": "qemu", "command": ["qemu"], "ram": {"origin": -1, "length": 1}}]},
         "in runs of kind qemu ram.origin is -1, wanted a whole number from 0 to 1099511627776",

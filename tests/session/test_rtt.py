@@ -180,6 +180,26 @@ def test_offsets_that_cannot_be_are_not_followed() -> None:
     assert line.read(0) == b"\0"
 
 
+@pytest.mark.parametrize("near", [0x100, rtt.NEAR])
+def test_a_block_that_comes_while_a_slow_probe_searches(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The front is searched first and then all of it, once more where it took longer than firmware needs to start."""
+    monkeypatch.setattr(rtt, "NEAR", near)
+    monkeypatch.setattr(rtt, "FIND_SECONDS", 0.02)
+    ram = Ram()
+    reads = 0
+
+    def slow() -> None:
+        nonlocal reads
+        reads += 1
+        time.sleep(0.01)
+        if reads == 3:
+            ram.block(UP - 72, up=(UP, 16, 3, 0))
+            ram.put(UP, b"abc")
+
+    ram.on_read = slow
+    assert transport(ram).read(1) == b"abc"
+
+
 def test_after_a_reset_the_block_is_found_anew() -> None:
     ram = Ram()
     ram.block(ORIGIN + 0x100, up=(UP, 16, 1, 0))

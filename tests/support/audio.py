@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 from support.tflite_writer import ModelBuilder, Tensor

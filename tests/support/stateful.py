@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 from support.tflite_writer import ModelBuilder, OptionValue, Tensor

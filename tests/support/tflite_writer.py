@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import flatbuffers  # type: ignore[import-untyped]
+import flatbuffers
 import numpy as np
 import numpy.typing as npt
 import tflite

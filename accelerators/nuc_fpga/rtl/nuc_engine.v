@@ -110,7 +110,6 @@ module nuc_engine (
     wire        last_kx = kx + 5'd1 == kernel_width[4:0];
     wire [10:0] last_column = columns[10:0] - 11'd1;
     wire [6:0]  last_group = last_column[9:3];
-    wire        failed = read_failed || write_failed;
 
     // -- matrices: `channel` counts numbers of a row, `channels` of them are in the line --------------------------------
     reg  [31:0] results [0:7];
@@ -250,8 +249,8 @@ module nuc_engine (
             NEXT_ROW: begin
                 ky <= last_ky ? 5'd0 : ky + 5'd1;
                 row_weight <= row_weight + {8'd0, kernel_width[4:0]};
-                state <= ROW;
-                if (last_ky) begin
+                state <= abort ? IDLE : ROW;
+                if (last_ky && !abort) begin
                     offset <= offset + 13'd1;
                     channel_at <= channel_at + plane_in;
                     if (offset + 13'd1 == channels) begin
@@ -344,8 +343,8 @@ module nuc_engine (
                 results[b[2:0]] <= results[b[2:0]] + matrix_sum;
                 b <= b + 4'd1;
                 b_at <= b_at + filter_bytes;
-                state <= UNIT;
-                if (b + 4'd1 == count) begin
+                state <= abort ? IDLE : UNIT;
+                if (b + 4'd1 == count && !abort) begin
                     channel <= channel + {5'd0, piece};
                     b <= 0;
                     state <= {5'd0, piece} == numbers_left ? STORE : UNITS;
@@ -358,6 +357,4 @@ module nuc_engine (
             default: state <= IDLE;
         endcase
     end
-
-    wire unused = failed;
 endmodule

@@ -59,11 +59,13 @@ module nuc_fpga (
     reg [63:0] cycles;
 
     // -- registers ------------------------------------------------------------------------------------------------------
-    wire       write = s_axil_awvalid && s_axil_wvalid && !s_axil_bvalid;
+    // What is written behind a stop waits until the engine has touched memory for the last time.
+    wire       write = s_axil_awvalid && s_axil_wvalid && !s_axil_bvalid && !stops;
     wire [4:0] write_to = s_axil_awaddr[6:2];
     wire [4:0] read_from = s_axil_araddr[6:2];
     wire       command = s_axil_wdata == CONV2D || s_axil_wdata == DENSE;
     wire       engine_idle;
+    wire       ends = runs && !starts && engine_idle;
     wire [1:0] engine_error;
 
     assign s_axil_awready = write;
@@ -91,7 +93,7 @@ module nuc_fpga (
         end else begin
             if (runs)
                 cycles <= cycles + 64'd1;
-            if (runs && !starts && engine_idle) begin
+            if (ends) begin
                 runs <= 0;
                 stops <= 0;
                 done <= !stops;
@@ -110,7 +112,7 @@ module nuc_fpga (
                     error <= command ? 0 : BAD_PARAMETER;
                 end else if (write_to == STOP || write_to == STATUS) begin
                     done <= 0;
-                    stops <= write_to == STOP && runs;
+                    stops <= write_to == STOP && runs && !ends;
                 end else if (write_to >= FIRST && write_to <= LAST)
                     registers[write_to] <= s_axil_wdata;
             end

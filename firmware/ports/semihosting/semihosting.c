@@ -12,43 +12,30 @@ enum { WRITE_BYTE = 3, WRITE_TEXT = 4, READ_BYTE = 7, TEXT_BYTES = 64 };
 #ifdef __riscv
 /* The three instructions are told from a breakpoint by their neighbours; they must have 32 bits each and lie in one
  * page. */
-static uintptr_t ask(uintptr_t operation, const void *what)
-{
-    register uintptr_t first __asm("a0") = operation;
-    register const void *second __asm("a1") = what;
-    __asm volatile(".option push\n\t.option norvc\n\t.balign 16\n\t"
-                   "slli zero, zero, 0x1f\n\tebreak\n\tsrai zero, zero, 7\n\t.option pop"
-                   : "+r"(first)
-                   : "r"(second)
-                   : "memory");
-    return first;
-}
-#else
-static uintptr_t ask(uintptr_t operation, const void *what)
-{
-    register uintptr_t first __asm("r0") = operation;
-    register const void *second __asm("r1") = what;
-    __asm volatile("bkpt 0xab" : "+r"(first) : "r"(second) : "memory");
-    return first;
-}
-#endif
-
-/* QEMU 7 puts the byte just below the stack and then returns what lay there before. So a mark is laid there: where it
- * is gone, the byte stands in its place. Elsewhere nobody touches it. Interrupts are off, or they would. */
-#ifdef __riscv
-#define BELOW_STACK                                                                                                    \
-    "sb %2, -1(sp)\n\t.option push\n\t.option norvc\n\t.balign 16\n\t"                                                 \
-    "slli zero, zero, 0x1f\n\tebreak\n\tsrai zero, zero, 7\n\t.option pop\n\tlbu %1, -1(sp)"
+#define TRAP                                                                                                           \
+    ".option push\n\t.option norvc\n\t.balign 16\n\t"                                                                  \
+    "slli zero, zero, 0x1f\n\tebreak\n\tsrai zero, zero, 7\n\t.option pop"
+#define BELOW_STACK "sb %2, -1(sp)\n\t" TRAP "\n\tlbu %1, -1(sp)"
 #define LOW "r"
 #define RESULT "a0"
 #define ARGUMENT "a1"
 #else
-#define BELOW_STACK ".syntax unified\n\tmov %1, sp\n\tsubs %1, #1\n\tstrb %2, [%1]\n\tbkpt 0xab\n\tldrb %1, [%1]"
+#define TRAP "bkpt 0xab"
+#define BELOW_STACK ".syntax unified\n\tmov %1, sp\n\tsubs %1, #1\n\tstrb %2, [%1]\n\t" TRAP "\n\tldrb %1, [%1]"
 #define LOW "l"
 #define RESULT "r0"
 #define ARGUMENT "r1"
 #endif
 
+static void ask(uintptr_t operation, const void *what)
+{
+    register uintptr_t first __asm(RESULT) = operation;
+    register const void *second __asm(ARGUMENT) = what;
+    __asm volatile(TRAP : "+r"(first) : "r"(second) : "memory");
+}
+
+/* QEMU 7 puts the byte just below the stack and then returns what lay there before. So a mark is laid there: where it
+ * is gone, the byte stands in its place. Elsewhere nobody touches it. Interrupts are off, or they would. */
 static uintptr_t read_byte(void)
 {
     register uintptr_t result __asm(RESULT) = READ_BYTE;

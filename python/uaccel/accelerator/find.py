@@ -20,13 +20,9 @@ from uaccel.accelerator.vendor import FAILURES, described
 from uaccel.basics.suggest import did_you_mean
 from uaccel.cache import folder_digest
 from uaccel.errors import AcceleratorError
-from uaccel.resources import ACCELERATOR_FILE, ACCELERATOR_GROUP, accelerator_entries, accelerator_folders
+from uaccel.resources import ACCELERATOR_FILE, accelerator_entries, accelerator_folders
 
-GROUP: Final = ACCELERATOR_GROUP
-FILE: Final = ACCELERATOR_FILE
 VARIABLE: Final = "ACCELERATOR"
-bundled_folders = accelerator_folders
-installed_entries = accelerator_entries
 _importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
 """Folders whose modules are being imported now, each for the one before it."""
 
@@ -59,7 +55,9 @@ def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
         if other is not None and other.folder == accelerator.folder:
             raise AcceleratorError(f"accelerator '{name}' is given twice; name it once")
         if other is not None:
-            raise _clash(accelerator.name, str(other.folder / FILE), str(accelerator.folder / FILE))
+            raise _clash(
+                accelerator.name, str(other.folder / ACCELERATOR_FILE), str(accelerator.folder / ACCELERATOR_FILE)
+            )
         found[accelerator.name] = accelerator
     return list(found.values())
 
@@ -68,8 +66,8 @@ def load_accelerator(name: str) -> Accelerator:
     """``name`` of one that is bundled or installed, or the path of a folder or its ``accelerator.py``."""
     if is_path(name):
         return from_folder(_folder_of(Path(name)))
-    bundled, installed = bundled_folders(), installed_entries()
-    origins = [str(bundled[name] / FILE)] if name in bundled else []
+    bundled, installed = accelerator_folders(), accelerator_entries()
+    origins = [str(bundled[name] / ACCELERATOR_FILE)] if name in bundled else []
     origins += [_origin(entry) for entry in installed.get(name, ())]
     if len(origins) > 1:
         raise _clash(name, *origins[:2])
@@ -99,11 +97,11 @@ def _origin(entry: EntryPoint) -> str:
 
 
 def _folder_of(path: Path) -> Path:
-    folder = path.parent if path.name == FILE else path
+    folder = path.parent if path.name == ACCELERATOR_FILE else path
     if not folder.is_dir():
         raise AcceleratorError(f"no folder {folder}; wanted an accelerator's, as 'uaccel new accelerator NAME' writes")
-    if not (folder / FILE).is_file():
-        raise AcceleratorError(f"{folder} is no accelerator's folder: it has no {FILE}")
+    if not (folder / ACCELERATOR_FILE).is_file():
+        raise AcceleratorError(f"{folder} is no accelerator's folder: it has no {ACCELERATOR_FILE}")
     return folder.resolve()
 
 
@@ -111,16 +109,16 @@ def module_of(name: str) -> Any:
     """The module that describes an accelerator, for a variant of it to build on: by its name or its folder's path."""
     if is_path(name):
         return _module_in(_folder_of(Path(name)))
-    bundled = bundled_folders()
-    if name in bundled and name not in installed_entries():
+    bundled = accelerator_folders()
+    if name in bundled and name not in accelerator_entries():
         return _module_in(bundled[name])
     load_accelerator(name)  # says what is wrong
-    return sys.modules[installed_entries()[name][0].module]
+    return sys.modules[accelerator_entries()[name][0].module]
 
 
 def from_folder(folder: Path) -> Accelerator:
     """The accelerator that a folder describes; its modules may import each other relatively."""
-    return _checked(getattr(_module_in(folder), VARIABLE, None), folder, folder / FILE)
+    return _checked(getattr(_module_in(folder), VARIABLE, None), folder, folder / ACCELERATOR_FILE)
 
 
 def _module_in(folder: Path) -> Any:
@@ -137,14 +135,16 @@ def _module_in(folder: Path) -> Any:
     if importing:
         _BUILT_ON.setdefault(importing[-1], set()).add(folder)
     if folder in importing:
-        raise AcceleratorError(f"{folder / FILE} builds on itself; build on an accelerator that does not need this one")
+        raise AcceleratorError(
+            f"{folder / ACCELERATOR_FILE} builds on itself; build on an accelerator that does not need this one"
+        )
     token = _importing.set((*importing, folder))
     try:
-        return importlib.import_module(f"{package}.{Path(FILE).stem}")
+        return importlib.import_module(f"{package}.{Path(ACCELERATOR_FILE).stem}")
     except AcceleratorError as error:  # of another one that this one builds on
-        raise AcceleratorError(f"{folder / FILE}: {error}") from error
+        raise AcceleratorError(f"{folder / ACCELERATOR_FILE}: {error}") from error
     except FAILURES as error:
-        raise AcceleratorError(f"{folder / FILE} cannot be imported: {described(error, folder)}") from error
+        raise AcceleratorError(f"{folder / ACCELERATOR_FILE} cannot be imported: {described(error, folder)}") from error
     finally:
         _importing.reset(token)
 

@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from uaccel.accelerator.find import bundled_folders
 from uaccel.basics.sinks import is_reserved
 from uaccel.errors import AcceleratorError
-from uaccel.resources import data_dir, page
+from uaccel.resources import accelerator_folders, data_dir, page
 
 TEMPLATE: Final = "starter"
 """What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold."""
@@ -62,7 +61,7 @@ def require_name(name: str) -> None:
         )
     if name in (*_HEADERS, "cpu") or name.startswith("uaccel") or is_reserved(name):
         raise AcceleratorError(f"{name!r} cannot name an accelerator: it has a meaning already; choose another name")
-    if name in bundled_folders():
+    if name in accelerator_folders():
         raise AcceleratorError(f"there is an accelerator {name!r} already; choose another name")
 
 

@@ -82,7 +82,7 @@ def read_port(folder: Path, arch: str) -> Port:
         arch=table.strings("arch"),
         shared=tuple(core_folder(arch) if name == CORE else name for name in table.strings("shared")),
         console=table.strings("console") or (STDIO if arch == NATIVE else UART,),
-        settings=() if settings is None else tuple(_setting(settings, name) for name in settings.keys()),  # noqa: SIM118
+        settings=() if settings is None else tuple(_setting(settings, name) for name in settings.names()),
     )
     for name in port.shared:
         if not _FOLDER.fullmatch(name) or not (ports_folder() / name).is_dir():

@@ -267,7 +267,11 @@ def _span(memory: Memory) -> str:
 
 def _console(file: Table, cpu: Cpu, port: Port) -> Console:
     table = file.table("console", _keys(UartConsole, "kind"))
-    kinds: dict[str, type[Console]] = {"stdio": StdioConsole, "semihosting": SemihostingConsole, "rtt": RttConsole}
+    kinds: dict[str, Callable[[], Console]] = {
+        "stdio": StdioConsole,
+        "semihosting": SemihostingConsole,
+        "rtt": RttConsole,
+    }
     kind = table.choice("kind", ("uart", *kinds))
     if (kind == "stdio") != (cpu.arch == "native"):
         wanted = "stdio" if cpu.arch == "native" else "uart"
@@ -278,7 +282,7 @@ def _console(file: Table, cpu: Cpu, port: Port) -> Console:
         raise table.error(f"'kind' in {table} is '{kind}'; port '{port.name}' has {wanted}{others}", "kind")
     if kind != "uart":
         file.table("console", ("kind",))
-        return kinds[kind]()  # type: ignore[call-arg]  # those have no fields
+        return kinds[kind]()
     return UartConsole(
         base=table.address("base"),
         baud=table.integer("baud", 1200, 20_000_000),
@@ -308,7 +312,7 @@ def _runs(file: Table, cpu: Cpu) -> tuple[Run, ...]:
         "serial": _serial_run,
     }
     table = file.table("run", tuple(readers))
-    runs = tuple(readers[kind](table) for kind in table.keys())  # noqa: SIM118  # a Table is no mapping
+    runs = tuple(readers[kind](table) for kind in table.names())
     if not runs:
         raise table.error("[run] is empty; wanted [run.host], [run.qemu], [run.rtl] or [run.serial]")
     for run in runs:

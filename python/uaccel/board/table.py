@@ -49,7 +49,7 @@ class Table:
     def __contains__(self, key: str) -> bool:
         return key in self._data
 
-    def keys(self) -> Iterable[str]:
+    def names(self) -> Iterable[str]:
         """The keys that the file gives, in its order."""
         return self._data.keys()
 

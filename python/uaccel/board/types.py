@@ -227,6 +227,11 @@ class Board:
         return (last // INTERRUPTS_A_STEP + 1) * INTERRUPTS_A_STEP
 
     @property
+    def ram_areas(self) -> list[tuple[int, int]]:
+        """Origins and lengths of the memories that variables lie in."""
+        return [(memory.origin, memory.length) for memory in self.memories if memory.kind in ("ram", "tcm")]
+
+    @property
     def proven(self) -> Proven:
         """How its firmware was seen to work: here, on its own hardware, under an emulator, as RTL; ``linked``: no."""
         if any(isinstance(run, HostRun) for run in self.runs):

@@ -85,24 +85,24 @@ def _prepared(model: FloatModel, source: Path, step: Progress) -> Path:
     return path
 
 
+class _Reader:
+    """What ONNX Runtime's quantiser asks for samples."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self._samples = iter(calibration.samples)
+
+    def get_next(self) -> dict[str, Any] | None:
+        sample = next(self._samples, None)
+        return None if sample is None else dict(sample)
+
+
 def _quantise(model: FloatModel, source: Path, calibration: Calibration, result: Path, options: Options) -> None:
     quantiser = package("onnxruntime.quantization")
-
-    class Reader(quantiser.CalibrationDataReader):  # type: ignore[misc, name-defined]
-        """What the quantiser asks for samples."""
-
-        def __init__(self) -> None:
-            self._samples = iter(calibration.samples)
-
-        def get_next(self) -> dict[str, Any] | None:
-            sample = next(self._samples, None)
-            return None if sample is None else dict(sample)
-
     with complaints(f"ONNX Runtime's quantiser refuses {model.path}", "try --format, --method or --per-tensor"):
         quantiser.quantize_static(
             str(source),
             str(result),
-            Reader(),
+            _Reader(calibration),
             quant_format=quantiser.QuantFormat[FORMATS[options.format]],
             per_channel=options.per_channel,
             activation_type=quantiser.QuantType[TYPES[options.activations]],

@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.model import Array
 from uaccel.ops.add import AddAttrs
-from uaccel.ops.base import constant, get
+from uaccel.ops.base import NAMESPACE, REGISTRY, constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fixedpoint import quantize_multiplier
@@ -124,13 +124,7 @@ def call_of(case: Case, *inputs: Any) -> Any:
         (case["top"], case["left"], case["bottom"], case["right"]),
         *_clamps(case, random),
     )
-    return _operator(case.op)(inputs[0], attrs=pool)
-
-
-def _operator(name: str) -> Any:
-    from uaccel.ops.base import NAMESPACE, REGISTRY
-
-    return REGISTRY[f"{NAMESPACE}{name}"]
+    return REGISTRY[f"{NAMESPACE}{case.op}"](inputs[0], attrs=pool)
 
 
 def _window(case: Case, random: np.random.Generator, x: Any) -> Any:
@@ -175,7 +169,7 @@ def _sum(case: Case, random: np.random.Generator, inputs: tuple[Any, ...]) -> An
     zeros = (case["zero_in"], -case["zero_in"], case["zero_out"])
     clamps = _clamps(case, random)
     attrs = AddAttrs(20, zeros[0], *scales[0], zeros[1], *scales[1], zeros[2], *result, *clamps)
-    return _operator(case.op)(*inputs, attrs=attrs)
+    return REGISTRY[f"{NAMESPACE}{case.op}"](*inputs, attrs=attrs)
 
 
 def _clamps(case: Case, random: np.random.Generator) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import typer
 
 from uaccel.cli.output import JsonFlag, emit
 from uaccel.errors import AcceleratorError
+from uaccel.resources import accelerator_entries, accelerator_folders
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,9 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def accelerators_command(as_json: JsonFlag = False) -> None:
     """List the accelerators that uaccel brings and those that other packages install."""
-    from uaccel.accelerator.find import bundled_folders, installed_entries
-
-    names = sorted({*bundled_folders(), *installed_entries()})
+    names = sorted({*accelerator_folders(), *accelerator_entries()})
     rows = [_row(name) for name in names]
     emit({"accelerators": rows}, as_json, lambda console: _show(console, rows))
 

@@ -180,8 +180,8 @@ def _describe(error: BaseException) -> _Failure:
 
 
 def _usage_message(error: typer.TyperException) -> str:
-    """What is wrong and where to read up."""
-    message = error.format_message().rstrip(".")
+    """What is wrong and where to read up, without the words that Typer's checker begins with."""
+    message = error.format_message().rstrip(".").replace(": Value error, ", ": ", 1)
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message}; see '{context.command_path} --help'"
 

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_new_folder, require_writable
 from uaccel.basics.mlf import write_archive
-from uaccel.board import Board, load_board
+from uaccel.board import Board
 from uaccel.cache import Cache
 from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.engine_options import (
-    AcceleratorOption,
-    AllowNoneFlag,
-    ChooseOption,
-    EnginesOption,
-    Fallback,
-    FallbackOption,
-    ForbidOption,
-    Objective,
-    ObjectiveOption,
-    PinOption,
-    engine_options,
-)
-from uaccel.cli.model_options import (
-    CONSTANT_POOL,
-    BoardOption,
-    ConstantPoolOption,
-    FavourOption,
-    FeedFlag,
-    ImportMemoryOption,
-    ImportSecondsOption,
-    InputShapeOption,
-    ModelArgument,
-    NameOption,
-    PoolOption,
-    RamOption,
-    RecordsOption,
-    WorkspaceIoOption,
-    read_pools,
-    read_shapes,
-)
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import add_command
+from uaccel.cli.model_options import ModelArgument, NameOption, PlacedOptions, WorkspaceIoOption
+from uaccel.cli.output import emit, progress
 from uaccel.errors import BoardError
 from uaccel.running.request import RunRequest
 
@@ -72,59 +42,29 @@ DumpOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompileCommand(PlacedOptions):
+    """Compile a model to plain C, in a Model Library Format archive."""
+
+    model: ModelArgument
+    output: OutputOption = ""
+    name: NameOption = ""
+    workspace_io: WorkspaceIoOption = None
+    dump: DumpOption = None
+    frontier: FrontierFlag = False
+    no_cache: NoCacheFlag = False
+
+    def run(self) -> None:
+        request = self.request(self.model, name=self.name, workspace_io=bool(self.workspace_io))
+        if self.frontier:
+            _tell_frontier(request, self.as_json)
+        else:
+            _write(request, self.output, self.dump, None if self.dump else kept(self.no_cache), self.as_json)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compile", short_help="Compile a model to C, in an archive.")(compile_command)
-
-
-def compile_command(
-    model: ModelArgument,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    output: OutputOption = "",
-    name: NameOption = "",
-    workspace_pool: PoolOption = None,
-    constant_pool: ConstantPoolOption = None,
-    workspace_io: WorkspaceIoOption = None,
-    choose: ChooseOption = None,
-    pin: PinOption = None,
-    forbid: ForbidOption = None,
-    engines: EnginesOption = None,
-    fallback: FallbackOption = Fallback.none,
-    objective: ObjectiveOption = Objective.latency,
-    allow_none: AllowNoneFlag = False,
-    dump: DumpOption = None,
-    records: RecordsOption = None,
-    input_shape: InputShapeOption = None,
-    favour: FavourOption = Favour.balanced,
-    ram: RamOption = None,
-    feed: FeedFlag = False,
-    frontier: FrontierFlag = False,
-    limit_memory: ImportMemoryOption = None,
-    limit_seconds: ImportSecondsOption = None,
-    no_cache: NoCacheFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Compile a model to plain C, in a Model Library Format archive."""
-    request = RunRequest(
-        model,
-        load_board(board),
-        Path(board).name,
-        name,
-        engines=engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none),
-        workspace_io=bool(workspace_io),
-        records=records,
-        input_shapes=read_shapes(input_shape),
-        favour=favour,
-        pools=read_pools(workspace_pool),
-        ram=ram,
-        feed=feed,
-        constant_pools=read_pools(constant_pool, CONSTANT_POOL),
-    )
-    if frontier:
-        _tell_frontier(request, as_json)
-    else:
-        _write(request, output, dump, None if dump is not None else kept(no_cache), as_json)
+    add_command(app, "compile", "Compile a model to C, in an archive.", CompileCommand)
 
 
 def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | None, as_json: bool) -> None:

@@ -13,12 +13,12 @@ import typer
 
 from uaccel.board import Board, QemuRun, SerialRun, available_boards, load_board
 from uaccel.cache import cache_of_user
-from uaccel.cli.engine_options import engine_options
 from uaccel.cli.model_options import BoardOption
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import BoardError, VerificationError
 from uaccel.resources import models, page
+from uaccel.running.engines import Engines
 from uaccel.running.request import RunRequest, Wishes
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None
     model = models()["gesture"]
     samples = model.with_name("gesture_samples.npz")
     wishes = Wishes(samples, verify=True)
-    job = RunRequest(model, target, Path(board).name, "", None, wishes, engine_options([ACCELERATOR]), False)
+    job = RunRequest(model, target, Path(board).name, "", None, wishes, Engines((ACCELERATOR,)), False)
     with progress() as step:
         from uaccel.running.perform import perform
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -77,26 +78,30 @@ AllowNoneFlag = Annotated[
 ]
 
 
-def engine_options(
-    accelerators: list[str] | None,
-    choose: Choose | None = None,
-    pins: list[str] | None = None,
-    forbidden: list[str] | None = None,
-    engines: Path | None = None,
-    fallback: Fallback = Fallback.none,
-    objective: Objective = Objective.latency,
-    allow_none: bool = False,
-) -> Engines:
-    """What these options say; those that mean nothing without an accelerator are refused."""
-    found = Engines(
-        tuple(accelerators or ()),
-        choose.value if choose is not None else "",
-        tuple(pins or ()),
-        tuple(forbidden or ()),
-        engines,
-        fallback is Fallback.cpu,
-        objective.value,
-        allow_none,
-    )
-    found.require_accelerators()
-    return found
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Who computes what; the commands that compile a model take them."""
+
+    accelerator: AcceleratorOption = None
+    choose: ChooseOption = None
+    pin: PinOption = None
+    forbid: ForbidOption = None
+    engines: EnginesOption = None
+    fallback: FallbackOption = Fallback.none
+    objective: ObjectiveOption = Objective.latency
+    allow_none: AllowNoneFlag = False
+
+    def who(self) -> Engines:
+        """What these options say; those that mean nothing without an accelerator are refused."""
+        found = Engines(
+            tuple(self.accelerator or ()),
+            self.choose.value if self.choose is not None else "",
+            tuple(self.pin or ()),
+            tuple(self.forbid or ()),
+            self.engines,
+            self.fallback is Fallback.cpu,
+            self.objective.value,
+            self.allow_none,
+        )
+        found.require_accelerators()
+        return found

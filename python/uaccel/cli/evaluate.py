@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.engine_options import AcceleratorOption, engine_options
-from uaccel.cli.model_options import BoardOption, ModelArgument
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import add_command
+from uaccel.cli.model_options import ModelArgument, PlacedOptions
+from uaccel.cli.output import emit, progress
 from uaccel.cli.run import NoFlashFlag, PortOption
-from uaccel.running.request import RunRequest, Wishes
+from uaccel.running.request import Wishes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,34 +38,33 @@ OutputOption = Annotated[
 LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="The first N samples alone.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommand(PlacedOptions):
+    """Run a model on a board over samples with labels, and tell how often it is right (top-1) and its AUC."""
+
+    model: ModelArgument
+    data: DataOption
+    labels: LabelsOption
+    output: OutputOption = None
+    limit: LimitOption = None
+    port: PortOption = ""
+    no_flash: NoFlashFlag = False
+    no_cache: NoCacheFlag = False
+
+    def run(self) -> None:
+        request = self.request(self.model, wishes=Wishes(port=self.port, flashes=not self.no_flash))
+        place = self.output or Path(f"{self.model.stem}-{request.board.name}.jsonl")
+        with progress() as step:
+            from uaccel.running.evaluate import Evaluation, evaluate
+
+            wanted = Evaluation(request, self.data, self.labels, place, self.limit)
+            report = evaluate(wanted, step, kept(self.no_cache))
+        emit(report, self.as_json, lambda console: _show(console, report))
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("evaluate", short_help="Tell a model's accuracy on a board.")(evaluate_command)
-
-
-def evaluate_command(
-    model: ModelArgument,
-    data: DataOption,
-    labels: LabelsOption,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    output: OutputOption = None,
-    limit: LimitOption = None,
-    port: PortOption = "",
-    no_flash: NoFlashFlag = False,
-    no_cache: NoCacheFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Run a model on a board over samples with labels, and tell how often it is right (top-1) and its AUC."""
-    target = load_board(board)
-    wishes, engines = Wishes(port=port, flashes=not no_flash), engine_options(accelerator)
-    request = RunRequest(model, target, Path(board).name, wishes=wishes, engines=engines)
-    place = output or Path(f"{model.stem}-{target.name}.jsonl")
-    with progress() as step:
-        from uaccel.running.evaluate import Evaluation, evaluate
-
-        report = evaluate(Evaluation(request, data, labels, place, limit), step, kept(no_cache))
-    emit(report, as_json, lambda console: _show(console, report))
+    add_command(app, "evaluate", "Tell a model's accuracy on a board.", EvaluateCommand)
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from uaccel.basics.favour import Favour
 from uaccel.basics.sinks import shown
-from uaccel.board import load_board
-from uaccel.cli.engine_options import (
-    AcceleratorOption,
-    AllowNoneFlag,
-    ChooseOption,
-    EnginesOption,
-    ForbidOption,
-    Objective,
-    ObjectiveOption,
-    PinOption,
-    engine_options,
-)
-from uaccel.cli.model_options import (
-    BoardOption,
-    FavourOption,
-    InputShapeOption,
-    ModelArgument,
-    RecordsOption,
-    read_shapes,
-)
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import add_command
+from uaccel.cli.model_options import ModelArgument, PlacedOptions
+from uaccel.cli.output import emit, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,40 +21,26 @@ WIDE = 120
 """Columns that a table with reasons takes."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExplainCommand(PlacedOptions):
+    """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
+
+    model: ModelArgument
+
+    def run(self) -> None:
+        request = self.request(self.model, workspace_io=False)
+        with progress() as step:
+            from uaccel.telling.explanation import explain
+
+            compiled = request.what().compiled(step)
+        report = explain(compiled)
+        emit(report, self.as_json, lambda console: _show(console, report))
+        request.engines.require_offload(compiled)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("explain", short_help="Tell who computes which layer, and why.")(explain_command)
-
-
-def explain_command(
-    model: ModelArgument,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    choose: ChooseOption = None,
-    pin: PinOption = None,
-    forbid: ForbidOption = None,
-    engines: EnginesOption = None,
-    objective: ObjectiveOption = Objective.latency,
-    allow_none: AllowNoneFlag = False,
-    records: RecordsOption = None,
-    input_shape: InputShapeOption = None,
-    favour: FavourOption = Favour.balanced,
-    as_json: JsonFlag = False,
-) -> None:
-    """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
-    target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, objective=objective, allow_none=allow_none)
-    with progress() as step:
-        from uaccel.emit.options import EmitOptions
-        from uaccel.running.job import Job
-        from uaccel.telling.explanation import explain
-
-        shapes = read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), records, shapes, favour)
-        compiled = job.compiled(step)
-    report = explain(compiled)
-    emit(report, as_json, lambda console: _show(console, report))
-    engine.require_offload(compiled)
+    add_command(app, "explain", "Tell who computes which layer, and why.", ExplainCommand)
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:

@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_new_folder, write_folder
-from uaccel.board import load_board
-from uaccel.cli.engine_options import (
-    AcceleratorOption,
-    AllowNoneFlag,
-    ChooseOption,
-    EnginesOption,
-    Fallback,
-    FallbackOption,
-    ForbidOption,
-    Objective,
-    ObjectiveOption,
-    PinOption,
-    engine_options,
-)
-from uaccel.cli.model_options import (
-    BoardOption,
-    FavourOption,
-    InputShapeOption,
-    ModelArgument,
-    NameOption,
-    RamOption,
-    RecordsOption,
-    emit_options,
-    read_shapes,
-)
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import add_command
+from uaccel.cli.model_options import CompileOptions, ModelArgument, NameOption
+from uaccel.cli.output import emit, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,52 +52,39 @@ InputsOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportCommand(CompileOptions):
+    """Write a model as a library for a build system, with an example and a README."""
+
+    model: ModelArgument
+    to: ToOption
+    output: OutputOption
+    name: NameOption = ""
+    inputs: InputsOption = None
+
+    def run(self) -> None:
+        request = self.request(self.model, name=self.name, workspace_io=False)
+        require_new_folder(self.output, "-o")
+        with progress() as step:
+            from uaccel.packagers.formats import export_files
+            from uaccel.telling.report import compile_report
+
+            job = request.what()
+            compiled = job.compiled(step)
+            request.engines.require_offload(compiled)
+            step("execute the exact meaning of the sample")
+            export = _export(compiled, job, self.inputs, _command(job, self.to, self.output))
+            step(f"write {self.output}")
+            files = export_files(export, self.to.value)
+            write_folder(self.output, files, "-o")
+        written = {"format": self.to.value, "folder": str(self.output), "files": sorted(files)}
+        report = compile_report(compiled) | written
+        emit(report, self.as_json, lambda console: _show(console, report))
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("export", short_help="Write a model as a library for a build system.")(export_command)
-
-
-def export_command(
-    model: ModelArgument,
-    to: ToOption,
-    output: OutputOption,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    name: NameOption = "",
-    inputs: InputsOption = None,
-    choose: ChooseOption = None,
-    pin: PinOption = None,
-    forbid: ForbidOption = None,
-    engines: EnginesOption = None,
-    fallback: FallbackOption = Fallback.none,
-    objective: ObjectiveOption = Objective.latency,
-    allow_none: AllowNoneFlag = False,
-    records: RecordsOption = None,
-    input_shape: InputShapeOption = None,
-    favour: FavourOption = Favour.balanced,
-    ram: RamOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Write a model as a library for a build system, with an example and a README."""
-    target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
-    require_new_folder(output, "-o")
-    with progress() as step:
-        from uaccel.packagers.formats import export_files
-        from uaccel.running.job import Job
-        from uaccel.telling.report import compile_report
-
-        options, shapes = emit_options(None, workspace_io=False, ram=ram), read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, name, options, *engine.arguments(), records, shapes, favour)
-        compiled = job.compiled(step)
-        engine.require_offload(compiled)
-        step("execute the exact meaning of the sample")
-        export = _export(compiled, job, inputs, _command(job, to, output))
-        step(f"write {output}")
-        files = export_files(export, to.value)
-        write_folder(output, files, "-o")
-    report = compile_report(compiled) | {"format": to.value, "folder": str(output), "files": sorted(files)}
-    emit(report, as_json, lambda console: _show(console, report))
+    add_command(app, "export", "Write a model as a library for a build system.", ExportCommand)
 
 
 def _command(job: Job, to: Format, output: Path) -> str:

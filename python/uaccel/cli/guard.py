@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-READING: Final = {"compile", "explain", "export", "quantize", "report", "run", "tune"}
+READING: Final = {"compile", "evaluate", "explain", "export", "quantize", "report", "run", "tune"}
 _FORWARDED: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _FROM_TERMINAL: Final = 0x80
 """``si_code`` of what the terminal sends to every process: the other one has it already."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from uaccel.basics.favour import Favour
+from uaccel.board import load_board
 from uaccel.cli.cache import read_size
 from uaccel.cli.completion import board_names
+from uaccel.cli.engine_options import EngineOptions
+from uaccel.cli.output import JsonFlag
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
+from uaccel.running.request import RunRequest
 
 if TYPE_CHECKING:
-    from uaccel.emit.options import EmitOptions
     from uaccel.memory import Pool
 
 # readable=False: a file that may not be read is no error of usage, and our own words say more.
@@ -153,20 +157,6 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def emit_options(
-    pools: list[str] | None,
-    constants: list[str] | None = None,
-    *,
-    workspace_io: bool,
-    ram: int | None = None,
-    feed: bool = False,
-) -> EmitOptions:
-    from uaccel.emit.options import EmitOptions
-
-    constant_pools = read_pools(constants, CONSTANT_POOL)
-    return EmitOptions(read_pools(pools), workspace_io, ram=ram, feed=feed, constant_pools=constant_pools)
-
-
 def read_pools(words: list[str] | None, option: str = WORKSPACE_POOL) -> tuple[Pool, ...]:
     """``NAME[=BYTES]`` each, with ``:fetch[=BYTES]`` behind that for constants; checked, since names become words of
     C."""
@@ -210,3 +200,49 @@ def _bytes(word: str, size: str) -> int:
     if match is None or not int(match[1]):
         raise UaccelError(f"{word}: {size!r} is no size; wanted bytes such as 4096, 64K or 16M")
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(EngineOptions):
+    """What every command takes that compiles a model."""
+
+    board: BoardOption = "host"
+    input_shape: InputShapeOption = None
+    favour: FavourOption = Favour.balanced
+    limit_memory: ImportMemoryOption = None
+    limit_seconds: ImportSecondsOption = None
+    as_json: JsonFlag = False
+
+    def request(self, model: Path, **more: Any) -> RunRequest:
+        """``more``: what the command's own options say."""
+        return RunRequest(model, load_board(self.board), Path(self.board).name, **self._given(), **more)
+
+    def _given(self) -> dict[str, Any]:
+        return {"engines": self.who(), "input_shapes": read_shapes(self.input_shape), "favour": self.favour}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(ModelOptions):
+    """What those take as well that measure nothing."""
+
+    records: RecordsOption = None
+    ram: RamOption = None
+
+    def _given(self) -> dict[str, Any]:
+        return super()._given() | {"records": self.records, "ram": self.ram}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedOptions(CompileOptions):
+    """What those take as well whose application can hand memory over."""
+
+    workspace_pool: PoolOption = None
+    constant_pool: ConstantPoolOption = None
+    feed: FeedFlag = False
+
+    def _given(self) -> dict[str, Any]:
+        pools = {
+            "pools": read_pools(self.workspace_pool),
+            "constant_pools": read_pools(self.constant_pool, CONSTANT_POOL),
+        }
+        return super()._given() | pools | {"feed": self.feed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing, suppress
 from typing import Annotated
 
@@ -96,8 +97,6 @@ def _show(heard: Heard, as_json: bool) -> None:
     if as_json:
         write_json({"kind": heard.kind, "level": heard.level, "text": heard.text})
         return
-    import sys
-
     mark = f"{heard.level}: " if heard.level else ""
     style = {"error": "red", "warning": "yellow"}.get(heard.level)
     console(sys.stdout).print(f"{mark}{heard.text}", style=style, soft_wrap=True)

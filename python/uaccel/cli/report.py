@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
-from uaccel.board import load_board
 from uaccel.cache import Cache
 from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.completion import ports_here
-from uaccel.cli.engine_options import (
-    AcceleratorOption,
-    AllowNoneFlag,
-    ChooseOption,
-    EnginesOption,
-    Fallback,
-    FallbackOption,
-    ForbidOption,
-    Objective,
-    ObjectiveOption,
-    PinOption,
-    engine_options,
-)
-from uaccel.cli.model_options import (
-    CONSTANT_POOL,
-    BoardOption,
-    ConstantPoolOption,
-    FavourOption,
-    FeedFlag,
-    InputShapeOption,
-    PoolOption,
-    RamOption,
-    RecordsOption,
-    read_pools,
-    read_shapes,
-)
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import add_command, first_given
+from uaccel.cli.model_options import PlacedOptions
+from uaccel.cli.output import emit, progress
 from uaccel.cli.report_page import write_page
 from uaccel.cli.report_sweep import is_sweep, write_sweep_page
+from uaccel.cli.run import PortOption
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
 from uaccel.running.request import RunRequest, Wishes
@@ -71,62 +46,50 @@ QuantizedOption = Annotated[
         readable=False,
     ),
 ]
-PortOption = Annotated[
-    str,
-    typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.", autocompletion=ports_here),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCommand(PlacedOptions):
+    """Compile, run and verify a model and write a page about it; or a page about runs or sweeps that were stored."""
+
+    context: typer.Context
+    subjects: Subjects
+    output: OutputOption = None
+    inputs: InputsOption = None
+    port: PortOption = ""
+    quantized: QuantizedOption = None
+    no_cache: NoCacheFlag = False
+
+    def run(self) -> None:
+        target = self.output or Path(f"{self.subjects[0].stem}.html")
+        require_writable(target, OUTPUT)
+        sweep = is_sweep(self.subjects, self.quantized)
+        if sweep or any(subject.suffix == ".json" for subject in self.subjects):
+            self._refuse()
+            of_sweep = sweep and write_sweep_page(self.subjects, target, OUTPUT)
+            report = of_sweep or _of_stored(self.subjects, target, self.quantized)
+            emit(report, self.as_json, lambda console: console.print(_words(report), soft_wrap=True))
+            return
+        model, *others = self.subjects
+        if others:
+            raise InputError(
+                f"{others[0]}: of models one at a time; compare what 'run --json --details' writes of each"
+            )
+        _require(self.quantized, model)
+        wishes = Wishes(inputs=self.inputs, verify=True, every_layer=True, port=self.port, details=True)
+        _of_model(self.request(model, wishes=wishes), target, self.quantized, kept(self.no_cache), self.as_json)
+
+    def _refuse(self) -> None:
+        """Options about a run, which is over: they would mean nothing."""
+        meant = ("context", "subjects", "output", "quantized", "as_json")
+        option = first_given(self.context, (field.name for field in fields(self) if field.name not in meant))
+        if option is not None:
+            raise InputError(f"{option} is for a model, and a stored run is given; leave it away")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("report", short_help="Write a page that shows a run, or compares several.")(report_command)
-
-
-def report_command(
-    context: typer.Context,
-    subjects: Subjects,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    output: OutputOption = None,
-    inputs: InputsOption = None,
-    port: PortOption = "",
-    choose: ChooseOption = None,
-    pin: PinOption = None,
-    forbid: ForbidOption = None,
-    engines: EnginesOption = None,
-    fallback: FallbackOption = Fallback.none,
-    objective: ObjectiveOption = Objective.latency,
-    allow_none: AllowNoneFlag = False,
-    records: RecordsOption = None,
-    input_shape: InputShapeOption = None,
-    favour: FavourOption = Favour.balanced,
-    workspace_pool: PoolOption = None,
-    constant_pool: ConstantPoolOption = None,
-    ram: RamOption = None,
-    feed: FeedFlag = False,
-    quantized: QuantizedOption = None,
-    no_cache: NoCacheFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Compile, run and verify a model and write a page about it; or a page about runs or sweeps that were stored."""
-    target = output or Path(f"{subjects[0].stem}.html")
-    require_writable(target, OUTPUT)
-    sweep = is_sweep(subjects, quantized)
-    if sweep or any(subject.suffix == ".json" for subject in subjects):
-        _refuse(context)
-        report = write_sweep_page(subjects, target, OUTPUT) if sweep else _of_stored(subjects, target, quantized)
-        emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
-        return
-    if len(subjects) > 1:
-        raise InputError(f"{subjects[1]}: of models one at a time; compare what 'run --json --details' writes of each")
-    _require(quantized, subjects[0])
-    who = (accelerator, choose, pin, forbid, engines, fallback, objective, allow_none)
-    wishes = Wishes(inputs=inputs, verify=True, every_layer=True, port=port, details=True)
-    what = (None, records, read_shapes(input_shape), favour, read_pools(workspace_pool), ram, feed)
-    given = (Path(board).name, "", None, wishes, engine_options(*who), *what)
-    constants = read_pools(constant_pool, CONSTANT_POOL)
-    request = RunRequest(subjects[0], load_board(board), *given, constant_pools=constants)
-    _of_model(request, target, quantized, kept(no_cache), as_json)
+    add_command(app, "report", "Write a page that shows a run, or compares several.", ReportCommand)
 
 
 def _of_model(request: RunRequest, target: Path, quantized: Path | None, cache: Cache | None, as_json: bool) -> None:
@@ -151,15 +114,6 @@ def _require(quantized: Path | None, model: Path) -> None:
         from uaccel.report import require_quantised
 
         require_quantised(quantized, model)
-
-
-def _refuse(context: typer.Context) -> None:
-    """Options about a run, which is over: they would mean nothing."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and name not in ("subjects", "output", "quantized", "as_json"):
-            raise InputError(f"--{name.replace('_', '-')} is for a model, and a stored run is given; leave it away")
 
 
 def _of_stored(subjects: Sequence[Path], target: Path, quantized: Path | None) -> dict[str, Any]:

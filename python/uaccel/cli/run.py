@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Final
 
 import typer
 
-from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
 from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, kept
+from uaccel.cli.command import add_command, first_given
 from uaccel.cli.completion import ports_here
 from uaccel.cli.device_options import CoverageOption, Device, DeviceOption, WavesLayerOption, WavesOption
-from uaccel.cli.engine_options import (
-    AcceleratorOption,
-    AllowNoneFlag,
-    ChooseOption,
-    EnginesOption,
-    Fallback,
-    FallbackOption,
-    ForbidOption,
-    Objective,
-    ObjectiveOption,
-    PinOption,
-    engine_options,
-)
-from uaccel.cli.model_options import (
-    CONSTANT_POOL,
-    BoardOption,
-    ConstantPoolOption,
-    FavourOption,
-    FeedFlag,
-    ImportMemoryOption,
-    ImportSecondsOption,
-    InputShapeOption,
-    NameOption,
-    PoolOption,
-    RamOption,
-    RecordsOption,
-    WorkspaceIoOption,
-    read_pools,
-    read_shapes,
-)
-from uaccel.cli.output import JsonFlag
+from uaccel.cli.model_options import NameOption, PlacedOptions, WorkspaceIoOption
 from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
 from uaccel.cli.report_page import REPORT, ReportOption
 from uaccel.cli.run_model import run_model
@@ -103,16 +72,16 @@ KeepOption = Annotated[
     Path | None,
     typer.Option("--project", metavar="DIR", help="Keep the firmware project in this new folder."),
 ]
+ABOUT_MODELS: Final = ("name", "project", "template", "workspace_io", "device", "waves", "waves_layer", "coverage")
+"""Options of ``run`` alone that are for a model file."""
 
 
-@dataclass(frozen=True)
-class RunCommand:
+@dataclass(frozen=True, kw_only=True)
+class RunCommand(PlacedOptions):
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
 
     context: typer.Context
     model: ModelOrProject
-    board: BoardOption = "host"
-    accelerator: AcceleratorOption = None
     inputs: InputsOption = None
     outputs: OutputsOption = None
     repeat: RepeatOption = 1
@@ -129,38 +98,21 @@ class RunCommand:
     no_flash: NoFlashFlag = False
     name: NameOption = ""
     workspace_io: WorkspaceIoOption = None
-    workspace_pool: PoolOption = None
     project: KeepOption = None
     template: TemplateOption = None
     option: OptionOption = None
-    choose: ChooseOption = None
-    pin: PinOption = None
-    forbid: ForbidOption = None
-    engines: EnginesOption = None
-    fallback: FallbackOption = Fallback.none
-    objective: ObjectiveOption = Objective.latency
-    allow_none: AllowNoneFlag = False
     verify_layers: VerifyLayersFlag = False
-    records: RecordsOption = None
-    input_shape: InputShapeOption = None
-    favour: FavourOption = Favour.balanced
-    ram: RamOption = None
-    feed: FeedFlag = False
-    constant_pool: ConstantPoolOption = None
     device: DeviceOption = Device.model
     waves: WavesOption = None
     waves_layer: WavesLayerOption = ""
     coverage: CoverageOption = None
-    limit_memory: ImportMemoryOption = None
-    limit_seconds: ImportSecondsOption = None
     no_cache: NoCacheFlag = False
-    as_json: JsonFlag = False
 
     def run(self) -> None:
         self._require_sense()
         if self.model.is_dir():
-            _refuse(self._about_models())
-            board = load_board(self.board).name if _is_given(self.context, "board") else None
+            self._refuse()
+            board = load_board(self.board).name if first_given(self.context, ["board"]) else None
             run_folder(self.model, self._wishes(), self.as_json, board=board)
             return
         job = self._job()
@@ -201,60 +153,29 @@ class RunCommand:
             flashes=not self.no_flash,
         )
 
-    def _about_models(self) -> list[str]:
-        """The options that were given and are for a model file."""
-        given: dict[str, object] = {"accelerator": self.accelerator, "name": self.name, "project": self.project}
-        given |= {
-            "template": self.template,
-            "workspace-io": self.workspace_io is not None,
-            "workspace-pool": self.workspace_pool,
-            "constant-pool": self.constant_pool,
-            "records": self.records,
-        }
-        given |= {"input-shape": self.input_shape, "choose": self.choose, "pin": self.pin, "forbid": self.forbid}
-        given |= {"engines": self.engines, "allow-none": self.allow_none}
-        given |= {"favour": self.favour is not Favour.balanced, "ram": self.ram is not None, "feed": self.feed}
-        given |= {"device": self.device is not Device.model, "waves": self.waves, "waves-layer": self.waves_layer}
-        given |= {"coverage": self.coverage}
-        given |= {"fallback": self.fallback is not Fallback.none, "objective": self.objective is not Objective.latency}
-        return [option for option, value in given.items() if value]
+    def _refuse(self) -> None:
+        """Options that would mean nothing for a project: it was compiled and made already."""
+        shared = {field.name for field in fields(PlacedOptions)} - {"board", "as_json"}
+        option = first_given(self.context, (*ABOUT_MODELS, *sorted(shared)))
+        if option is not None:
+            raise UaccelError(f"{option} is for a model file, and MODEL is a folder; leave it away")
 
     def _job(self) -> RunRequest:
         devices = Devices(self.device.value, self.waves, self.waves_layer, self.coverage)
         devices.require_sense(self.accelerator or [])
-        who = (self.accelerator, self.choose, self.pin, self.forbid, self.engines)
-        return RunRequest(
+        return self.request(
             self.model,
-            load_board(self.board),
-            Path(self.board).name,
-            self.name,
-            self.project,
-            self._wishes(),
-            engine_options(*who, self.fallback, self.objective, self.allow_none),
-            self.workspace_io,
-            self.records,
-            read_shapes(self.input_shape),
-            self.favour,
-            read_pools(self.workspace_pool),
-            self.ram,
-            self.feed,
-            read_pools(self.constant_pool, CONSTANT_POOL),
-            devices,
+            name=self.name,
+            project=self.project,
+            wishes=self._wishes(),
+            workspace_io=self.workspace_io,
+            devices=devices,
         )
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command: its options are the fields of :class:`RunCommand`."""
-
-    def run_command(**given: Any) -> None:
-        RunCommand(**given).run()
-
-    fields = get_type_hints(RunCommand, include_extras=True)
-    parameters = inspect.signature(RunCommand).parameters.values()
-    typed = [parameter.replace(annotation=fields[parameter.name]) for parameter in parameters]
-    run_command.__signature__ = inspect.Signature(typed)  # type: ignore[attr-defined]
-    run_command.__doc__ = RunCommand.__doc__
-    app.command("run", short_help="Run a model or a project on a board.")(run_command)
+    """Add the command."""
+    add_command(app, "run", "Run a model or a project on a board.", RunCommand)
 
 
 def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
@@ -280,17 +201,6 @@ def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
             job.favour,
         )
         run_on_template(made, job.wishes, as_json)
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
-def _refuse(options: list[str]) -> None:
-    """Options that would mean nothing for a project: it was compiled and made already."""
-    if options:
-        raise UaccelError(f"--{options[0]} is for a model file, and MODEL is a folder; leave it away")
 
 
 def _require_places(outputs: Path | None, trace: Path | None, project: Path | None, page: Path | None) -> None:

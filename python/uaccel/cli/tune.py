@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.favour import Favour
 from uaccel.basics.files import require_writable
-from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, kept
+from uaccel.cli.command import add_command
 from uaccel.cli.completion import ports_here
-from uaccel.cli.engine_options import (
-    AcceleratorOption,
-    AllowNoneFlag,
-    ChooseOption,
-    ForbidOption,
-    Objective,
-    ObjectiveOption,
-    PinOption,
-    engine_options,
-)
-from uaccel.cli.model_options import BoardOption, FavourOption, InputShapeOption, ModelArgument, read_shapes
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.model_options import ModelArgument, ModelOptions
+from uaccel.cli.output import emit, progress
 from uaccel.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,64 +57,51 @@ MinutesOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TuneCommand(ModelOptions):
+    """Measure the promising ways to compute each layer on the board, and write what 'compile --records' chooses by."""
+
+    model: ModelArgument
+    output: RecordsFile = None
+    again: AgainFlag = False
+    port: PortOption = ""
+    candidates: CandidatesOption = None
+    every: AllFlag = False
+    minutes: MinutesOption = None
+    jobs: JobsOption = None
+    no_cache: NoCacheFlag = False
+
+    def run(self) -> None:
+        request = self.request(self.model, workspace_io=False)
+        target = request.board
+        path = self.output or Path(f"{self.model.stem}.{target.name}.json")
+        require_writable(path, "-o")
+        search = self._search()
+        with progress() as step:
+            from uaccel.cpu_kernels import Records, read_records, write_records
+            from uaccel.lab.tuning import tune
+
+            known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
+            begun = Records(known.cpu, unit=known.unit) if self.again else known
+            compiled = partial(request.what().compiled, step)
+            tuned = tune(compiled, target, begun, step, search, kept(self.no_cache))
+            write_records(path, known.merged(tuned.records))
+        report = _report(self.model, target.name, path, tuned)
+        emit(report, self.as_json, lambda console: _show(console, report))
+
+    def _search(self) -> Search:
+        from uaccel.lab.sweep import processes
+        from uaccel.lab.tuning import CANDIDATES, Search
+
+        if self.every and self.candidates is not None:
+            raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
+        most = None if self.every else self.candidates or CANDIDATES
+        return Search(most, self.minutes, self.jobs or processes(), self.port, self.favour)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("tune", short_help="Measure the kernels of each layer, and keep the fastest.")(tune_command)
-
-
-def tune_command(
-    model: ModelArgument,
-    board: BoardOption = "host",
-    accelerator: AcceleratorOption = None,
-    output: RecordsFile = None,
-    again: AgainFlag = False,
-    port: PortOption = "",
-    choose: ChooseOption = None,
-    pin: PinOption = None,
-    forbid: ForbidOption = None,
-    objective: ObjectiveOption = Objective.latency,
-    allow_none: AllowNoneFlag = False,
-    input_shape: InputShapeOption = None,
-    favour: FavourOption = Favour.balanced,
-    candidates: CandidatesOption = None,
-    every: AllFlag = False,
-    minutes: MinutesOption = None,
-    jobs: JobsOption = None,
-    no_cache: NoCacheFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Measure the promising ways to compute each layer on the board, and write what 'compile --records' chooses by."""
-    target = load_board(board)
-    engine = engine_options(accelerator, choose, pin, forbid, objective=objective, allow_none=allow_none)
-    path = output or Path(f"{model.stem}.{target.name}.json")
-    require_writable(path, "-o")
-    search = _search(candidates, minutes, jobs, port, favour, every=every)
-    with progress() as step:
-        from uaccel.cpu_kernels import Records, read_records, write_records
-        from uaccel.emit.options import EmitOptions
-        from uaccel.lab.tuning import tune
-        from uaccel.running.job import Job
-
-        shapes = read_shapes(input_shape)
-        job = Job(model, target, Path(board).name, "", EmitOptions(), *engine.arguments(), None, shapes, favour)
-        known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
-        begun = Records(known.cpu, unit=known.unit) if again else known
-        tuned = tune(partial(job.compiled, step), target, begun, step, search, kept(no_cache))
-        write_records(path, known.merged(tuned.records))
-    report = _report(model, target.name, path, tuned)
-    emit(report, as_json, lambda console: _show(console, report))
-
-
-def _search(
-    candidates: int | None, minutes: float | None, jobs: int | None, port: str, favour: Favour, *, every: bool
-) -> Search:
-    from uaccel.lab.sweep import processes
-    from uaccel.lab.tuning import CANDIDATES, Search
-
-    if every and candidates is not None:
-        raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
-    most = None if every else candidates or CANDIDATES
-    return Search(most, minutes, jobs or processes(), port, favour)
+    add_command(app, "tune", "Measure the kernels of each layer, and keep the fastest.", TuneCommand)
 
 
 def _report(model: Path, board: str, path: Path, tuned: Tuned) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from uaccel.cpu_kernels.as_convolution import as_convolution
 from uaccel.cpu_kernels.groups import by_groups
 from uaccel.cpu_kernels.int16_stage import is_depthwise, wide_stage_of
 from uaccel.cpu_kernels.output_stage import geometry, interleaved, output_stage_of, padded_to
-from uaccel.cpu_kernels.phases import by_phases, is_dense, windows_of
+from uaccel.cpu_kernels.phases import by_phases, is_pointwise, windows_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.cpu_kernels.target import EMBEDDED
 from uaccel.model import Array
@@ -55,8 +55,7 @@ def stage_of(site: Site[Any], rows: Array) -> Stage | None:
     if stage is None or not (stage.single or narrow):
         return None
     kind = ("s16" if stage.single else "s16_acc32") if dtype == "int16" else "s8"
-    table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
-    return Stage(kind + "_float32" * stage.single, table.astype(np.int32), stage.bounds())
+    return Stage(kind + "_float32" * stage.single, stage.table(), stage.bounds())
 
 
 def _kernel(
@@ -93,14 +92,14 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them. A call for each group."""
     if site.attrs.groups > 1:
         return by_groups(site, conv2d)
-    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    channels, height, width, _ = weights.shape
+    data, weights = site.operands[0].info, site.operands[1].value
+    channels = len(weights)
     rows = weights.reshape(channels, -1)
     stage = stage_of(site, rows)
     if stage is None:
         return None
     packed = interleaved(rows, 4)
-    if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site):
+    if is_pointwise(site):
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
         behind = {0: rows_behind(pixels, data, site.output, 2)}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
-from uaccel.cpu_kernels.phases import is_dense, windows_of
+from uaccel.cpu_kernels.phases import is_pointwise, windows_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
@@ -39,8 +39,7 @@ def _kernel(
     scratch: int = 0,
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
-    filled = stage.filled(-(-len(rows) // WORD) * WORD)
-    table = np.stack([filled.bias, filled.multiplier, filled.offset, filled.shift], axis=1).astype(np.int32)
+    table = stage.filled(-(-len(rows) // WORD) * WORD).table()
     constants = (Constant("weights", words_of(rows)), Constant("constants", table))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
     call = KernelCall(f"uaccel_{name}_dot4_s8", "uaccel_conv2d_dot4.h", f"uaccel_{name}_dot4", parameters, arguments)
@@ -50,13 +49,12 @@ def _kernel(
 @offers(Conv2d, REQUIRES)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
-    channels, height, width, _ = weights.shape
+    channels = len(weights)
     rows = weights.reshape(channels, -1)
     stage = output_stage_of(site, rows)
     if stage is None or attrs.groups > 1:
         return None
-    pointwise = height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site)
-    if pointwise and rows.shape[1] % WORD == 0:
+    if is_pointwise(site) and rows.shape[1] % WORD == 0:
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels, **stage.bounds()}
         return _kernel("rows", parameters, rows, stage, behind={0: rows_behind(pixels, data, site.output, 2)})

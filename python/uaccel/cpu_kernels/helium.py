@@ -11,7 +11,7 @@ from uaccel.cpu_kernels.as_convolution import as_convolution, column_as_row
 from uaccel.cpu_kernels.helium_call import REQUIRES, finish_parameters, helium_kernel
 from uaccel.cpu_kernels.helium_pack import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
-from uaccel.cpu_kernels.phases import by_phases, is_dense, output_steps
+from uaccel.cpu_kernels.phases import by_phases, is_pointwise, output_steps
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.behind import rows_behind, site_behind
@@ -55,7 +55,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     out_pixel, out_row = output_steps(site)
     if out_channels + out_pixel > LARGEST_PAIR:
         return None
-    if height == width == 1 and not any(attrs.padding) and attrs.strides == (1, 1) and is_dense(site):
+    if is_pointwise(site):
         return _pointwise(site, channels, stage)
     in_width, out_width = site.operands[0].info.shape[2], site.output.shape[2]
     direct = height == width == 1 and not any(attrs.padding) and depth % VECTOR == 0

@@ -78,6 +78,10 @@ class OutputStage:
         """The fields of ``struct uaccel_blocked_finish`` and its like."""
         return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
 
+    def table(self) -> NDArray[np.int32]:
+        """Of each channel bias, multiplier, offset and shift, as ``uaccel_blocked_round`` and its like read them."""
+        return np.stack([self.bias, self.multiplier, self.offset, self.shift], axis=1).astype(np.int32)
+
     def taken(self, order: Ints) -> OutputStage:
         """Of channels in this order."""
         return replace(

@@ -38,6 +38,12 @@ def is_dense(site: Site[Any]) -> bool:
     return not isinstance(site, Apart)
 
 
+def is_pointwise(site: Site[Conv2dAttrs]) -> bool:
+    """Whether the input is one row for each pixel, and so is the output."""
+    attrs, (height, width) = site.attrs, site.operands[1].info.shape[1:3]
+    return height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site)
+
+
 def output_steps(site: Site[Any]) -> tuple[int, int]:
     """Elements from pixel to pixel of the result, and from row to row."""
     if isinstance(site, Apart):

@@ -33,8 +33,7 @@ def _kernel(
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
     """``rows`` has the weights of one channel each."""
-    table = np.stack([stage.bias, stage.multiplier, stage.offset, stage.shift], axis=1)
-    weights, constants = blocks_of(rows).astype(np.int8), blocks_of(table).astype(np.int32)
+    weights, constants = blocks_of(rows).astype(np.int8), blocks_of(stage.table())
     arguments: tuple[Argument, ...] = (Input(0), Constant("weights", weights), Constant("constants", constants))
     arguments = (*arguments, Output(0), *((Scratch(),) if scratch else ()))
     function, struct = f"uaccel_{name}_rvv_s8", f"uaccel_{name}_rvv"

@@ -48,6 +48,4 @@ class RiscvInstruction(Instruction):
         """Sources, those of an address apart; a result is a source, too, where it is named again."""
         if self.name == "ret":
             return frozenset({"ra"})
-        skipped = len(self.writes)
-        behind = self.registers[skipped:]
-        return frozenset(behind) if not self.address_registers else frozenset(behind) - self.address_registers
+        return frozenset(self.registers[len(self.writes) :]) - self.address_registers

@@ -23,13 +23,17 @@ BAUD: Final = 115200
 """Where a line has none of its own."""
 
 _COMMAND: Final = Rows(TEXT, least=1)
+_AREA: Final = Value(
+    "an origin and a length", lambda value: isinstance(value, list) and len(value) == 2 and all(map(WHOLE.holds, value))
+)
+_AREAS: Final = Rows(_AREA, least=1)
 _RUNS: Final = {
     "host": Fields({"command": _COMMAND}),
     "qemu": Fields(
         {
             "command": _COMMAND,
             "ram": Maybe(Fields({"origin": WHOLE, "length": WHOLE})),
-            "rtt": Rows(Rows(WHOLE, least=2), least=1),
+            "rtt": _AREAS,
         },
         optional=("rtt",),
     ),
@@ -38,7 +42,7 @@ _RUNS: Final = {
         {
             **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
             "baud": WHOLE,
-            "rtt": Rows(Rows(WHOLE, least=2), least=1),
+            "rtt": _AREAS,
         },
         optional=("rtt",),
     ),
@@ -103,8 +107,7 @@ def board_json(board: Board, folder: Path | None) -> str:
 
 def _run(board: Board, run: Run) -> dict[str, Any]:
     """``rtt``: origins and lengths of the RAM, where rings in it are the line."""
-    areas = [[memory.origin, memory.length] for memory in board.memories if memory.kind in ("ram", "tcm")]
-    rtt = {"rtt": areas} if isinstance(board.console, RttConsole) else {}
+    rtt = {"rtt": board.ram_areas} if isinstance(board.console, RttConsole) else {}
     if isinstance(run, QemuRun):
         words = qemu_words(run, "stdio,signal=off", ELF, board.console)
         ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}

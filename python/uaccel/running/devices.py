@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.resources import page
 
@@ -120,8 +121,6 @@ def _fresh(path: Path, name: str) -> str:
 
 
 def _layer(name: str, layers: Mapping[str, int]) -> int:
-    from uaccel.basics.suggest import did_you_mean
-
     if name not in layers:
         raise UaccelError(
             f"--waves-layer {name}: no layer is called so{did_you_mean(name, list(layers))}; "

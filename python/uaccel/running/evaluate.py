@@ -72,10 +72,11 @@ def evaluate(wanted: Evaluation, step: Steps, cache: Cache | None) -> dict[str, 
     count = min(len(labelled.samples), wanted.limit or len(labelled.samples))
     alike = len(given) == 1 and given[0]["shape"] == made[0]["shape"]
     judge = Judge(RECONSTRUCTION if alike else CLASSES, grid_of(given[0]), grid_of(made[0]))
-    classes = 2 if alike else int(np.prod(made[0]["shape"]))
+    classes = 2 if alike else max(2, int(np.prod(made[0]["shape"])))
     labels = labelled.labels[:count]
-    if labels.size and int(labels.max()) >= max(classes, 2):
-        raise InputError(f"--labels {wanted.labels} has label {labels.max()}; the model has {classes} classes, from 0")
+    strange = labels[(labels < 0) | (labels >= classes)]
+    if strange.size:
+        raise InputError(f"--labels {wanted.labels} has label {strange[0]}; the model has {classes} classes, from 0")
     with Kept(wanted.kept, _identity(prepared, wanted, labelled)) as kept:
         before = sum(i < count for i in kept.scores)
         rest = [i for i in range(count) if i not in kept.scores]

@@ -29,8 +29,7 @@ def _area(scores: Array, positive: Array) -> float | None:
     many, others = int(positive.sum()), int((~positive).sum())
     if not many or not others:
         return None
-    ordered, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ends = counts.cumsum()
     ranks = (ends - (counts - 1) / 2)[inverse]  # the mean of the ranks of equal ones
-    assert len(ordered) == len(counts)
     return float((ranks[positive].sum() - many * (many + 1) / 2) / (many * others))

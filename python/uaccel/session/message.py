@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from struct import Struct
 from typing import ClassVar, Final, TypeVar
 
@@ -12,6 +12,7 @@ M = TypeVar("M", bound="Message")
 LONGEST_WORDS: Final = 300
 
 
+@dataclass(frozen=True)
 class Message:
     """The classes of :mod:`uaccel.session.ids` are dataclasses whose fields come in the order of ``LAYOUT``.
 
@@ -27,7 +28,7 @@ class Message:
 
     def pack(self) -> bytes:
         """The body of a packet."""
-        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        values = [getattr(self, field.name) for field in fields(self)]
         known = len(values) - self.TAIL
         return self.LAYOUT.pack(*values[:known]) + b"".join(values[known:])
 

@@ -31,21 +31,25 @@ class Monitor:
     """Takes a stream apart that holds frames and plain text in any order; answers to other clients are left out."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Heard]:
         """What is complete now."""
         heard = []
-        for byte in (data[i : i + 1] for i in range(len(data))):
-            if byte == b"\0":
-                heard += self._frame(self._rest)
-                self._rest = b""
-            elif byte == b"\n" and is_text(self._rest):
-                heard += _line(self._rest)
-                self._rest = b""
+        for byte in data:
+            if byte == ord("\0"):
+                heard += self._frame(self._taken())
+            elif byte == ord("\n") and is_text(self._rest):
+                heard += _line(self._taken())
             else:
-                self._rest = (self._rest + byte)[-LONGEST:]
+                self._rest.append(byte)
+                del self._rest[:-LONGEST]
         return heard
+
+    def _taken(self) -> bytes:
+        data = bytes(self._rest)
+        self._rest.clear()
+        return data
 
     def _frame(self, frame: bytes) -> list[Heard]:
         packet = decode(frame)
@@ -57,7 +61,7 @@ class Monitor:
             return [Heard("text", "", str(error))]
 
 
-def is_text(data: bytes) -> bool:
+def is_text(data: bytes | bytearray) -> bool:
     """Whether a person could have meant it. A frame holds a CRC and numbers, which hardly ever look so."""
     try:
         text = data.decode()

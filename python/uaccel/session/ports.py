@@ -21,8 +21,6 @@ from uaccel.session.transport import WRITE_SECONDS, Transport
 BITS_PER_BYTE: Final = 10
 """One start bit, eight of data, one stop bit."""
 RTT: Final = "rtt://"
-RAM: Final = ("ram", "tcm")
-"""Kinds of memory that variables lie in."""
 NO_SUCH, IN_USE, FORBIDDEN = 2, 16, 13  # errno
 
 
@@ -54,9 +52,8 @@ def for_board(board: Board, port: str) -> str:
     """Who looks for rings in a board's RAM must know where that is, and a probe which chip it is."""
     if not isinstance(board.console, RttConsole) or not port.startswith(RTT) or "?" in port:
         return port
-    areas = [(memory.origin, memory.length) for memory in board.memories if memory.kind in RAM]
     target = f"&target={board.flash.target}" if isinstance(board.flash, PyOcdFlash) else ""
-    return f"{port}?{ram_words(areas)}{target}"
+    return f"{port}?{ram_words(board.ram_areas)}{target}"
 
 
 def ram_words(areas: Sequence[Sequence[int]]) -> str:

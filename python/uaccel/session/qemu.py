@@ -21,7 +21,7 @@ from uaccel.project.devices import DeviceModel
 from uaccel.session.counting import Blocks, plugin_for, plugin_options
 from uaccel.session.devices import DeviceOptions, Ram, device_options
 from uaccel.session.gdb import GdbMemory
-from uaccel.session.ports import RAM, for_board
+from uaccel.session.ports import for_board
 from uaccel.session.process import ProcessTransport, first_words
 from uaccel.session.rtt import Area, RttTransport
 from uaccel.session.transport import Transport
@@ -112,17 +112,11 @@ def emulated(
 ) -> Transport:
     """An emulated board for one session, by whatever console it has."""
     transport = QemuTransport(board, firmware, devices=devices, blocks=blocks)
-    return as_rtt(transport, board) if isinstance(board.console, RttConsole) else transport
-
-
-def as_rtt(transport: Transport, board: Board) -> Transport:
-    """The rings in the board's RAM, where ``transport`` leads to QEMU's debugger stub."""
-    areas = [(memory.origin, memory.length) for memory in board.memories if memory.kind in RAM]
-    return through_rings(transport, areas)
+    return through_rings(transport, board.ram_areas) if isinstance(board.console, RttConsole) else transport
 
 
 def through_rings(transport: Transport, areas: Sequence[Sequence[int]]) -> Transport:
-    """The same where only origins and lengths of the RAM are known."""
+    """The rings in RAM, by origins and lengths of that, where ``transport`` leads to QEMU's debugger stub."""
     try:
         line = RttTransport(GdbMemory(transport), [Area(*area) for area in areas])
     except BaseException:

@@ -25,6 +25,8 @@ CHUNK: Final = 1 << 12
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01
 """Seconds between two looks, while nothing comes."""
 FIND_SECONDS: Final = 5.0
+NEAR: Final = 1 << 16
+"""How much of each area is searched at first: megabytes take a probe seconds, and variables lie at the front."""
 _WRITTEN, _READ = 12, 16
 
 
@@ -83,6 +85,7 @@ class RttTransport(Transport):
         self._areas = tuple(areas)
         self._block: int | None = None
         self._lost_at = time.monotonic()
+        self._reach = NEAR
         self._arrived = bytearray()
         self._open = True
 
@@ -159,12 +162,14 @@ class RttTransport(Transport):
                 self._lost_at = time.monotonic()
                 return rings
             self._block = None
+        began, reach = time.monotonic(), self._reach
         for area in self._areas:
-            found = self._search(area)
+            found = self._search(Area(area.origin, min(area.length, reach)))
             if found is not None:
-                self._block, rings = found
+                (self._block, rings), self._reach = found, NEAR
                 return rings
-        if time.monotonic() - self._lost_at > FIND_SECONDS:
+        self._reach = 4 * reach
+        if began - self._lost_at > FIND_SECONDS and all(area.length <= reach for area in self._areas):
             where = ", ".join(f"{area.origin:#010x} to {area.origin + area.length - 1:#010x}" for area in self._areas)
             raise DeviceError(
                 f"{self.name} has no RTT control block in its RAM ({where}): "

@@ -52,7 +52,7 @@ from uaccel.session.transport import Transport
 EVERY_LAYER: Final = 0xFFFF
 TO_THE_END: Final = 0xFFFFFFFF
 CODE_BITS, CODE_MASK, CODE_SIGN, LAYER_MASK = 16, 0xFFFF, 0x8000, 0x7FFF
-"""Of a model's status above 0: the driver's code, below the layer's number."""
+"""Of a model's status below -65536: the driver's code, which has a sign, below the layer's number."""
 ATTEMPTS: Final = 10
 """How often what is missing of an object is asked for."""
 AHEAD: Final = 4

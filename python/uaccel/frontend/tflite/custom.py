@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from flatbuffers import flexbuffers
 
 from uaccel.errors import ModelError
 from uaccel.frontend.tflite.reader import DAMAGE, Operator

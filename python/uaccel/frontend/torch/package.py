@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from uaccel.basics.quiet import quiet
@@ -29,7 +30,7 @@ def register_torchao() -> None:
     """Make the operators ``torch.ops.torchao`` known."""
     try:
         with quiet():
-            import torchao.quantization.pt2e  # noqa: F401
+            importlib.import_module("torchao.quantization.pt2e")
     except ImportError as error:
         raise ModelError(
             f"the model was quantised by torchao, whose operators cannot be imported ({error}); {ADVICE}"
