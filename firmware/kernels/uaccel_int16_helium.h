@@ -192,8 +192,8 @@ UACCEL_SHARED void uaccel_fully_connected_helium_s16(const struct uaccel_fully_c
     uaccel_int16_helium_1x8(&job, stream);
 }
 
-/* Convolution of one group, whose channels may be some of a pixel's. A window is a run of elements, and what follows it up to a whole vector has weights of
- * zero. */
+/* Convolution of one group, whose channels may be some of a pixel's. A window is a run of elements, and what follows it
+ * up to a whole vector has weights of zero. */
 struct uaccel_conv2d_helium16 {
     uaccel_index batch, in_height, in_width, in_channels;
     uaccel_index out_height, out_width, out_channels;
