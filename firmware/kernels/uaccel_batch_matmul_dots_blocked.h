@@ -23,7 +23,7 @@ UACCEL_KERNEL void uaccel_batch_matmul_pack_dots_blocked(const struct uaccel_bat
                                                          uaccel_index count, uaccel_index bytes, void *packed)
 {
     int16_t *halves = packed;
-    if (count < 8) {
+    if (count < 8 || bytes > 16 * p->depth) {
         memset(packed, 0, (size_t)bytes);
     }
     for (uaccel_index k = 0; k < p->depth; ++k) {

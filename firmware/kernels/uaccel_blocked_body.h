@@ -33,7 +33,8 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_blocked_2x4)(
 /* All output channels of two pixels. constants: filled up with channels of zeros to a multiple of four. */
 UACCEL_SHARED void UACCEL_BLOCKED(uaccel_blocked_channels)(
     const struct uaccel_blocked_finish *p, const UACCEL_ITEM *first, const UACCEL_ITEM *second, uaccel_index depth,
-    const UACCEL_FOUR *weights, const int32_t *constants, uaccel_index channels, UACCEL_ITEM *output1, UACCEL_ITEM *output2)
+    const UACCEL_FOUR *weights, const int32_t *constants, uaccel_index channels, UACCEL_ITEM *output1,
+    UACCEL_ITEM *output2)
 {
     for (uaccel_index channel = 0; channel < channels; channel += 4) {
         const uaccel_index count = channels - channel < 4 ? channels - channel : 4;

@@ -2,8 +2,8 @@
 
 /* scratch: two windows. */
 UACCEL_SHARED void UACCEL_BLOCKED(uaccel_conv2d_blocked)(
-    const struct uaccel_conv2d_blocked *p, const UACCEL_ITEM *input, const UACCEL_FOUR *weights, const int32_t *constants,
-    UACCEL_ITEM *output, void *scratch)
+    const struct uaccel_conv2d_blocked *p, const UACCEL_ITEM *input, const UACCEL_FOUR *weights,
+    const int32_t *constants, UACCEL_ITEM *output, void *scratch)
 {
     const uaccel_index channels = p->in_channels / (uaccel_index)sizeof *input;
     const uaccel_index depth = p->kernel_height * p->kernel_width * channels;

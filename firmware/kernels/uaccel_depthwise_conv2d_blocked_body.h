@@ -79,7 +79,8 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(
     const uaccel_index two = rest + 2 < p->multiplier ? 0 : (rest + 2) / p->multiplier;
     const uaccel_index three = rest + 3 < p->multiplier ? 0 : (rest + 3) / p->multiplier;
     int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
-    for (const UACCEL_ITEM *const *end = taps + p->windows.kernel_height * p->windows.kernel_width; taps != end; ++taps) {
+    const uaccel_index count = p->windows.kernel_height * p->windows.kernel_width;
+    for (const UACCEL_ITEM *const *end = taps + count; taps != end; ++taps) {
         const UACCEL_ITEM *pixel = *taps + first;
         a += pixel[0] * UACCEL_WEIGHT(weights, 0);
         b += pixel[one] * UACCEL_WEIGHT(weights, 1);
@@ -106,9 +107,9 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_times_blocked)(
     for (uaccel_index n = 0; n < q->batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; ++pixel) {
             const UACCEL_FOUR *own = weights;
-            UACCEL_BLOCKED(uaccel_depthwise_blocked_list)(q, input, pixel / q->out_width * q->stride_height - q->pad_top,
-                                                          pixel % q->out_width * q->stride_width - q->pad_left, outside,
-                                                          taps);
+            const uaccel_index y = pixel / q->out_width, x = pixel % q->out_width;
+            UACCEL_BLOCKED(uaccel_depthwise_blocked_list)(q, input, y * q->stride_height - q->pad_top,
+                                                          x * q->stride_width - q->pad_left, outside, taps);
             for (uaccel_index channel = 0; channel < p->out_channels; channel += 4) {
                 const uaccel_index at = channel + 4 <= p->out_channels ? channel : p->out_channels - 4;
                 UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(p, taps, at, own, constants + at * 4, output + at);

@@ -264,7 +264,7 @@ struct uaccel_conv2d_dsp16 {
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
     uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
-    uaccel_index runs;               /* 1: the pixels of a window's row lie side by side */
+    uaccel_index runs; /* elements that are read of a window's row, by twos, and up to its last pixel's end; 0: apart */
     uaccel_index quad_words;         /* words of the stream for four output channels */
     struct uaccel_int16_dsp_finish finish;
 };
@@ -278,20 +278,31 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_dsp16_window(const struct uaccel_conv
     const uaccel_index left = pixel % p->out_width * p->stride_width - p->pad_left;
     const uaccel_index bottom = top + (p->kernel_height - 1) * p->dilation_height;
     const uaccel_index row = p->in_width * p->in_pixel, length = p->kernel_width * p->in_channels;
-    const uaccel_index run = (length + 1) & ~1, beside = p->in_pixel - p->in_channels;
-    if (p->runs && top >= 0 && left >= 0 && bottom < p->in_height &&
-        left + p->kernel_width <= p->in_width && bottom * row + left * p->in_pixel + run + beside <= p->in_height * row) {
+    const uaccel_index run = (length + 1) & ~1;
+    if (p->runs > 0 && top >= 0 && left >= 0 && bottom < p->in_height &&
+        left + p->kernel_width <= p->in_width && bottom * row + left * p->in_pixel + p->runs <= p->in_height * row) {
         *step = p->dilation_height * row;
         return input + top * row + left * p->in_pixel;
     }
     *step = run;
     memset(copy, 0, (size_t)(run * p->kernel_height) * sizeof(int16_t));
+    const uaccel_index first = left < 0 ? -left : 0;
+    const uaccel_index last = left + p->kernel_width > p->in_width ? p->in_width - left : p->kernel_width;
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         const uaccel_index y = top + ky * p->dilation_height;
-        for (uaccel_index kx = 0; kx < p->kernel_width && y >= 0 && y < p->in_height; ++kx) {
+        int16_t *const target = copy + ky * run;
+        if (y < 0 || y >= p->in_height) {
+            continue;
+        }
+        const int16_t *const source = input + y * row;
+        if (p->runs > 0 && first < last) {
+            memcpy(target + first * p->in_channels, source + (left + first) * p->in_pixel,
+                   (size_t)((last - first) * p->in_channels) * sizeof(int16_t));
+        }
+        for (uaccel_index kx = p->runs > 0 ? p->kernel_width : 0; kx < p->kernel_width; ++kx) {
             const uaccel_index x = left + kx * p->dilation_width;
             if (x >= 0 && x < p->in_width) {
-                memcpy(copy + ky * run + kx * p->in_channels, input + y * row + x * p->in_pixel,
+                memcpy(target + kx * p->in_channels, source + x * p->in_pixel,
                        (size_t)p->in_channels * sizeof(int16_t));
             }
         }

@@ -192,8 +192,8 @@ UACCEL_SHARED void uaccel_fully_connected_helium_s16(const struct uaccel_fully_c
     uaccel_int16_helium_1x8(&job, stream);
 }
 
-/* Convolution of one group, whose channels may be some of a pixel's. A window is a run of elements, and what follows it up to a whole vector has weights of
- * zero. */
+/* Convolution of one group, whose channels may be some of a pixel's. A window is a run of elements, and what follows it
+ * up to a whole vector has weights of zero. */
 struct uaccel_conv2d_helium16 {
     uaccel_index batch, in_height, in_width, in_channels;
     uaccel_index out_height, out_width, out_channels;
@@ -201,7 +201,7 @@ struct uaccel_conv2d_helium16 {
     uaccel_index stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
     uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
-    uaccel_index runs; /* 1: the pixels of a window's row lie side by side */
+    uaccel_index runs; /* 0: the pixels of a window's row lie apart */
     uaccel_index length; /* of a window, in whole vectors of eight */
     int32_t clamp_min, clamp_max;
 };

@@ -2,6 +2,7 @@
 #ifndef UACCEL_LSTM_DOTS_HELIUM_H
 #define UACCEL_LSTM_DOTS_HELIUM_H
 
+#include "uaccel_lstm_dots.h"
 #include "uaccel_lstm_show_helium.h"
 
 #pragma GCC diagnostic push

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
@@ -17,7 +18,7 @@ from uaccel.cpu_kernels import Target, Turn, candidates
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.emit.options import EmitOptions
 from uaccel.memory import Pool
-from uaccel.model import Array, TensorInfo
+from uaccel.model import TensorInfo
 from uaccel.ops.base import Operand, Site, get
 from uaccel.ops.conv2d import Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
@@ -64,9 +65,9 @@ def test_units_that_fill_up_eight_are_work(units: int, effort: float) -> None:
 
 @pytest.mark.parametrize(("channels", "offered"), [(3, False), (4, True), (7, True)])
 def test_depthwise_channels_need_no_multiple_of_four(channels: int, offered: bool) -> None:
-    constants: list[Array] = [np.ones((1, 1, channels), np.int8)]
-    constants += [np.full(channels, value, np.int32) for value in (1 << 20, 1 << 20, -9)]
-    operands = [Operand(TensorInfo(array.shape, str(array.dtype)), array) for array in constants]
+    scales = [np.full(channels, value, np.int32) for value in (7, 1 << 30, -9)]
+    arrays: list[NDArray[Any]] = [np.ones((1, 1, channels), np.int8), *scales]
+    operands = [Operand(TensorInfo(array.shape, str(array.dtype)), array) for array in arrays]
     info = TensorInfo((1, 2, 2, channels), "int8")
     attrs = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), channels, 0, 0, -128, 127)
     kernels = candidates(get(DepthwiseConv2d), Site(attrs, (Operand(info), *operands), (info,)), ANY)

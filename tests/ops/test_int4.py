@@ -132,7 +132,7 @@ def test_kernels_of_boards(name: str, favour: Favour, tmp_path: Path) -> None:
     functions = {call.function for layer in compiled.program.layers for call in layer.kernel.calls}
     if favour is Favour.balanced:
         assert all("_int4" in function for function in functions)
-        assert sum(function.endswith("_blocked_s8_int4") for function in functions) == 4
+        assert sum(function.endswith("_blocked_s8_int4") for function in functions) == 5
     else:
         assert not any(function.endswith("_blocked_s8_int4") for function in functions)
 

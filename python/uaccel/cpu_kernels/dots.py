@@ -108,7 +108,7 @@ def offer_dots(dots: Dots) -> None:
         exact = depth <= LARGEST_DEPTH and attrs.multiplier >= 0 and -LARGEST_SHIFT <= attrs.shift <= 0
         if site.output.dtype != "int8" or attrs.rounding != TFLITE or not exact:
             return None
-        filled = dots.filled(depth)
+        filled = -(-dots.filled(depth) // WORD) * WORD  # what lies behind it begins at a word
         packed = ROWS * filled * dots.element
         own: dict[str, ParameterValue] = {"filled": filled, "lhs_bytes": lhs.elements, "packed": packed}
         return dots.kernel(BatchMatmul().kernels(site)[0], {}, own, filled + packed + WORD * rows)

@@ -77,7 +77,9 @@ class Pixels:
     def parameters(self) -> dict[str, ParameterValue]:
         """The fields with which a convolution's structure begins."""
         in_pixel = self.in_pixel or self.given[3]
-        beside = in_pixel == self.given[3] and self.dilation[1] == 1
+        width, depth = self.kernel[1], self.given[3]
+        beside = width == 1 or (in_pixel == depth and self.dilation[1] == 1)
+        reach = width * depth + width * depth % 2 + in_pixel - depth
         out_pixel, out_row = self.steps or (self.wanted[3], self.wanted[2] * self.wanted[3])
         return {
             "batch": self.given[0],
@@ -93,7 +95,7 @@ class Pixels:
             "out_pixel": out_pixel,
             "out_row": out_row,
             "in_pixel": in_pixel,
-            "runs": int(beside or self.kernel[1] == 1),
+            "runs": reach if beside else 0,
         }
 
 
