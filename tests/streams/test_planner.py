@@ -3,64 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from streams.drawn import chain, networks, random_input
 from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
 from uaccel.errors import AcceleratorError
 from uaccel.machines.tiling import Tiling
-from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, Window, plan_network, why_not
+from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, plan_network, why_not
 from uaccel.streams.residency import choose_residents, lives, smallest_pieces
 from uaccel.streams.tiling import count, parts
-
-BOTH = st.booleans()
-
-
-@st.composite
-def windows(draw: st.DrawFn) -> Window:
-    pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
-    kernel, strides = draw(pair), draw(pair)
-    return Window(kernel, strides, (1, 1), (draw(st.integers(0, kernel[0] - 1)), draw(st.integers(0, kernel[1] - 1))))
-
-
-def following(shape: Shape, window: Window, channels: int, pad_after: int) -> Shape | None:
-    extents = []
-    for axis, extent in enumerate((shape.rows, shape.columns)):
-        after = min(pad_after, window.kernel[axis] - 1)
-        extents.append((extent + window.padding[axis] + after - window.kernel[axis]) // window.strides[axis] + 1)
-    return None if min(extents) < 1 else Shape(shape.images, extents[0], extents[1], channels)
-
-
-@st.composite
-def networks(draw: st.DrawFn) -> Network:
-    """A chain, now and then with something added that came before."""
-    shape = Shape(draw(st.integers(1, 2)), draw(st.integers(1, 7)), draw(st.integers(1, 7)), draw(st.integers(1, 4)))
-    tensors: dict[str, Shape] = {"x": shape}
-    layers: list[Mix] = []
-    name = "x"
-    for number in range(draw(st.integers(1, 4))):
-        window = draw(windows())
-        made = following(tensors[name], window, draw(st.integers(1, 8)), draw(st.integers(0, 1)))
-        if made is None:
-            break
-        inputs: tuple[str, ...] = (name,)
-        shapes: tuple[Shape, ...] = (tensors[name],)
-        same = [other for other, extents in tensors.items() if extents == made]
-        other = draw(st.sampled_from(["", *same]))
-        if other:
-            inputs, shapes = (*inputs, other), (*shapes, made)
-        blocks, steps = -(-made.channels // BLOCK), draw(st.integers(1, 9))
-        name = f"t{number}"
-        layers.append(Mix(f"layer {number}", inputs, shapes, name, made, blocks, steps, window))
-        tensors[name] = made
-    read = {tensor for layer in layers for tensor in layer.inputs}
-    outputs = [tensor for tensor in tensors if tensor != "x" and (tensor not in read or draw(BOTH))]
-    return Network(tuple(layers), ("x",), tuple(outputs))
 
 
 @settings(max_examples=150, deadline=None)
@@ -68,25 +23,11 @@ def networks(draw: st.DrawFn) -> Network:
 def test_streams_compute_what_the_layers_mean(network: Network, memory: int, banks: int, objective: str) -> None:
     machine = with_banks(replace(MACHINE, activations=Memory(memory, banks)), banks)
     assume(network.layers and not any(why_not(machine, layer) for layer in network.layers))
-    size = network.layers[0].shapes[0]
-    x = (
-        np.random.default_rng(1)
-        .integers(0, 256, (size.images, size.rows, size.columns, size.channels))
-        .astype(np.uint8)
-    )
+    x = random_input(network)
     planned = plan_network(machine, network, objective)
     values = expected(network, {"x": x})
     found = play(machine, network, planned, {"x": x})
     assert found == [values[name].tobytes() for name in network.outputs]
-
-
-def chain(*channels: int, rows: int = 8) -> Network:
-    shapes = [Shape(1, rows, 1, count) for count in channels]
-    layers = [
-        Mix(f"layer {n}", (f"t{n}",), (given,), f"t{n + 1}", made, -(-made.channels // BLOCK), 1)
-        for n, (given, made) in enumerate(pairwise(shapes))
-    ]
-    return Network(tuple(layers), ("t0",), (f"t{len(layers)}",))
 
 
 def test_what_fits_stays_on_chip() -> None:
@@ -100,10 +41,11 @@ def test_what_fits_stays_on_chip() -> None:
 
 
 def test_what_does_not_fit_passes_through_memory() -> None:
-    network = chain(3, 30, 3, rows=9)
+    """Of two images, whose rows no layer passes to the next."""
+    network = chain(3, 30, 3, rows=9, images=2)
     planned = plan_network(MACHINE, network)
     assert planned.residents == {}
-    assert planned.scratch == 9 * 30
+    assert planned.scratch == 2 * 9 * 30
     labels = [label for label in planned.labels if "store t1" in label or "load t1" in label]
     assert any("load" in label for label in labels)
     assert any("store" in label for label in labels)
@@ -180,7 +122,7 @@ def test_tensors_that_stay_share_no_byte_while_they_live(network: Network, reser
     residents = choose_residents(MACHINE, smallest, alive, reserve)
     for number in range(len(network.layers)):
         there = [life for life in residents.lives.values() if life.first <= number <= life.last]
-        used = [byte for begin, end in residents.taken(number) for byte in range(begin, end)]
+        used = [byte for begin, end in residents.taken(number, number + 1) for byte in range(begin, end)]
         assert len(used) == sum(life.bytes for life in there)
         assert set(used) <= set(range(MACHINE.activations.bytes))
         assert len(set(used)) == len(used)

@@ -8,45 +8,15 @@ from dataclasses import dataclass, field
 from uaccel.basics.numbers import round_up
 from uaccel.errors import InternalError
 from uaccel.machines.geometry import Box, Shape, span
-from uaccel.machines.tiling import Tiling
 from uaccel.streams.command import Access, Command, place_name
 from uaccel.streams.cost import Cost
+from uaccel.streams.decided import Decided, Home, Slots
 from uaccel.streams.geometry import Placed, dense, inside, move_of
 from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.machine import Machine
 from uaccel.streams.tiling import parts, total_weights
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised, synchronise
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where a tensor lies in memory: ``offset`` bytes into a place."""
-
-    place: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class Slots:
-    """Memory on chip for pieces of a tensor, which take turns; each has room for so many bytes."""
-
-    addresses: tuple[int, ...]
-    room: int
-
-
-Where = int | Slots
-"""A tensor that is on chip as a whole, by its address, or passes through in pieces."""
-
-
-@dataclass(frozen=True)
-class Decided:
-    """A layer with everything that has been decided of it: one ``where`` for each input, and the output's."""
-
-    layer: Layer
-    tiling: Tiling
-    inputs: tuple[Where, ...]
-    output: Where
 
 
 @dataclass
@@ -82,6 +52,11 @@ class WeightMemory:
         """A layer with so many bytes of weights follows."""
         if self.memory.banks == 1 or self.next + total > self.memory.bytes >= total:
             self.next = 0
+
+    def forget(self) -> None:
+        """Others have used it since."""
+        self.next = 0
+        self.there.clear()
 
     def find(self, key: tuple[str, range, range]) -> int | None:
         found = self.there.get(key)
@@ -122,7 +97,7 @@ class Emitter:
             last = part.steps.stop == layer.steps
             output = self._output(decided, part)
             for compute in layer.commands(part, Places(inputs, output, weights, 0)):
-                self._compute(decided, part, compute, Places(inputs, output, weights, 0), last)
+                self.compute(layer, part, compute, Places(inputs, output, weights, 0), last)
             if last and layer.output in self.homes:
                 self._store(layer, part, output)
 
@@ -142,10 +117,10 @@ class Emitter:
         for address in where.addresses:
             if self.held.get(address) == (name, box):
                 return dense(address, box)
-        address = self._turn(where)
+        address = self.turn(where)
         self.held[address] = (name, box)
         placed = _fitting(where, address, box)
-        self._transfer("load", layer, part, name, shape, placed)
+        self.transfer("load", layer, part, name, shape, placed)
         return placed
 
     def _output(self, decided: Decided, part: Part) -> Placed:
@@ -153,10 +128,10 @@ class Emitter:
         if isinstance(decided.output, int):
             return inside(decided.output, layer.shape, box)
         first = part.steps.start == 0
-        address = self._turn(decided.output) if first else self._current(decided.output)
+        address = self.turn(decided.output) if first else self._current(decided.output)
         return _fitting(decided.output, address, box)
 
-    def _turn(self, slots: Slots) -> int:
+    def turn(self, slots: Slots) -> int:
         number = self.turns.get(slots.addresses, -1) + 1
         self.turns[slots.addresses] = number
         return slots.addresses[number % len(slots.addresses)]
@@ -173,16 +148,19 @@ class Emitter:
         if found is not None:
             return found
         address = self.weights.take(key, size)
+        self.load_weights(layer, part, address)
+        return address
+
+    def load_weights(self, layer: Layer, part: Part, address: int) -> None:
+        size = layer.weight_bytes(part.blocks, part.steps)
         offset = 0 if self.constants is None else self.constants.offset(layer, part)
         fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": size}
         fields |= {"runs": 1, "planes": 1}
         touched = (Access("weights", address, address + size, True),)
         label = f"{_where(layer, part)}: load weights"
         self._transferred("load", layer, fields, touched, self.machine.load.cycles(size), label)
-        return address
 
-    def _compute(self, decided: Decided, part: Part, compute: Compute, places: Places, last: bool) -> None:
-        layer = decided.layer
+    def compute(self, layer: Layer, part: Part, compute: Compute, places: Places, last: bool = True) -> None:
         touched = [Access("activations", p.address, p.end, False) for p in places.inputs]
         size = layer.weight_bytes(part.blocks, part.steps)
         if size:
@@ -194,9 +172,9 @@ class Emitter:
         self.commands.append(Command(*done, layer.name, label))
 
     def _store(self, layer: Layer, part: Part, placed: Placed) -> None:
-        self._transfer("store", layer, part, layer.output, layer.shape, placed)
+        self.transfer("store", layer, part, layer.output, layer.shape, placed)
 
-    def _transfer(self, kind: str, layer: Layer, part: Part, name: str, shape: Shape, placed: Placed) -> None:
+    def transfer(self, kind: str, layer: Layer, part: Part, name: str, shape: Shape, placed: Placed) -> None:
         home, move = self.homes[name], move_of(shape, placed)
         offset = home.offset + shape.offset(placed.box)
         fields = {"place": home.place, "memory": 0, "offset": offset, "address": placed.address, "run": move.run}

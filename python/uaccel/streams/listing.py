@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from uaccel.accelerator.region import Region
+from uaccel.streams.chain import Chain
 from uaccel.streams.command import Command, Tokens
 from uaccel.streams.planner import Planned
 from uaccel.streams.words import TOKENS
@@ -47,12 +49,25 @@ def _places(planned: Planned, region: Region) -> Iterator[str]:
 
 
 def _layers(planned: Planned) -> Iterator[str]:
-    for decided in planned.decided:
-        tiling, shape = decided.tiling, decided.layer.shape
+    for step in planned.steps:
+        if isinstance(step, Chain):
+            yield from _chain(step)
+            continue
+        tiling, shape = step.tiling, step.layer.shape
         pixels = f"{tiling.rows} of {shape.rows} rows, {tiling.columns} of {shape.columns} columns"
-        channels = f"{tiling.blocks} of {decided.layer.blocks} blocks, {tiling.steps} of {decided.layer.steps} steps"
+        channels = f"{tiling.blocks} of {step.layer.blocks} blocks, {tiling.steps} of {step.layer.steps} steps"
         order = "weights stay" if tiling.weights_stay else "pixels stay"
-        yield f"; {decided.layer.name}: {pixels}, {channels}, {order}"
+        yield f"; {step.layer.name}: {pixels}, {channels}, {order}"
+
+
+def _chain(chain: Chain) -> Iterator[str]:
+    made: Counter[str] = Counter()
+    for rows in chain.links.bands(chain.height):
+        made.update({name: len(some) for name, some in rows.items()})
+    yield f"; {len(chain.links.layers)} layers in bands of {chain.height} of {chain.links.output.shape.rows} rows:"
+    for layer, weights in zip(chain.links.layers, chain.weights, strict=True):
+        rows_of = f"{made[layer.output]} rows for {layer.shape.rows}"
+        yield f";   {layer.name}: {rows_of}, {weights.blocks} of {layer.blocks} blocks"
 
 
 def _tokens(command: Command, tokens: Tokens) -> str:

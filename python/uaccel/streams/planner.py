@@ -9,11 +9,13 @@ from uaccel.errors import AcceleratorError
 from uaccel.machines.tiling import Tiling
 from uaccel.machines.timeline import Timeline
 from uaccel.memory import Block, plan
+from uaccel.streams.chain_search import Region, Step, emitted, spans, with_chains
 from uaccel.streams.cost import LATENCY, Cost
-from uaccel.streams.emitter import Constants, Decided, Emitter, Home
+from uaccel.streams.decided import Decided, Home
+from uaccel.streams.emitter import Constants
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
-from uaccel.streams.residency import Life, Residents, choose_residents, lives, smallest_pieces
+from uaccel.streams.residency import Life, Residents, choose_residents, lives, lives_beside, smallest_pieces
 from uaccel.streams.search import Question, best, feasible
 from uaccel.streams.tiling import count, input_bytes, output_bytes, typical_part
 from uaccel.streams.timeline import timeline
@@ -52,7 +54,7 @@ class Planned:
 
     ``residents``: tensors that never leave the chip, unless they are outputs as well, with their addresses."""
 
-    decided: tuple[Decided, ...]
+    steps: tuple[Step, ...]
     residents: Mapping[str, int]
     stream: Synchronised
     timeline: Timeline
@@ -108,13 +110,13 @@ def _planned(
     objective: str,
     answers: Answers,
 ) -> Planned | None:
-    constants = Constants()
-    homes, scratch = _homes(network, alive, residents, constants)
+    homes, _ = _homes(network, alive, residents, Constants())
+    border = {*network.known, *network.inputs, *network.outputs}
     addresses = residents.addresses
     choices = []
     for number, layer in enumerate(network.layers):
         inputs = tuple(addresses.get(name) for name in layer.inputs)
-        question = Question(layer, inputs, addresses.get(layer.output), residents.taken(number), homes)
+        question = Question(layer, inputs, addresses.get(layer.output), residents.taken(number, number + 1), homes)
         key = (
             number,
             inputs,
@@ -128,18 +130,12 @@ def _planned(
     if not all(choices):
         return None
     decided = refined(machine, choices, homes, objective)
-    emitter = emitted(machine, decided, homes, constants)
-    stream = emitter.synchronised()
-    return Planned(tuple(decided), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)
-
-
-def emitted(
-    machine: Machine, decided: Sequence[Decided], homes: Mapping[str, Home], constants: Constants | None = None
-) -> Emitter:
-    emitter = Emitter(machine, homes, constants)
-    for some in decided:
-        emitter.layer(some)
-    return emitter
+    spilled = frozenset(name for name in homes if name not in border)
+    steps = with_chains(Region(machine, network.layers, spilled, residents, homes, objective), decided)
+    constants = Constants()
+    homes, scratch = _homes(network, lives_beside(alive, spans(steps)), residents, constants)
+    stream = emitted(machine, steps, homes, constants).synchronised()
+    return Planned(tuple(steps), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)
 
 
 def refined(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from uaccel.basics.numbers import round_up
@@ -37,6 +37,19 @@ def lives(layers: Sequence[Layer]) -> list[Life]:
     return [Life(name, sizes[name], made[name], last[name]) for name in made if name in last]
 
 
+def lives_beside(alive: Sequence[Life], spans: Sequence[tuple[int, int]]) -> list[Life]:
+    """Where the layers of each span, from and to, run side by side: what one of them reads or makes is there as long as
+    all of them, and what only they see is nowhere."""
+    lives = []
+    for life in alive:
+        inner = any(begin <= life.first and life.last < end for begin, end in spans)
+        firsts = [begin for begin, end in spans if begin <= life.first < end]
+        lasts = [end - 1 for begin, end in spans if begin <= life.last < end]
+        if not inner:
+            lives.append(replace(life, first=min([life.first, *firsts]), last=max([life.last, *lasts])))
+    return lives
+
+
 @dataclass(frozen=True)
 class Residents:
     """Addresses of the tensors that stay, and when they are there."""
@@ -44,9 +57,9 @@ class Residents:
     addresses: Mapping[str, int]
     lives: Mapping[str, Life]
 
-    def taken(self, layer: int) -> Taken:
-        """What of the memory is not free while this layer runs: from and to."""
-        there = [life for life in self.lives.values() if life.first <= layer <= life.last]
+    def taken(self, begin: int, end: int) -> Taken:
+        """What of the memory is not free while these layers run: from and to."""
+        there = [life for life in self.lives.values() if life.first < end and begin <= life.last]
         return tuple((self.addresses[life.name], self.addresses[life.name] + life.bytes) for life in there)
 
 

@@ -12,7 +12,8 @@ from uaccel.machines.search import promising
 from uaccel.machines.tiling import Tiling, extents
 from uaccel.memory import lowest_free
 from uaccel.streams.cost import Cost, Key
-from uaccel.streams.emitter import Decided, Emitter, Home, Slots, Where
+from uaccel.streams.decided import Decided, Home, Slots, Where
+from uaccel.streams.emitter import Emitter
 from uaccel.streams.layer import Layer
 from uaccel.streams.machine import Machine
 from uaccel.streams.residency import Taken

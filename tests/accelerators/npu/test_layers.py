@@ -17,6 +17,7 @@ from support.npu import ODD, SMALL, TINY, Family, check, npu
 from uaccel.accelerator import OBJECTIVES, ROUNDINGS
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops.scaled_sum import scaled_sum_attrs
+from uaccel.streams.chain import Chain
 from uaccel.testing.layers import Layers
 from uaccel.testing.regions import Example, example, operator
 from uaccel.tvm_api import relax
@@ -217,3 +218,38 @@ def test_a_region_of_many_layers(family: Family, rows: int, columns: int, channe
             alone = type(made.region)((call,), made.region.inputs, made.region.outputs)
             assume(checks[call.op.removeprefix("uaccel.")](alone) is None)
     check(family, made, [layers.int8(*shape) for shape in shapes], OBJECTIVES[seed % 2])
+
+
+def large(seed: int, extent: int, channels: int) -> Example:
+    """Windows of any kind and a sum on the way: tensors larger than what fits."""
+    layers = layers_of(seed)
+
+    def build(block: Any, x: Any) -> list[Any]:
+        a = block.emit(layers.same(x, channels), "a")
+        b = block.emit(layers.depthwise(a), "b")
+        c = block.emit(layers.same(b, channels), "c")
+        d = block.emit(layers.same(c, channels), "d")
+        e = block.emit(layers.add(c, d), "e")
+        return [block.emit(layers.depthwise(e), "f")]
+
+    return example([(1, extent, extent, 3)], build)
+
+
+@pytest.mark.slow
+@settings(EXAMPLES, max_examples=3 if QUICK else 40)
+@given(st.integers(10, 28), st.integers(3, 24), SEEDS)
+def test_layers_that_pass_rows(family: Family, extent: int, channels: int, seed: int) -> None:
+    made = large(seed, extent, channels)
+    checks = {operation.name: operation.check for operation in family.accelerator().operations}
+    for call in made.region.calls:
+        alone = type(made.region)((call,), made.region.inputs, made.region.outputs)
+        assume(checks[call.op.removeprefix("uaccel.")](alone) is None)
+    check(family, made, [layers_of(seed).int8(1, extent, extent, 3)], OBJECTIVES[seed % 2])
+
+
+def test_some_of_them_do(tmp_path: Path) -> None:
+    """So that the test above has chains, on a machine on which not all tensors fit."""
+    played = check(Family(tmp_path, SMALL), made := large(4, 24, 16), [layers_of(4).int8(1, 24, 24, 3)])
+    chains = [step for step in played.planned.steps if isinstance(step, Chain)]
+    assert len(made.region.calls) == 6
+    assert chains
