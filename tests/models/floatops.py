@@ -70,13 +70,25 @@ def depthwise_conv2d(x: Array, weights: Array, bias: Array, stride: Pair, dilati
     return total
 
 
-def transpose_conv2d(x: Array, weights: Array, bias: Array) -> Array:
-    """Weights are [out, rows, columns, in]; each pixel becomes a window of its own."""
+def transpose_conv2d(x: Array, weights: Array, bias: Array, stride: Pair, padding: str) -> Array:
+    """Weights are [out, rows, columns, in]; each pixel becomes a window, and where windows overlap they add up."""
     batch, rows, columns, _ = x.shape
     out, height, width, _ = weights.shape
     windows = np.einsum("brci,ohwi->brhcwo", x, weights, optimize=True)
-    placed: Array = windows.reshape(batch, rows * height, columns * width, out) + bias
-    return placed
+    full = (rows - 1) * stride[0] + height, (columns - 1) * stride[1] + width
+    placed = np.zeros((batch, *full, out)) + bias
+    for row in range(rows):
+        for column in range(columns):
+            top, left = row * stride[0], column * stride[1]
+            placed[:, top : top + height, left : left + width] += windows[:, row, :, column]
+    if padding == "VALID":
+        return placed
+    size = rows * stride[0], columns * stride[1]
+    cut = [max(0, whole - part) // 2 for whole, part in zip(full, size, strict=True)]
+    wider = np.pad(
+        placed, [(0, 0), *((0, max(0, part - whole)) for whole, part in zip(full, size, strict=True)), (0, 0)]
+    )
+    return wider[:, cut[0] : cut[0] + size[0], cut[1] : cut[1] + size[1]]
 
 
 def max_pool(x: Array, size: Pair, stride: Pair, padding: str) -> Array:

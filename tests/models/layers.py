@@ -60,12 +60,14 @@ def depthwise_conv2d(
     return net.layer("DEPTHWISE_CONV_2D", inputs, floatops.activate(samples, activation), options=options)
 
 
-def transpose_conv2d(net: Network, x: Value, weights: Array, bias: Array) -> Value:
-    """Weights are [out, rows, columns, in], and strides as long as the window: no two of its places overlap."""
-    stride = (weights.shape[1], weights.shape[2])
-    samples = floatops.transpose_conv2d(x.samples, weights, bias)
+def transpose_conv2d(
+    net: Network, x: Value, weights: Array, bias: Array, stride: Pair | None = None, padding: str = "VALID"
+) -> Value:
+    """Weights are [out, rows, columns, in]. Without strides no two windows overlap."""
+    stride = stride or (weights.shape[1], weights.shape[2])
+    samples = floatops.transpose_conv2d(x.samples, weights, bias, stride, padding)
     inputs = [net.integers("size", (1, *samples.shape[1:])), *_parameters(net, x, weights, bias, axis=0)]
-    options: dict[str, OptionValue] = {"padding": "VALID", "stride_h": stride[0], "stride_w": stride[1]}
+    options: dict[str, OptionValue] = {"padding": padding, "stride_h": stride[0], "stride_w": stride[1]}
     return net.layer("TRANSPOSE_CONV", [*inputs[:2], x.tensor, inputs[2]], samples, options=options)
 
 
@@ -198,14 +200,14 @@ def strided_slice(net: Network, x: Value, begin: Sequence[int], end: Sequence[in
     return net.layer("STRIDED_SLICE", [x.tensor, *bounds], x.samples[(slice(None), *ranges)], x.known)
 
 
-def resize_nearest(net: Network, x: Value, size: Pair) -> Value:
+def resize_nearest(net: Network, x: Value, size: Pair, **options: OptionValue) -> Value:
     inputs = [x.tensor, net.integers("size", size)]
-    return net.layer("RESIZE_NEAREST_NEIGHBOR", inputs, floatops.resize_nearest(x.samples, size), x.known)
+    return net.layer("RESIZE_NEAREST_NEIGHBOR", inputs, floatops.resize_nearest(x.samples, size), x.known, options)
 
 
-def resize_bilinear(net: Network, x: Value, size: Pair) -> Value:
+def resize_bilinear(net: Network, x: Value, size: Pair, **options: OptionValue) -> Value:
     inputs = [x.tensor, net.integers("size", size)]
-    return net.layer("RESIZE_BILINEAR", inputs, floatops.resize_bilinear(x.samples, size), x.known)
+    return net.layer("RESIZE_BILINEAR", inputs, floatops.resize_bilinear(x.samples, size), x.known, options)
 
 
 def leaky_relu(net: Network, x: Value, alpha: float) -> Value:

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from models import layers
+from models.network import Network
+from models.seeded import Seeded
 from support.exactness import assert_same
 from support.hostlib import Array, HostModel
 from support.networks import OWN, network_named
 from support.oracle import Tflm, random_inputs
-from support.rows import by_groups, random_chain, random_groups, tall
+from support.rows import by_groups, growing, random_chain, random_groups, tall
 from support.sanitized import compile_pooled, run_sanitized
 from uaccel.emit.generate import generate
 from uaccel.errors import InternalError
@@ -51,6 +54,32 @@ def test_rows_need_less(band: int) -> None:
     assert rows.placement.arena < compiled.placement.arena / 2
     assert [len(layer.operators) for layer in rows.program.layers] == [4]
     _assert_exact(data, rows)
+
+
+@pytest.mark.parametrize("band", [1, 2, 8])
+def test_rows_that_become_more(band: int) -> None:
+    """Resizing and transposed convolutions, whose bands are of a few kinds."""
+    data = growing()
+    compiled = compile_pooled(data)
+    last = len(compiled.program.layers) - 1
+    rows = by_groups(compiled, [Group(0, last, band)])
+    (layer,) = rows.program.layers
+    assert layer.streaming is not None
+    assert {"resize_nearest", "resize_bilinear", "transpose_conv2d"} <= {
+        layer.op.removeprefix("uaccel.") for layer in compiled.program.layers
+    }
+    assert rows.placement.arena < compiled.placement.arena / 3
+    assert len(layer.streaming.functions) < 10 * (last + 1)
+    _assert_exact(data, rows)
+
+
+@pytest.mark.parametrize(("rows", "goes"), [(20, True), (40, True), (5, True), (23, False)])
+def test_resizing_in_too_many_ways_ends_a_chain(rows: int, goes: bool) -> None:
+    """10 rows to 23: each of them lies elsewhere between two rows, and would be a function of its own."""
+    seeded, net = Seeded(7), Network("uaccel resized")
+    last = layers.conv2d(net, net.input("image", seeded.inputs((10, 10, 3), 3)), *seeded.conv(3, (3, 3), 3))
+    net.output(layers.resize_bilinear(net, last, (rows, 10)))
+    assert (Chains(compile_pooled(net.build()).program).of(0, 1) is not None) == goes
 
 
 def test_every_row_is_computed_once() -> None:

@@ -235,6 +235,15 @@ def transposed(zoo: Zoo) -> Any:
     size = tuple(
         max(1, extent * stride + zoo.integer(-1, 1)) for extent, stride in zip(shape[1:3], strides, strict=True)
     )
+    return _transposed(zoo, shape, kernel, strides, padding, size)
+
+
+def further_down(zoo: Zoo) -> Any:
+    """The windows of the first rows are cut off: nothing reads row 0 of the input."""
+    return _transposed(zoo, (1, 6, 5, zoo.channels()), (3, 3), (2, 2), (4, 0), (8, 10))
+
+
+def _transposed(zoo: Zoo, shape: Any, kernel: Any, strides: Any, padding: Any, size: Any) -> Any:
     channels = zoo.channels()
 
     def layer(x: Any) -> Any:
@@ -345,6 +354,7 @@ MAKERS = (
     int16(transposed),
     one_scale,
     single(one_scale),
+    further_down,
 )
 """One network has a layer of each."""
 

@@ -84,6 +84,23 @@ class Drawn:
         self._plain(channels, (self.one_of(1, 3), 3))
         self.last = layers.add(self.net, start, self.last)
 
+    def resized(self) -> None:
+        """To twice or half as many rows, or to any number of them."""
+        rows, columns = self.last.shape[1:3]
+        size = (self.one_of(2 * rows, 2 * rows, 3 * rows, rows // 2, rows + 3), columns + self.one_of(0, 1))
+        resize = (layers.resize_nearest, layers.resize_bilinear)[self.one_of(0, 1)]
+        options = ({}, {"half_pixel_centers": True}, {"align_corners": True})[self.one_of(0, 1, 2)]
+        if rows < 16:
+            self.last = resize(self.net, self.last, size, **options)
+
+    def transposed(self) -> None:
+        """Windows that overlap, touch or leave rows out."""
+        kernel, stride = (self.one_of(1, 2, 3, 4), self.one_of(2, 3)), (self.one_of(1, 2, 2, 3), self.one_of(1, 2))
+        weights = self.seeded.conv(self.one_of(3, 4), kernel, self.last.shape[3])
+        if max(self.last.shape[1:3]) < 16:
+            padding = ("SAME", "VALID")[self.one_of(0, 1)]
+            self.last = layers.transpose_conv2d(self.net, self.last, *weights, stride, padding)
+
     def _plain(self, channels: int, kernel: tuple[int, int]) -> None:
         weights = self.seeded.conv(channels, kernel, self.last.shape[3])
         self.last = layers.conv2d(self.net, self.last, *weights)
@@ -92,10 +109,11 @@ class Drawn:
 def random_chain(seed: int, count: int = 6) -> bytes:
     """A TFLite file; sometimes a tensor in the middle is an output, too."""
     drawn = Drawn(seed)
-    kinds = (drawn.convolution, drawn.depthwise, drawn.pool, drawn.residual, drawn.frame, drawn.beside)
+    kinds = [drawn.convolution, drawn.depthwise, drawn.pool, drawn.residual, drawn.frame, drawn.beside]
+    kinds += [drawn.resized, drawn.transposed]
     drawn.convolution()
     for number in range(count):
-        kinds[drawn.one_of(0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5)]()
+        kinds[drawn.one_of(0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7)]()
         if number == count // 2 and drawn.one_of(0, 0, 1):
             drawn.net.output(drawn.last)
     drawn.convolution()
@@ -110,6 +128,21 @@ def tall() -> bytes:
     for channels, stride in ((8, 1), (8, 2), (8, 1), (12, 2)):
         weights = seeded.conv(channels, (3, 3), last.shape[3])
         last = layers.conv2d(net, last, *weights, stride=(stride, stride), activation="RELU")
+    net.output(last)
+    return net.build()
+
+
+def growing() -> bytes:
+    """The half of a U-Net behind its middle: 10 rows, then 20, 40, 80 and 160, by each way to have more of them."""
+    seeded, net = Seeded(6), Network("uaccel growing")
+    last = net.input("image", seeded.inputs((10, 10, 4), 3))
+    last = layers.transpose_conv2d(net, last, *seeded.conv(4, (3, 3), 4), (2, 2), "SAME")
+    last = layers.conv2d(net, last, *seeded.conv(4, (3, 3), 4), activation="RELU")
+    last = layers.resize_nearest(net, last, (40, 40))
+    last = layers.transpose_conv2d(net, last, *seeded.conv(4, (2, 2), 4))
+    last = layers.conv2d(net, last, *seeded.conv(3, (3, 3), 4))
+    last = layers.resize_bilinear(net, last, (160, 160), half_pixel_centers=True)
+    last = layers.conv2d(net, last, *seeded.conv(2, (3, 3), 3), stride=(8, 8))
     net.output(last)
     return net.build()
 

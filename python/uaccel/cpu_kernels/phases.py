@@ -51,43 +51,57 @@ def output_steps(site: Site[Any]) -> tuple[int, int]:
 class Taps:
     """What of a window reaches the output positions ``first``, ``first + stride`` and so on, along one axis.
 
-    Position number i reads the input from ``i - before`` on, and the window's entries ``entries``, last ones first.
+    Position number i reads the input from ``i - before + behind`` on, and the window's entries ``entries``, last ones
+    first.
     """
 
     first: int
     count: int
     entries: slice
     before: int
+    behind: int = 0
 
 
-def taps_of(first: int, size: int, kernel: int, stride: int, padding: int) -> Taps | None:
-    """None where the input would have to begin behind its first element."""
+def taps_of(first: int, size: int, kernel: int, stride: int, padding: int) -> Taps:
     count = -(-(size - first) // stride)
     offset, entry = divmod(first + padding, stride)
     reached = -(-(kernel - entry) // stride)
     if reached <= 0:
         return Taps(first, count, slice(0, 0), 0)
     before = reached - 1 - offset
-    return Taps(first, count, slice(entry, kernel, stride), before) if before >= 0 else None
+    return Taps(first, count, slice(entry, kernel, stride), max(before, 0), max(-before, 0))
 
 
-def phases(site: Site[TransposeConv2dAttrs]) -> list[tuple[int, Apart]] | None:
-    """Of each phase where its first result lies, and the convolution of the first image."""
+@dataclass(frozen=True)
+class Phase:
+    """The convolution of the first image, and how many elements of the input and of the output lie before its own."""
+
+    site: Apart
+    source: int
+    target: int
+
+
+def phases(site: Site[TransposeConv2dAttrs]) -> list[Phase] | None:
+    """None where the input would have to begin behind the first column, or behind the last row."""
     attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
+    height, width, depth = site.operands[0].info.shape[1:]
     by_axis = [
         [taps_of(first, size, extent, stride, before) for first in range(min(stride, size))]
         for size, extent, stride, before in zip(attrs.size, kernel, attrs.strides, attrs.padding, strict=True)
     ]
-    found = [(rows, columns) for rows, columns in product(*by_axis) if rows is not None and columns is not None]
-    if len(found) < len(by_axis[0]) * len(by_axis[1]):
+    if any(taps.behind for taps in by_axis[1]) or any(taps.behind >= height for taps in by_axis[0]):
         return None
     pixel = site.output.shape[3]
     row = attrs.size[1] * pixel
-    return [(rows.first * row + columns.first * pixel, _phase(site, rows, columns)) for rows, columns in found]
+    return [
+        Phase(_phase(site, rows, columns), rows.behind * width * depth, rows.first * row + columns.first * pixel)
+        for rows, columns in product(*by_axis)
+    ]
 
 
 def _phase(site: Site[TransposeConv2dAttrs], rows: Taps, columns: Taps) -> Apart:
     attrs, (data, weights, *others), channels = site.attrs, site.operands, site.output.shape[3]
+    extents = (data.info.shape[1] - rows.behind, data.info.shape[2])
     window = weights.value[:, rows.entries, columns.entries][:, ::-1, ::-1]
     if window.size == 0:
         window, rows, columns = (
@@ -98,14 +112,14 @@ def _phase(site: Site[TransposeConv2dAttrs], rows: Taps, columns: Taps) -> Apart
     window = np.ascontiguousarray(window)
     after = (
         max(0, taps.count - taps.before + extent - 1 - given)
-        for taps, extent, given in zip((rows, columns), window.shape[1:3], data.info.shape[1:3], strict=True)
+        for taps, extent, given in zip((rows, columns), window.shape[1:3], extents, strict=True)
     )
     padding = (rows.before, columns.before, *after)
     clamps = (attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.rounding)
     return Apart(
         Conv2dAttrs((1, 1), padding, (1, 1), 1, *clamps),
         (
-            Operand(replace(data.info, shape=(1, *data.info.shape[1:]))),
+            Operand(replace(data.info, shape=(1, *extents, data.info.shape[3]))),
             Operand(replace(weights.info, shape=window.shape), window),
             *others,
         ),
@@ -120,16 +134,16 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     found, (batch, *shape) = phases(site), site.output.shape
     if found is None or len(found) * batch > MOST_CALLS:
         return None
-    kernels = [(first, make(phase)) for first, phase in found]
-    whole = [(first, kernel) for first, kernel in kernels if kernel is not None]
+    kernels = [(phase, make(phase.site)) for phase in found]
+    whole = [(phase, kernel) for phase, kernel in kernels if kernel is not None]
     if len(whole) < len(kernels):
         return None
     item, data = site.output.itemsize, site.operands[0].info
     image, result = data.elements // batch * item, int(np.prod(shape)) * item
     calls = [
-        _moved(call, number * image, number * result + first * item)
+        _moved(call, number * image + phase.source * item, number * result + phase.target * item)
         for number in range(batch)
-        for first, kernel in whole
+        for phase, kernel in whole
         for call in kernel.calls
     ]
     one, scratch = whole[0][1], max(kernel.scratch for _, kernel in whole)

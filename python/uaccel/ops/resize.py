@@ -88,6 +88,20 @@ class ResizeBilinearAttrs(Attributes):
         return self.start(axis, extent) + self.step(axis, extent) * (self.size[axis] - 1) - ONE * (extent - 1)
 
 
+@dataclass(frozen=True)
+class ResizedRows(ResizeBilinearAttrs):
+    """Some of the rows, from some of the input's: the height begins at ``row_start`` and goes on by ``row_step``."""
+
+    row_step: int
+    row_start: int
+
+    def step(self, axis: int, extent: int) -> int:
+        return super().step(axis, extent) if axis else self.row_step
+
+    def start(self, axis: int, extent: int) -> int:
+        return super().start(axis, extent) if axis else self.row_start
+
+
 @register
 class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
     """Each output pixel is the mean of four neighbours, weighted in fixed point, halves away from zero.

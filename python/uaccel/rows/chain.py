@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.ops.base import Elementwise
-from uaccel.rows.geometry import Window, row_bytes, windows_of
+from uaccel.rows.geometry import Reach, row_bytes, windows_of
 from uaccel.rows.schedule import Chain
 
-Windows = tuple["Window | None", ...]
+Windows = tuple[Reach | None, ...]
 
 
 class Chains:
@@ -71,12 +72,12 @@ def _joined(layers: Sequence[Layer]) -> bool:
 
 def bands_of(chain: Chain, band: int) -> tuple[int, ...]:
     """How many rows each layer computes at once: those with the most rows ``band``, the others in proportion."""
-    rows = {chain.layers[-1].outputs[0].name: 1}
+    rows = {chain.layers[-1].outputs[0].name: Fraction(1)}
     for layer, windows in zip(reversed(chain.layers), reversed(chain.windows), strict=True):
-        own = rows.setdefault(layer.outputs[0].name, 1)
+        own = rows.setdefault(layer.outputs[0].name, Fraction(1))
         for value, window in zip(layer.inputs, windows, strict=True):
             if window is not None:
-                rows[value.name] = max(rows.get(value.name, 1), own * window.stride)
+                rows[value.name] = max(rows.get(value.name, Fraction(0)), own * window.scale)
     made = [layer.outputs[0] for layer in chain.layers]
     most = max(rows[value.name] for value in made)
-    return tuple(min(max(1, band * rows[value.name] // most), value.info.shape[1]) for value in made)
+    return tuple(min(max(1, int(band * rows[value.name] / most)), value.info.shape[1]) for value in made)

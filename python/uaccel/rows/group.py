@@ -227,7 +227,7 @@ class _Writer:
         owner = self.chain.layers[event.layer]
         height = (*owner.inputs, *owner.outputs)[slot].info.shape[1]
         window = windows[slot] if slot < len(windows) else None
-        return min(rows * (window.stride if window is not None else 1), height - row)
+        return min(int(rows * (window.scale if window is not None else 1)), height - row)
 
     def _by_rows(self, layer: int, slot: int) -> bool:
         windows = self.chain.windows[layer]

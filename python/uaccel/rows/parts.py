@@ -14,7 +14,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops.base import Site
 from uaccel.ops.kernel import Kernel
 from uaccel.rows.costs import Costs
-from uaccel.rows.geometry import Span, Window, part_of
+from uaccel.rows.geometry import Reach, Span, part_of
 
 Key = tuple[object, ...]
 
@@ -39,17 +39,15 @@ class Parts:
         self._known: dict[Key, Part | None] = {}
 
     def of(
-        self, layer: Layer, windows: tuple[Window | None, ...], spans: tuple[Span, ...], rows: int
+        self, layer: Layer, windows: tuple[Reach | None, ...], spans: tuple[Span, ...], rows: int
     ) -> tuple[Key, Part | None]:
         """With its key: parts of a layer with the same key are the same."""
-        key = (layer.index, rows, *((span.count, span.top, span.bottom) for span in spans))
+        key = (layer.index, rows, *((span.count, span.top, span.bottom, span.places) for span in spans))
         if key not in self._known:
             self._known[key] = self._made(layer, windows, spans, rows)
         return key, self._known[key]
 
-    def _made(
-        self, layer: Layer, windows: tuple[Window | None, ...], spans: tuple[Span, ...], rows: int
-    ) -> Part | None:
+    def _made(self, layer: Layer, windows: tuple[Reach | None, ...], spans: tuple[Span, ...], rows: int) -> Part | None:
         assert layer.applied is not None
         operator = layer.applied.operator
         site = part_of(layer.applied.site, windows, spans, rows)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from uaccel.lower.program import Layer, Value
-from uaccel.rows.geometry import Span, Window
+from uaccel.rows.geometry import Reach, Span
 
 WHOLE: Final = Span(0, 0)
 """Of an input that is read as a whole."""
@@ -26,7 +26,7 @@ class Chain:
     """
 
     layers: tuple[Layer, ...]
-    windows: tuple[tuple[Window | None, ...], ...]
+    windows: tuple[tuple[Reach | None, ...], ...]
     inside: frozenset[str]
     merged: dict[str, str]
     fed: Value | None = None
@@ -213,7 +213,7 @@ class _Simulation:
         window = self.chain.windows[i][j]
         if window is None or self.done[i] >= self.heights[i]:
             return NEVER
-        return max(0, self.done[i] * window.stride - window.before)
+        return window.begin(self.done[i])
 
     def _note(self, layer: Layer | None) -> None:
         """What holds something while the layer computes."""

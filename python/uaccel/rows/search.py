@@ -150,8 +150,7 @@ class Search:
             for value, window in zip(layer.inputs, windows, strict=True):
                 name = chain.home(value.name)
                 if window is not None and name in buffered:
-                    rows = min(window.extent, window.height) - window.stride
-                    kept[name] = max(kept.get(name, 0), rows * buffered[name])
+                    kept[name] = max(kept.get(name, 0), window.kept * buffered[name])
         return sum(kept.values())
 
     def _sketch(self, group: Group) -> Sketch | None:
