@@ -27,8 +27,8 @@ static uint32_t fed_number(void)
     return number;
 }
 
-/* Bytes go to the model in their order; what does not follow those before is dropped, and the run then says that it misses
- * something. `begin`: where the input that is fed begins. */
+/* Bytes go to the model in their order; what does not follow those before is dropped, and the run then says that it
+ * misses something. `begin`: where the input that is fed begins. */
 static bool feed(uint32_t begin, uint32_t offset, const uint8_t *bytes, uint32_t count)
 {
     if (offset != written || uaccel_infer_feed(bytes, count, offset == begin) != 0) {
@@ -66,8 +66,7 @@ bool uaccel_inputs_write(uint32_t offset, const uint8_t *bytes, uint32_t count)
         fed_crc = 0;
     }
     hold(offset, bytes, before);
-    const bool taken =
-        held_or_fed == before || feed(begin, offset + before, bytes + before, held_or_fed - before);
+    const bool taken = held_or_fed == before || feed(begin, offset + before, bytes + before, held_or_fed - before);
     hold(offset + held_or_fed, bytes + held_or_fed, count - held_or_fed);
     return taken || held_or_fed - before < count;
 }
