@@ -39,8 +39,8 @@ struct uaccel_model {
     int32_t (*run)(void);
     /* Of a model that remembers: begin anew, as before the first inference; else NULL. */
     void (*reset)(void);
-    /* Of a model whose first input is handed over from its first byte to its last: takes the next bytes; NULL for bytes
-     * begins anew. Returns 0 or the model's own error. Else NULL. */
+    /* Of a model an input of which is handed over from its first byte to its last, the one whose data are NULL: takes
+     * the next bytes; NULL for bytes begins anew. Returns 0 or the model's own error. Else NULL. */
     int32_t (*feed)(const void *bytes, uint32_t count);
 };
 

@@ -10,7 +10,7 @@
  * returned. An inference that has begun always comes to its end: no driver is left in the middle of a job. */
 bool uaccel_infer(uint32_t count, bool continues, bool (*is_called_off)(void), uint8_t *reply);
 
-/* Of a model that is fed: the next bytes of its first input, which the next inference counts as its own; begins:
+/* Of a model that is fed: the next bytes of that input, which the next inference counts as its own; begins:
  * they are the first. Returns what the model says. */
 int32_t uaccel_infer_feed(const uint8_t *bytes, uint32_t count, bool begins);
 

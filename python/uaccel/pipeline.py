@@ -31,6 +31,7 @@ from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
 from uaccel.partition.float_advice import float_advice
 from uaccel.plans import Plan, cheapest, kept_on_cpu
+from uaccel.rows.chain import Chains
 from uaccel.rows.choose import RamWish, by_rows
 from uaccel.simplify import simplify
 
@@ -241,7 +242,8 @@ def _counting(progress: Progress) -> Callable[[int, int], None]:
 
 def _ram_wish(program: Program, options: EmitOptions) -> RamWish:
     state = sum(entry.spec.spec.info.size for entry in program.state)
-    apart = io_bytes(program, options) + state
+    fed = Chains(program).feedable if options.feed and not options.workspace_io else None
+    apart = io_bytes(program, options) + state - (fed.info.size if fed is not None else 0)
     return RamWish(options.ram, apart, options.feed, options.workspace_io)
 
 

@@ -9,17 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models import layers
+from models.network import Network
+from models.seeded import Seeded
 from support.exactness import assert_same
 from support.hostlib import Array, compile_c, write_sources
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
-from support.rows import by_groups, random_chain
+from support.rows import by_groups, random_chain, two_inputs
 from support.sanitized import SANITIZE
+from uaccel.board import load_board
 from uaccel.emit.options import EmitOptions
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.rows.apply import Group
 from uaccel.rows.chain import Chains
+from uaccel.running.packed import run_compiled
 
 DRIVER = Path(__file__).with_name("feed_driver.c")
 
@@ -91,6 +96,37 @@ def test_residual_network_by_rows() -> None:
     assert "void *image;" not in header
     assert "#define TVMGEN_MODEL_FEED_ROWS 16\n#define TVMGEN_MODEL_FEED_ROW_SIZE 48\n" in header
     _assert_exact(data, compiled)
+
+
+@pytest.mark.parametrize("workspace_io", [True, False])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["last", "first"])
+def test_one_of_two_inputs_is_fed(order: tuple[int, int], workspace_io: bool, tmp_path: Path) -> None:
+    """The other one is held, and read behind the rows: through the session, which sends both in their order."""
+    data, options = two_inputs(order), EmitOptions(workspace_io=workspace_io, feed=True)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(data)
+    compiled = compile_model(path, board="host", options=options)
+    assert [value.spec.name for value in compiled.program.held] == ["offset"]
+    (header,) = compiled.generated.public_headers.values()
+    assert '/* Rows of "image": int8 [1,24,24,3]' in header
+    samples = random_inputs(data, 5, 3)
+    run = run_compiled(compiled, load_board("host"), samples, tmp_path / "project", lambda step: None).run
+    for values, (got,) in zip(samples, run.outputs, strict=True):
+        (wanted,) = Tflm(data).run(values)
+        assert_same(got, wanted.reshape(got.shape), "the output of two inputs")
+
+
+def test_inputs_that_meet_at_once_are_refused() -> None:
+    """Rows come when the other input may not be there yet."""
+    seeded, net = Seeded(9), Network("uaccel met")
+    one, other = (net.input(name, seeded.inputs((8, 8, 3), 3)) for name in ("one", "other"))
+    net.output(layers.conv2d(net, layers.add(net, one, other), *seeded.conv(3, (3, 3), 3)))
+    with pytest.raises(ModelError) as refused:
+        _compiled(net.build(), feed=True)
+    assert str(refused.value) == (
+        '--feed: none of the inputs "one", "other" of model can come by rows, because the first layer does not read it '
+        "by rows or others read it as a whole; leave --feed away"
+    )
 
 
 def test_input_that_is_no_image_is_refused() -> None:

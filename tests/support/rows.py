@@ -18,6 +18,8 @@ from uaccel.rows.apply import Group, apply
 from uaccel.rows.chain import Chains
 from uaccel.rows.parts import Parts
 
+SHAPES = {"offset": (6, 6, 6), "image": (24, 24, 3)}
+
 
 class Drawn:
     """A network of layers that are drawn from a seed."""
@@ -144,6 +146,18 @@ def growing() -> bytes:
     last = layers.resize_bilinear(net, last, (160, 160), half_pixel_centers=True)
     last = layers.conv2d(net, last, *seeded.conv(2, (3, 3), 3), stride=(8, 8))
     net.output(last)
+    return net.build()
+
+
+def two_inputs(order: Sequence[int]) -> bytes:
+    """An offset is added to the last rows of an image; ``order`` says which of the two inputs is the first."""
+    seeded, net = Seeded(8), Network("uaccel two inputs")
+    inputs = {name: net.input(name, seeded.inputs(SHAPES[name], 3)) for name in (list(SHAPES)[i] for i in order)}
+    offset, image = inputs["offset"], inputs["image"]
+    last = layers.conv2d(net, image, *seeded.conv(6, (3, 3), 3), stride=(2, 2), activation="RELU")
+    last = layers.depthwise_conv2d(net, last, *seeded.depthwise((3, 3), 6))
+    last = layers.max_pool(net, last, (2, 2), (2, 2), "SAME")
+    net.output(layers.add(net, last, offset))
     return net.build()
 
 

@@ -78,7 +78,10 @@ RamOption = Annotated[
     ),
 ]
 FeedFlag = Annotated[
-    bool, typer.Option("--feed", help="The application hands over the first input some rows at a time.")
+    bool,
+    typer.Option(
+        "--feed", help="The application hands over an input (the first that can come so) some rows at a time."
+    ),
 ]
 WorkspaceIoOption = Annotated[
     bool | None,

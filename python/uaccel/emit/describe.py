@@ -10,7 +10,7 @@ from typing import Any, Final
 from uaccel.basics.numbers import round_up
 from uaccel.basics.sinks import c_string
 from uaccel.ctext.literals import string_literals
-from uaccel.emit.feed import held_from
+from uaccel.emit.feed import held_of
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program
@@ -72,8 +72,7 @@ def _memory(specs: Iterable[TensorSpec]) -> str:
 def _io(program: Program, placement: Placement, names: Names, options: EmitOptions) -> list[str]:
     """Inputs and outputs: in memory of their own, or where they lie in the workspace."""
     signature = program.signature
-    fed = held_from(program)
-    specs = (*signature.inputs[fed:], *signature.outputs)
+    specs = (*held_of(program, signature.inputs), *signature.outputs)
     if options.workspace_io:
         places = [placement.places[value.name] for value in (*program.held, *program.outputs)]
         at = [f"{options.array(names, place.pool)} + {place.offset}" for place in places]
@@ -81,10 +80,11 @@ def _io(program: Program, placement: Placement, names: Names, options: EmitOptio
     else:
         memory = [_memory(specs)]
         at = [f"tensors + {tensor_memory(specs[:i])}" for i in range(len(specs))]
-    count = len(signature.inputs) - fed
+    count = len(program.held)
+    lies = dict(zip(program.held, at, strict=False))
     return [
         *memory,
-        _tensors("inputs", signature.inputs, [*["0"] * fed, *at[:count]]),
+        _tensors("inputs", signature.inputs, [lies.get(value, "0") for value in program.inputs]),
         _tensors("outputs", signature.outputs, at[count:]),
     ]
 
@@ -150,10 +150,11 @@ def _run(program: Program, names: Names, placement: Placement, options: EmitOpti
     lines = ["static int32_t run(void)", "{"]
     arguments = []
     if not options.workspace_io:
+        given = _members("inputs", held_of(program, range(len(names.inputs))))
+        lines.append(f"    struct {names.prefix}_inputs given = {{{given}}};")
         lines.append(
-            f"    struct {names.prefix}_inputs given = {{{_members('inputs', len(names.inputs), held_from(program))}}};"
+            f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', range(len(names.outputs)))}}};"
         )
-        lines.append(f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', len(names.outputs))}}};")
         arguments += ["&given", "&wanted"]
     lines += _given_pools(names, placement, options)
     if options.given_pools:
@@ -174,13 +175,13 @@ def _given_pools(names: Names, placement: Placement, options: EmitOptions) -> li
     return [f"    struct {names.prefix}_workspace_pools pools = {{{arrays}}};"]
 
 
-def _members(array: str, count: int, first: int = 0) -> str:
-    return ", ".join(f"{array}[{i}].data" for i in range(first, count)) or "0"
+def _members(array: str, numbers: Iterable[int]) -> str:
+    return ", ".join(f"{array}[{i}].data" for i in numbers) or "0"
 
 
 def _feed(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
     """Of bytes, as they come over a line: whole rows are handed on."""
-    if not held_from(program):
+    if program.fed is None:
         return ""
     pools, given = _given_pools(names, placement, options), ", &pools" if options.given_pools else ""
     row = f"{names.macro}_FEED_ROW_SIZE"

@@ -55,8 +55,7 @@ def io_bytes(program: Program, options: EmitOptions) -> int:
     """Of inputs and outputs, as far as they are not in the arena."""
     if options.workspace_io:
         return 0
-    inputs = program.signature.inputs[1:] if options.feed else program.signature.inputs
-    return sum(spec.info.size for spec in (*inputs, *program.signature.outputs))
+    return sum(value.info.size for value in (*program.held, *program.outputs))
 
 
 def state_facts(program: Program) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from uaccel.ctext.layout import quoted, wrapped
 from uaccel.emit.address import address
 from uaccel.emit.layer_text import function_name
@@ -10,16 +13,18 @@ from uaccel.emit.streaming import FEED, UNREAD
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program, Streaming, Value
 
+Of = TypeVar("Of")
+
 
 def fed_layer(program: Program) -> Layer | None:
-    """The layer that is given the first input's rows."""
-    first = program.layers[0] if program.layers else None
-    return first if first is not None and first.streaming is not None and first.streaming.fed is not None else None
+    """The layer that is given an input's rows."""
+    return program.layers[0] if program.fed is not None else None
 
 
-def held_from(program: Program) -> int:
-    """The number of the first input that lies in memory as a whole."""
-    return len(program.inputs) - len(program.held)
+def held_of(program: Program, of_inputs: Sequence[Of]) -> tuple[Of, ...]:
+    """What belongs to inputs that lie in memory as a whole, of something that there is for each."""
+    pairs = zip(program.inputs, of_inputs, strict=True)
+    return tuple(some for value, some in pairs if value != program.fed)
 
 
 def feed_interface(program: Program, names: Names, options: EmitOptions) -> str:
@@ -27,7 +32,8 @@ def feed_interface(program: Program, names: Names, options: EmitOptions) -> str:
     layer = fed_layer(program)
     if layer is None:
         return ""
-    fed, macro, spec = _fed(layer), names.macro, program.signature.inputs[0]
+    fed, macro = _fed(layer), names.macro
+    spec = program.signature.inputs[program.inputs.index(fed)]
     quantisation = f", {spec.quantisation}" if spec.quantisation else ""
     return (
         f"/* Rows of {quoted(spec.name)}: {spec.info}{quantisation}; bytes of each. */\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from uaccel.ctext.layout import quoted
 from uaccel.emit.engines import hook
-from uaccel.emit.feed import fed_layer, feed_interface, held_from
+from uaccel.emit.feed import fed_layer, feed_interface, held_of
 from uaccel.emit.maps import map_heads
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.run import PLAIN_STATUS, failure_function
@@ -47,8 +47,8 @@ def header(
         _struct(
             f"{names.prefix}_inputs",
             IN_WORKSPACE[0] if options.workspace_io else CALLERS[0],
-            names.inputs[held_from(program) :],
-            signature.inputs[held_from(program) :],
+            held_of(program, names.inputs),
+            held_of(program, signature.inputs),
         ),
         _struct(
             f"{names.prefix}_outputs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uaccel.ctext.layout import wrapped
 from uaccel.emit.address import address
-from uaccel.emit.feed import held_from
+from uaccel.emit.feed import held_of
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Program, Value
@@ -15,10 +15,10 @@ def maps(program: Program, placement: Placement, names: Names, options: EmitOpti
     if not options.workspace_io:
         return ""
     return "\n".join(
-        _map(names, options, what, list(zip(members, values, strict=True))[skipped:], placement)
-        for what, members, values, skipped in (
-            ("inputs", names.inputs, program.inputs, held_from(program)),
-            ("outputs", names.outputs, program.outputs, 0),
+        _map(names, options, what, list(zip(members, values, strict=True)), placement)
+        for what, members, values in (
+            ("inputs", held_of(program, names.inputs), program.held),
+            ("outputs", names.outputs, program.outputs),
         )
     )
 

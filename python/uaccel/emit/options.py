@@ -18,7 +18,7 @@ class EmitOptions:
     application passes them in, but for ``own_pools``, which are arrays of our own.
 
     ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where. ``ram``: the bytes that
-    inputs, outputs, state and workspace may take together; None for any. ``feed``: the application hands over the first
+    inputs, outputs, state and workspace may take together; None for any. ``feed``: the application hands over an
     input some rows at a time. ``constant_pools``: what constants are divided among, as the user named them.
     """
 

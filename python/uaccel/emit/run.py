@@ -8,7 +8,7 @@ from uaccel.ctext.layout import wrapped
 from uaccel.emit.address import address
 from uaccel.emit.ahead import Ahead
 from uaccel.emit.engines import activated, found_again, hook, is_activated
-from uaccel.emit.feed import fed_layer, feed_check, held_from
+from uaccel.emit.feed import fed_layer, feed_check, held_of
 from uaccel.emit.layer_text import function_name
 from uaccel.emit.options import EmitOptions, Names
 from uaccel.emit.state import begin_state
@@ -134,7 +134,7 @@ class RunFunction:
         pointers = []
         if not self.options.workspace_io:
             pointers += ["inputs", "outputs"]
-            pointers += [f"inputs->{member}" for member in self.names.inputs[held_from(self.program) :]]
+            pointers += [f"inputs->{member}" for member in held_of(self.program, self.names.inputs)]
             pointers += [f"outputs->{member}" for member in self.names.outputs]
         if self.options.given_pools:
             pointers += ["workspace_pools", *(f"workspace_pools->{pool}" for pool in self._used_pools())]

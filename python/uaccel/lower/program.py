@@ -280,10 +280,15 @@ class Program:
         return self.model.signature
 
     @property
+    def fed(self) -> Value | None:
+        """The input whose rows are handed over: to the first layer."""
+        first = self.layers[0].streaming if self.layers else None
+        return first.fed if first is not None else None
+
+    @property
     def held(self) -> tuple[Value, ...]:
         """The inputs but the one whose rows are handed over."""
-        first = self.layers[0].streaming if self.layers else None
-        return self.inputs[1:] if first is not None and first.fed is not None else self.inputs
+        return tuple(value for value in self.inputs if value != self.fed)
 
     @property
     def devices(self) -> tuple[Engine, ...]:

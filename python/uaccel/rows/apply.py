@@ -22,7 +22,7 @@ class Group:
 
 
 def apply(program: Program, groups: Iterable[Group], parts: Parts, *, feed: bool = False) -> Program:
-    """With ``feed`` the first group, which must begin with the first layer, is given its input's rows."""
+    """With ``feed`` the first group, which must begin with the first layer, is given an input's rows."""
     chains = Chains(program)
     by_first = {group.first: group for group in groups}
     layers: list[Layer] = []
@@ -33,7 +33,7 @@ def apply(program: Program, groups: Iterable[Group], parts: Parts, *, feed: bool
             layers.append(replace(program.layers[at], index=len(layers)))
             at += 1
             continue
-        fed = program.inputs[0] if feed and at == 0 else None
+        fed = chains.feedable if feed and at == 0 else None
         chain = chains.of(group.first, group.last, fed)
         drawn = sketch(chain, group.band, parts) if chain is not None else None
         if drawn is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.ops.base import Elementwise
@@ -42,10 +43,19 @@ class Chains:
             for value, window in zip(layer.inputs, of_layer, strict=True):
                 if window is None and (value.name in made or value == fed):
                     return None
+        if fed is not None and any(v != fed and v in self.program.inputs for layer in layers for v in layer.inputs):
+            return None  # rows come when the others may not be there yet
         inside = frozenset(name for name in made if self.last_read.get(name, last + 1) <= last)
         if layers[-1].outputs[0].name in inside or not _joined(layers):
             return None
         return Chain(layers, known, inside, self._merged(layers, known, inside), fed)
+
+    @cached_property
+    def feedable(self) -> Value | None:
+        """The first of the inputs that can come by rows, to the first layer."""
+        count = len(self.program.layers)
+        of_each = ((value, (self.of(0, last, value) for last in range(count))) for value in self.program.inputs)
+        return next((value for value, chains in of_each if any(chains)), None)
 
     def _merged(self, layers: Sequence[Layer], windows: Sequence[Windows], inside: frozenset[str]) -> dict[str, str]:
         found: dict[str, str] = {}

@@ -23,7 +23,7 @@ TRIES: Final = 6
 @dataclass(frozen=True)
 class RamWish:
     """``limit``: bytes that inputs, outputs, state and the arena may take; None where none was said. ``apart``: what of
-    these is not in the arena. ``feed``: the caller hands over the first input's rows."""
+    these is not in the arena. ``feed``: the caller hands over an input's rows."""
 
     limit: int | None = None
     apart: int = 0
@@ -77,14 +77,15 @@ def _within(search: Search, wish: RamWish, ram: int) -> Program:
 
 
 def require_feedable(search: Search) -> None:
-    """ModelError where the first input cannot come by rows."""
+    """ModelError where no input can come by rows."""
     program = search.program
-    count = len(program.layers)
-    chains = (search.chains.of(0, last, program.inputs[0]) for last in range(count) if program.inputs)
-    if any(chains) and search.within(ANY) is not None:
+    if search.fed is not None and search.within(ANY) is not None:
         return
-    name = program.signature.inputs[0].name if program.inputs else ""
+    names = [f'"{spec.name}"' for spec in program.signature.inputs]
+    which = f"none of the inputs {', '.join(names)} of {program.model.name} can"
+    if len(names) == 1:
+        which = f"input {names[0]} of {program.model.name} cannot"
     raise ModelError(
-        f'--feed: input "{name}" of {program.model.name} cannot come by rows, because the first layer does not read it '
-        "by rows or others read it as a whole; leave --feed away"
+        f"--feed: {which} come by rows, because the first layer does not read it by rows or others read it as a whole; "
+        "leave --feed away"
     )

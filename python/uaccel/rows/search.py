@@ -53,7 +53,7 @@ class _Block:
 
 
 class Search:
-    """Over the cuts of one program. ``feed``: its first input comes by rows."""
+    """Over the cuts of one program. ``feed``: an input of it comes by rows."""
 
     def __init__(
         self, program: Program, selection: Selection, *, workspace_io: bool = False, feed: bool = False
@@ -62,9 +62,10 @@ class Search:
         self.parts = Parts(selection)
         self.chains = Chains(program)
         self.feed = feed
+        self.fed = self.chains.feedable if feed else None
         self.workspace_io = workspace_io
         self._outputs = {value.name for value in program.outputs}
-        self.blocks = _blocks(program, workspace_io=workspace_io, feed=feed)
+        self.blocks = _blocks(program, workspace_io=workspace_io, fed=self.fed)
         self.costs = [self._cost(layer) for layer in program.layers]
         needed = needed_by_layer(program, workspace_io=workspace_io)
         most = max(needed.values(), default=0)
@@ -114,7 +115,7 @@ class Search:
             needed = needed or self.alone[last] > limit
             if not needed or last < shortest:
                 continue
-            fed = self.program.inputs[0] if self.feed and first == 0 else None
+            fed = self.fed if first == 0 else None
             chain = self.chains.of(first, last, fed)
             if chain is None:
                 continue
@@ -155,7 +156,7 @@ class Search:
 
     def _sketch(self, group: Group) -> Sketch | None:
         if group not in self._sketches:
-            fed = self.program.inputs[0] if self.feed and group.first == 0 else None
+            fed = self.fed if group.first == 0 else None
             chain = self.chains.of(group.first, group.last, fed)
             self._sketches[group] = None if chain is None else sketch(chain, group.band, self.parts)
         return self._sketches[group]
@@ -200,7 +201,7 @@ class Search:
         return max([0, *saved])
 
 
-def _blocks(program: Program, *, workspace_io: bool, feed: bool) -> dict[str, _Block]:
+def _blocks(program: Program, *, workspace_io: bool, fed: Value | None) -> dict[str, _Block]:
     """Those of the arena."""
     roots = view_roots(program.layers)
     found: dict[str, _Block] = {}
@@ -211,8 +212,7 @@ def _blocks(program: Program, *, workspace_io: bool, feed: bool) -> dict[str, _B
         size = round_up(size, ELEMENT_ALIGNMENT)
         found[name] = _Block(size, step, step) if known is None else _Block(max(size, known.size), known.first, step)
 
-    inputs = program.inputs[1:] if feed else program.inputs
-    for value in inputs if workspace_io else ():
+    for value in program.inputs if workspace_io else ():
         needed(value.name, value.info.size, -1)
     for layer in program.layers:
         for value in (*layer.inputs, *layer.outputs):
@@ -220,7 +220,7 @@ def _blocks(program: Program, *, workspace_io: bool, feed: bool) -> dict[str, _B
     for value in program.outputs if workspace_io else ():
         needed(value.name, value.info.size, len(program.layers))
     outside = {value.name for entry in program.state for value in (entry.before, entry.after) if value is not None}
-    outside |= {program.inputs[0].name} if feed else set()
+    outside |= {fed.name} if fed is not None else set()
     if not workspace_io:
         outside |= {value.name for value in (*program.inputs, *program.outputs)}
     homes = {roots.get(name, name) for name in outside}

@@ -9,6 +9,7 @@ from typing import Any
 
 from uaccel.board import Board
 from uaccel.emit.describe import tensor_memory
+from uaccel.emit.feed import held_of
 from uaccel.lower.program import Value
 from uaccel.model import Array, TensorSpec
 from uaccel.packagers.archive import archive
@@ -44,8 +45,8 @@ def identity(compiled: Compiled) -> Identity:
 
 def packed(compiled: Compiled) -> Firmware:
     """With its archive's files."""
-    signature, feeds = compiled.model.signature, compiled.options.feed
-    held = signature.inputs[1:] if feeds else signature.inputs
+    signature, fed = compiled.model.signature, compiled.program.fed
+    held = held_of(compiled.program, signature.inputs)
     files = archive_of(compiled)
     return Firmware(
         compiled.program.name,
@@ -57,7 +58,7 @@ def packed(compiled: Compiled) -> Firmware:
         tuple(len(layer.outputs) for layer in compiled.program.layers),
         compiled.placement.arena,
         0 if compiled.options.workspace_io else tensor_memory((*held, *signature.outputs)),
-        signature.inputs[0].info.size if feeds else 0,
+        fed.info.size if fed is not None else 0,
     )
 
 
