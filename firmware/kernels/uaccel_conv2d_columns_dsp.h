@@ -17,7 +17,7 @@ struct uaccel_conv2d_columns_dsp {
     int32_t input_zero_point;
     uaccel_index chunk;      /* pixels of a row whose columns are widened together */
     uaccel_index quad_words; /* words of the stream for four output channels */
-    struct uaccel_dsp_finish finish;
+    struct uaccel_dsp_quads finish;
 };
 
 /* What uaccel_dsp_widen works on. */

@@ -10,7 +10,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_columns_dsp_s8)(
     memset(outside, p->input_zero_point, (size_t)p->in_channels);
     struct uaccel_dsp_job job = {
         .entry = ((column * p->kernel_width / 8 - 1) % UACCEL_DSP_LOOP) * UACCEL_DSP_STEP,
-        .flags = p->finish.sign | p->finish.clamp * 2,
+        .flags = p->finish.flags,
         .finish = &p->finish,
         .stop = stream + (p->out_channels >> 2) * p->quad_words,
         .patch_step = column * p->stride_width,

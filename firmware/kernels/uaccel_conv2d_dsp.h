@@ -23,7 +23,7 @@ struct uaccel_conv2d_dsp {
     int32_t copied;                     /* 1: all windows, 2: and pixel by pixel */
     uaccel_index window;                /* words of a window */
     uaccel_index quad_words;            /* words of the stream for four output channels */
-    struct uaccel_dsp_finish finish;
+    struct uaccel_dsp_quads finish;
 };
 
 /* Bytes, a few of them as a rule. */

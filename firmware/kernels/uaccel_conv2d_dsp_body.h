@@ -37,7 +37,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
         .patches = scratch,
         .end = end,
         .entry = ((p->window * 2 - 1) % UACCEL_DSP_LOOP) * UACCEL_DSP_STEP,
-        .flags = p->finish.sign | p->finish.clamp * 2,
+        .flags = p->finish.flags,
         .finish = &p->finish,
         .advance = p->stride_width * p->pixel * 2,
         .onward = p->out_pixel * 2 - p->out_channels,

@@ -28,7 +28,19 @@ UACCEL_AT(uaccel_dsp_finish, clamp, 4);
 UACCEL_AT(uaccel_dsp_finish, lowest, 8);
 UACCEL_AT(uaccel_dsp_finish, highest, 12);
 
-/* Where the kernels keep what does not fit their registers: slots 3 to 15, in the FPU where there is one, which takes a
+/* That of uaccel_dsp_2x4. Of four channels the stream holds a word with the shift less one of each, and four multipliers;
+ * those of the second of a pair are doubled and 2^32 less, and the sum is added. */
+struct uaccel_dsp_quads {
+    int32_t flags;   /* 1: a negative tie is rounded down, as above; 2: twice a result may need more than 16 bits; 4: clamp */
+    uint32_t offset; /* in each half: 2 (zero point + 128) + 1 */
+    uint32_t lowest, highest; /* the bounds, in each byte */
+};
+UACCEL_AT(uaccel_dsp_quads, flags, 0);
+UACCEL_AT(uaccel_dsp_quads, offset, 4);
+UACCEL_AT(uaccel_dsp_quads, lowest, 8);
+UACCEL_AT(uaccel_dsp_quads, highest, 12);
+
+/* Where the kernels keep what does not fit their registers: slots 2 to 15, in the FPU where there is one, which takes a
  * cycle, otherwise on the stack. uaccel_slots fills 4 to 14 from r12 on and 15 from r1; without an FPU it uses r2 to r8. */
 #if defined(__ARM_FP)
 #define UACCEL_DSP_SLOTS                                                                                             \
@@ -54,7 +66,7 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     ".endm\n"                                                                                                        \
     ".macro uaccel_slots\n"                                                                                          \
     "uaccel_frame\n"                                                                                                 \
-    "add r8, sp, #4\n"                                                                                               \
+    "add r8, sp, #8\n"                                                                                               \
     "ldmia r12!, {r2-r7}\n"                                                                                          \
     "stmia r8!, {r2-r7}\n"                                                                                           \
     "ldmia r12!, {r2-r6}\n"                                                                                          \
@@ -62,10 +74,10 @@ UACCEL_AT(uaccel_dsp_finish, highest, 12);
     "str r1, [r8]\n"                                                                                                 \
     ".endm\n"                                                                                                        \
     ".macro uaccel_recall r, slot\n"                                                                                 \
-    "ldr \\r, [sp, #4 * (\\slot - 3)]\n"                                                                            \
+    "ldr \\r, [sp, #4 * (\\slot - 2)]\n"                                                                            \
     ".endm\n"                                                                                                        \
     ".macro uaccel_keep r, slot\n"                                                                                   \
-    "str \\r, [sp, #4 * (\\slot - 3)]\n"                                                                            \
+    "str \\r, [sp, #4 * (\\slot - 2)]\n"                                                                            \
     ".endm\n"                                                                                                        \
     ".macro uaccel_leave\n"                                                                                          \
     "add sp, #56\n"                                                                                                  \
@@ -306,8 +318,8 @@ struct uaccel_dsp_job {
     int16_t *patches;
     const int16_t *end; /* of the patches */
     uaccel_index entry; /* bytes of code from where the loop is entered to its end */
-    int32_t flags;      /* 1: sign, 2: clamp, as in struct uaccel_dsp_finish */
-    const struct uaccel_dsp_finish *finish;
+    int32_t flags;      /* as in struct uaccel_dsp_quads */
+    const struct uaccel_dsp_quads *finish;
     int8_t *first;           /* the result of pixel a */
     uaccel_index difference; /* bytes from there to that of pixel b */
     const int32_t *stop;     /* where the stream ends */
@@ -350,7 +362,7 @@ UACCEL_AT(uaccel_dsp_job, patch_step, 88);
 struct uaccel_dsp_row {
     const int8_t *row, *end; /* bytes, a multiple of four */
     uaccel_index entry;      /* as in struct uaccel_dsp_job */
-    int32_t flags;
+    int32_t flags; /* 1: sign, 2: clamp, as in struct uaccel_dsp_finish */
     const struct uaccel_dsp_finish *finish;
     int8_t *output;
     uaccel_index units;
@@ -374,7 +386,7 @@ struct uaccel_dsp_depthwise_job {
     const int8_t *const *taps; /* addresses of the pixels under the window */
     uaccel_index entry;        /* as in struct uaccel_dsp_job */
     const int8_t *const *end;  /* one behind the last tap's end, since the next address is read ahead */
-    int32_t flags;
+    int32_t flags; /* as in struct uaccel_dsp_row */
     const struct uaccel_dsp_finish *finish;
     int8_t *output;
     uaccel_index last;      /* channel of which four are left */

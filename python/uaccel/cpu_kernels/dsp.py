@@ -9,6 +9,7 @@ from typing import Final
 
 from uaccel.cpu_kernels.as_convolution import as_convolution, of_group, rows_as_pixels
 from uaccel.cpu_kernels.dsp_pack import alike, paired_stream
+from uaccel.cpu_kernels.dsp_quads import quads
 from uaccel.cpu_kernels.output_stage import output_stage_of, padded_to
 from uaccel.cpu_kernels.phases import by_phases, output_steps
 from uaccel.cpu_kernels.registry import offers
@@ -85,8 +86,8 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     if stage is None:
         return None
     window = padded_to(weights.reshape(out_channels, -1), 1, WORD)
-    stream = paired_stream(window, stage, 4)
-    if stream is None:
+    packed = quads(window, stage)
+    if packed is None:
         return None
     parameters: dict[str, ParameterValue] = {
         "batch": image[0],
@@ -104,17 +105,17 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
         "out_pixel": out_pixel,
         "out_skip": out_skip,
         "window": window.shape[1] // WORD,
-        "quad_words": stream.shape[1],
+        "quad_words": packed.stream.shape[1],
     }
     copies = parameters["copied"] != 0 or any(attrs.padding) or depth % WORD > 0
     scratch = window.shape[1] * 4 + (window.shape[1] * 2 + 2 * WORD if copies else 0)
     arguments = (
         Input(0, group * depth),
-        Constant("stream", stream),
+        Constant("stream", packed.stream),
         Output(0, group * out_channels),
         Scratch(),
     )
-    return dsp_kernel("conv2d", parameters | stage.parameters(), arguments, scratch, single=stage.single)
+    return dsp_kernel("conv2d", parameters | packed.finish, arguments, scratch, single=stage.single)
 
 
 def _places(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from uaccel.cpu_kernels.dsp import FPU, REQUIRES, WORD, dsp_kernel
-from uaccel.cpu_kernels.dsp_pack import paired_stream
+from uaccel.cpu_kernels.dsp_quads import QUAD, quads
 from uaccel.cpu_kernels.output_stage import output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
@@ -13,8 +13,6 @@ from uaccel.ops.behind import pairs_of_rows_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
-QUAD: Final = 4
-"""Output channels at a time."""
 CHUNK: Final = 8
 """Pixels of a row whose columns are widened together."""
 LEAST_ROWS: Final = 4
@@ -31,8 +29,8 @@ def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
         return None
     stage = output_stage_of(site, weights.reshape(out_channels, -1))
     by_columns = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
-    stream = None if stage is None else paired_stream(by_columns, stage, QUAD)
-    if stage is None or stream is None:
+    packed = None if stage is None else quads(by_columns, stage)
+    if stage is None or packed is None:
         return None
     chunk = min(pixels, CHUNK)
     parameters: dict[str, ParameterValue] = {
@@ -47,10 +45,10 @@ def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,
         "chunk": chunk,
-        "quad_words": stream.shape[1],
+        "quad_words": packed.stream.shape[1],
     }
     scratch = depth + ((chunk - 1) * attrs.strides[1] + width) * height * depth * 4
-    arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+    arguments = (Input(0), Constant("stream", packed.stream), Output(0), Scratch())
     behind = {0: pairs_of_rows_behind(data, site.output, attrs.strides, attrs.padding, chunk)}
-    given = parameters | stage.parameters()
+    given = parameters | packed.finish
     return dsp_kernel("conv2d_columns", given, arguments, scratch, single=stage.single, behind=behind)

@@ -16,8 +16,6 @@ FINISH: Final = ("multiplier", "offset", "shift")
 """The output stage's constants of a channel."""
 HALVED: Final = 1 << 23
 """Taken from the bits of a number of single precision, it leaves half of it."""
-IN_TURN: Final = (0, 1, 3, 4, 2, 5, 6, 7, 9, 10, 8, 11)
-"""In which order the output stage of four channels takes its constants."""
 IN_HALVES: Final = (0, 2, 1, 3)
 """In which order SXTB16 takes four bytes."""
 
@@ -38,8 +36,7 @@ def paired_stream(
     start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
     if not finished:
         return joined(start.reshape(len(words), -1), words)
-    finish = finish_words(stage, block)
-    return joined(start.reshape(len(words), -1), words, finish[:, IN_TURN] if block == len(IN_TURN) // 3 else finish)
+    return joined(start.reshape(len(words), -1), words, finish_words(stage, block))
 
 
 def paired_words(rows: NDArray[np.int8], bias: NDArray[np.int64], block: int) -> NDArray[np.int64] | None:

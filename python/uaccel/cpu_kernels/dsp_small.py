@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.as_convolution import rows_as_pixels
@@ -39,8 +38,6 @@ FEW: Final = 4
 """Units that are not worth a block."""
 WORD: Final = 4
 """Bytes that are read at once, and of an address."""
-ONE: Final = 1 << 30
-"""A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one."""
 
 
 def _kernel(
@@ -71,22 +68,6 @@ def _kernel(
     return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES)
 
 
-def _computed(site: Site[Any], rows: NDArray[np.int8], stage: OutputStage) -> tuple[NDArray[np.int8], OutputStage]:
-    """With channels that hold one known number computed like the others: from no weights and a bias."""
-    known = stage.multiplier == 0
-    beyond = stage.offset // 2 - site.attrs.output_zero_point
-    stage = OutputStage(
-        np.where(known, 4 * beyond, stage.bias),
-        np.where(known, ONE, stage.multiplier),
-        stage.offset,
-        np.where(known, 1, stage.shift),
-        stage.sign,
-        stage.clamp_min,
-        stage.clamp_max,
-    )
-    return np.where(known[:, np.newaxis], 0, rows).astype(np.int8), stage
-
-
 @offers(Conv2d, REQUIRES, favour=Favour.size)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Eight channels of one pixel at a time."""
@@ -96,7 +77,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     stage = output_stage_of(site, flat) if attrs.groups == 1 and attrs.dilation == (1, 1) else None
     if stage is None or stage.single:
         return None
-    flat, stage = _computed(site, flat, stage)
+    flat, stage = stage.computed(flat)
     window = padded_to(flat.reshape(out_channels, height, width * depth), 2, WORD).reshape(out_channels, -1)
     rows = padded_to(window, 0, BLOCK)
     words = paired_words(rows, np.zeros(len(rows), np.int64), BLOCK)
@@ -167,7 +148,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     stage = output_stage_of(site, rows) if channels == data.shape[3] and channels % WORD == 0 else None
     if stage is None or stage.single:
         return None
-    rows, stage = _computed(site, rows, stage)
+    rows, stage = stage.computed(rows)
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),

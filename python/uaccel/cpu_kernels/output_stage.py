@@ -18,6 +18,8 @@ LARGEST_SHIFT: Final = 22
 """The zero point, times 2^shift, stays within 30 bits."""
 SUM_LIMIT: Final = 1 << 30
 """Sums are doubled in 32 bits."""
+ONE: Final = 1 << 30
+"""A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one."""
 
 Ints = NDArray[np.int64]
 
@@ -40,6 +42,7 @@ class OutputStage:
     sign: bool
     clamp_min: int
     clamp_max: int
+    zero_point: int
     single: bool = False
 
     @property
@@ -91,6 +94,17 @@ class OutputStage:
             shift=self.shift[order],
         )
 
+    def computed(self, rows: Array) -> tuple[Array, OutputStage]:
+        """With channels that hold one known number computed like the others: from no weights and a bias."""
+        known = self.multiplier == 0
+        stage = replace(
+            self,
+            bias=np.where(known, 4 * (self.offset // 2 - self.zero_point), self.bias),
+            multiplier=np.where(known, ONE, self.multiplier),
+            shift=np.where(known, 1, self.shift),
+        )
+        return np.where(known[:, np.newaxis], 0, rows).astype(np.int8), stage
+
     def filled(self, channels: int) -> OutputStage:
         """With channels of zeros behind the last one, ``channels`` in all."""
         more = (0, channels - len(self.bias))
@@ -128,14 +142,16 @@ def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False) -> 
         return None
     half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
     offset = np.where(known, 2 * values, half + (attrs.output_zero_point << right))
-    return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max)
+    zero_point = attrs.output_zero_point
+    return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max, zero_point)
 
 
 def _single_precision(attrs: Any, weights: Array, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
     if _reach(weights, bias) >= SUM_LIMIT:
         return None
     offset = np.full(len(bias), attrs.output_zero_point, np.int64)
-    return OutputStage(bias, multiplier, offset, shift, False, attrs.clamp_min, attrs.clamp_max, single=True)
+    bounds = (attrs.clamp_min, attrs.clamp_max)
+    return OutputStage(bias, multiplier, offset, shift, False, *bounds, attrs.output_zero_point, single=True)
 
 
 def _reach(weights: Array, bias: Ints) -> int:
