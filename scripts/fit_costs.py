@@ -1,4 +1,4 @@
-"""Measure kernels over many random layers, and fit what they cost: python/uaccel/cpu_kernels/costs.json.
+"""Measure kernels over many random layers, fit what they cost, and count their bytes: costs.json of uaccel/cpu_kernels.
 
     python scripts/fit_costs.py [--seeds N] [BOARD ...]
 
@@ -11,7 +11,9 @@ named keep their figures.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -27,36 +29,64 @@ from uaccel.board import load_board
 from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.costs import SINGLE
 from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.lower.small import ALONE
 from uaccel.running.execute import Looks
 from uaccel.running.packed import run_compiled
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
 BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
+KERNELS = ROOT / "firmware/kernels"
 MOST_TURNS = 4
 Points = dict[str, list[tuple[int, int, int, int | None]]]
 """By function: (multiply-accumulates, outputs, instructions, estimated cycles) of each layer."""
 
 
-def measure(name: str, seeds: int) -> Points:
-    board, points = load_board(name), defaultdict(list)
+def measure(name: str, seeds: int) -> tuple[Points, dict[str, str]]:
+    """And by function the header of those that layers share."""
+    board, points, headers = load_board(name), defaultdict(list), dict[str, str]()
     for seed in range(1000, 1000 + seeds):
         infos, module = zoo_of(seed, larger=True)
         sample = samples_of(seed, infos, 1)
-        for turn in range(MOST_TURNS):
-            compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn), Favour.speed))
+        for favour, turn in itertools.product((Favour.speed, Favour.size), range(MOST_TURNS)):
+            compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn), favour))
+            layers = compiled.program.layers
+            used = {
+                c.function: c.header for layer in layers for c in layer.kernel.calls if layer.kernel.family != ALONE
+            }
+            headers |= used
+            if favour is Favour.size and not any("small" in function for function in used):
+                continue  # speed has measured the others
             with tempfile.TemporaryDirectory() as folder:
                 run = run_compiled(
                     compiled, board, sample, Path(folder) / "p", lambda _: None, looks=Looks(profile=True)
                 )
             taken = {time.layer: (time.instructions or 0, time.cycles_estimated) for time in run.layers}
-            for layer in compiled.program.layers:
+            for layer in layers:
                 functions = {call.function for call in layer.kernel.calls}
                 if layer.choice and len(functions) == 1 and turn < len(layer.choice.options):
                     outputs = layer.outputs[0].info.elements
                     points[functions.pop()].append((layer.macs, outputs, *taken[layer.index]))
         print(f"{name}: {seed - 999} of {seeds}", file=sys.stderr)
-    return points
+    return points, headers
+
+
+def code(name: str, headers: dict[str, str]) -> dict[str, dict[str, int]]:
+    """Bytes of each function and of those that it calls, as a compiler makes them of the headers."""
+    cpu = load_board(name).cpu
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "used.c"), Path(folder, "used.o")
+        for function, header in sorted(headers.items()):
+            source.write_text(f'#include "{header}"\nconst void *const used = (const void *){function};\n')
+            compiler = [f"{cpu.toolchain}-gcc", *cpu.flags, "-O2", "-std=c99", f"-I{KERNELS}", "-c"]
+            subprocess.run([*compiler, str(source), "-o", str(made)], check=True)
+            listed = subprocess.run(
+                [f"{cpu.toolchain}-nm", "-S", str(made)], check=True, capture_output=True, text=True
+            )
+            symbols = [line.split() for line in listed.stdout.splitlines()]
+            found[function] = {row[3]: int(row[1], 16) for row in symbols if len(row) == 4 and row[2] in "tT"}
+    return found
 
 
 def fit(points: list[tuple[int, int, int]]) -> dict[str, float]:
@@ -86,12 +116,13 @@ def main() -> int:
     given = parser.parse_args()
     costs = json.loads(COSTS.read_text()) if COSTS.is_file() else {}
     for name in given.boards:
-        points = measure(name, given.seeds)
+        points, headers = measure(name, given.seeds)
         for function in [function for function in points if function.endswith(SINGLE)]:
             del points[function]  # nobody asks for these
         cpu = load_board(name).cpu.name
         lines = {function: fit([row[:3] for row in points[function]]) for function in sorted(points)}
         costs.setdefault("cpus", {})[cpu] = lines
+        costs.setdefault("code", {})[cpu] = code(name, headers)
         if all(row[3] is not None for rows in points.values() for row in rows):
             costs.setdefault("cycles", {})[cpu] = {
                 function: {name: round(value * cycles_each(points[function]), 3) for name, value in line.items()}

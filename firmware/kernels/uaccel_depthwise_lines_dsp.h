@@ -19,7 +19,8 @@ struct uaccel_depthwise_lines_dsp {
     uaccel_index pitch;                    /* words of a line of halves */
     uaccel_index groups, skipped;          /* of four taps; steps of eight that are not needed */
     int32_t input_zero_point;
-    int32_t sign; /* as in struct uaccel_dsp_finish */
+    int32_t sign;   /* as in struct uaccel_dsp_finish */
+    int32_t offset; /* 2 zero point + 1 */
 };
 
 /* What uaccel_dsp_line works on. */
@@ -28,14 +29,16 @@ struct uaccel_dsp_line_job {
     uaccel_index groups, skipped;
     uaccel_index count; /* of outputs, one at least */
     uaccel_index pixel; /* bytes from an output to the next */
+    int32_t offset;     /* times 2^shift and halved it is that of the output stage */
 };
 UACCEL_AT(uaccel_dsp_line_job, weights, 0);
 UACCEL_AT(uaccel_dsp_line_job, groups, 4);
 UACCEL_AT(uaccel_dsp_line_job, skipped, 8);
 UACCEL_AT(uaccel_dsp_line_job, count, 12);
 UACCEL_AT(uaccel_dsp_line_job, pixel, 16);
+UACCEL_AT(uaccel_dsp_line_job, offset, 20);
 
-enum { UACCEL_DSP_LINE_STAGE = 4 }; /* words of the stream for a channel, before its weights */
+enum { UACCEL_DSP_LINE_STAGE = 3 }; /* words of the stream for a channel, before its weights */
 
 typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_t *output,
                              const struct uaccel_dsp_line_job *job);
@@ -43,7 +46,7 @@ typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* One channel. stream: twice its sum at the start; multiplier, offset, shift; bytes of weights. These become words of two,
+/* One channel. stream: twice its sum at the start; multiplier, shift; bytes of weights. These become words of two,
  * twice their value: of weights 0 and 1 for outputs at even places, of the one before and weight 0 for those at odd
  * ones, and so on in turn. A step takes two taps of four outputs. */
 #define UACCEL_DSP_LINE(name, sign)                                                                                  \
@@ -73,12 +76,14 @@ typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_
                 "push {r4-r11, lr}\n"                                                                                \
                 "uaccel_frame\n"                                                                                     \
                 "mov r12, r3\n"                                                                                      \
-                "ldmia r12, {r4-r8}\n"                                                                               \
-                "ldmia r1!, {r9-r12}\n"                                                                              \
+                "ldmia r12, {r4-r8, lr}\n"                                                                           \
+                "ldmia r1!, {r9-r11}\n"                                                                              \
                 "uaccel_keep r9, 4\n"  /* sum */                                                                     \
                 "uaccel_keep r10, 5\n" /* multiplier */                                                              \
-                "uaccel_keep r11, 6\n" /* offset */                                                                  \
-                "uaccel_keep r12, 7\n" /* shift */                                                                   \
+                "uaccel_keep r11, 7\n" /* shift */                                                                   \
+                "lsl lr, lr, r11\n"                                                                                  \
+                "asr lr, lr, #1\n"                                                                                   \
+                "uaccel_keep lr, 6\n" /* offset */                                                                   \
                 "uaccel_keep r7, 9\n"                                                                                \
                 "uaccel_keep r8, 8\n"                                                                                \
                 "mov r3, r2\n"                                                                                       \
@@ -187,7 +192,7 @@ UACCEL_SHARED void uaccel_depthwise_lines_images(const struct uaccel_depthwise_l
         p->pitch * 4, p->pixel, outside, odd, pixels >> 1, pixels & 1, 0, p->pitch, 0, 1, 0, 1, {0, 0},
     };
     const struct uaccel_dsp_line_job job = {
-        halves + 4 * p->pitch, p->groups, p->skipped, p->out_pixels, p->out_pixel,
+        halves + 4 * p->pitch, p->groups, p->skipped, p->out_pixels, p->out_pixel, p->offset,
     };
     for (uaccel_index i = 0; i < 4 * p->pitch; ++i) {
         halves[i] = (int32_t)(((uint32_t)p->input_zero_point & 0xFFFFu) * 0x10001u);

@@ -20,9 +20,10 @@ struct uaccel_depthwise_rows_dsp {
     uaccel_index pitch;                          /* words of a plane's row */
     uaccel_index plane;                          /* words of a plane */
     int32_t sign;                                /* as in struct uaccel_dsp_finish */
+    int32_t offset;                              /* 2 zero point + 1 */
 };
 
-enum { UACCEL_DEPTHWISE_ROWS_CHANNEL = 6 }; /* words of the stream for a channel */
+enum { UACCEL_DEPTHWISE_ROWS_CHANNEL = 5 }; /* words of the stream for a channel */
 
 /* What uaccel_dsp_rows works on. */
 struct uaccel_dsp_rows_job {
@@ -33,6 +34,7 @@ struct uaccel_dsp_rows_job {
     uaccel_index step;  /* bytes from an output row's windows to the next */
     int32_t odd;        /* 1: a pixel remains behind the pairs */
     uaccel_index over;  /* bytes from an output row's end to the next */
+    int32_t offset;     /* times 2^shift and halved it is that of the output stage */
 };
 UACCEL_AT(uaccel_dsp_rows_job, pixel, 0);
 UACCEL_AT(uaccel_dsp_rows_job, pairs, 4);
@@ -41,6 +43,7 @@ UACCEL_AT(uaccel_dsp_rows_job, pitch, 12);
 UACCEL_AT(uaccel_dsp_rows_job, step, 16);
 UACCEL_AT(uaccel_dsp_rows_job, odd, 20);
 UACCEL_AT(uaccel_dsp_rows_job, over, 24);
+UACCEL_AT(uaccel_dsp_rows_job, offset, 28);
 
 typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t *output,
                              const struct uaccel_dsp_rows_job *job);
@@ -48,7 +51,7 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* One channel. stream: twice its sum at the start; multiplier, offset; of each row of weights their bytes, and behind the
+/* One channel. stream: twice its sum at the start; multiplier; of each row of weights their bytes, and behind the
  * first the shift. They become the halves (0, 1) and (1, 2) of words, twice their value. */
 #define UACCEL_DSP_ROWS(name, sign, stride)                                                                          \
     UACCEL_ASSEMBLY void name(const int32_t *plane, const int32_t *stream, int8_t *output,                           \
@@ -125,11 +128,10 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 ".endm\n"                                                                                            \
                 "push {r4-r11, lr}\n"                                                                                \
                 "uaccel_frame\n"                                                                                     \
-                "ldmia r3, {r3-r8, r12}\n" /* pixel, pairs, rows, pitch, step, odd, over */                          \
-                "ldmia r1!, {r9-r11}\n" /* sum, multiplier, offset */                                                \
+                "ldmia r3, {r3-r8, r12, lr}\n" /* pixel, pairs, rows, pitch, step, odd, over, offset */              \
+                "ldmia r1!, {r9, r10}\n" /* sum, multiplier */                                                       \
                 "uaccel_keep r9, 4\n"                                                                                \
                 "uaccel_keep r10, 5\n"                                                                               \
-                "uaccel_keep r11, 6\n"                                                                               \
                 "uaccel_keep r3, 8\n"                                                                                \
                 "uaccel_keep r5, 10\n"                                                                               \
                 "uaccel_keep r7, 12\n"                                                                               \
@@ -144,8 +146,11 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "add r2, r12, r6\n"                                                                                  \
                 "ldmia r1, {r4, r6, r8}\n"                                                                           \
                 "mov r1, r12\n"                                                                                      \
-                "asr lr, r4, #24\n"                                                                                  \
-                "uaccel_keep lr, 7\n" /* shift */                                                                    \
+                "asr r12, r4, #24\n"                                                                                 \
+                "uaccel_keep r12, 7\n" /* shift */                                                                   \
+                "lsl lr, lr, r12\n"                                                                                  \
+                "asr lr, lr, #1\n"                                                                                   \
+                "uaccel_keep lr, 6\n" /* offset */                                                                   \
                 "uaccel_weights r4, r5\n"                                                                            \
                 "uaccel_weights r6, r7\n"                                                                            \
                 "uaccel_weights r8, r9\n"                                                                            \
@@ -325,6 +330,7 @@ UACCEL_KERNEL void uaccel_depthwise_rows_band(const struct uaccel_depthwise_rows
         p->pitch * 4 * p->stride,
         p->out_width & 1,
         p->out_row - p->out_width * p->out_pixel,
+        p->offset,
     };
     for (uaccel_index channel = 0; channel < 4; ++channel) {
         convolve(planes, stream, output + y * p->out_row + channel, &job);

@@ -11,6 +11,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.kernel_zoo import samples_of, zoo_of
+from support.overlapped import compiled_overlapped
 from support.relax_modules import compiled_module, module_of
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels import Estimated, Measured, Option, Records, Target, Work, candidates
@@ -39,12 +40,14 @@ class Smallest:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_they_give_the_exact_result(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seed", "over"), [(0, False), (1, False), (0, True), (1, True)])
+def test_they_give_the_exact_result(seed: int, over: bool, tmp_path: Path) -> None:
+    """Over what they have read, too."""
     board = board_with_tools("mps2_an386")
     infos, module = zoo_of(seed)
     samples = samples_of(seed, infos)
-    compiled = compiled_module(module, selection=Selection(target_of(board), Smallest(seed > 0), Favour.size))
+    selection = Selection(target_of(board), Smallest(seed > 0), Favour.size)
+    compiled = compiled_overlapped(module, selection) if over else compiled_module(module, selection=selection)
     run = run_compiled(compiled, board, samples, tmp_path / "p", lambda step: None).run
     called = {call.function for layer in compiled.program.layers for call in layer.kernel.calls}
     assert any("small" in function for function in called)

@@ -18,7 +18,7 @@ from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.tvm_api import relax
 
 M4 = Target.of("cortex-m4", ["dsp", "fpu"])
-ROW, SHARED = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8"
+ROW, SHARED, SHORT = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8", "uaccel_small_dsp_s8"
 Call = tuple[str, ...]
 
 
@@ -51,8 +51,9 @@ def functions(pixels: int, units: int, selection: Selection) -> tuple[list[str],
     ("pixels", "units", "last"),
     [
         pytest.param(4000, 12, SHARED, id="another layer has the code"),
-        pytest.param(400, 12, ROW, id="the network is too small for that time"),
-        pytest.param(4000, 400, ROW, id="the layer is too large"),
+        pytest.param(400, 12, SHORT, id="code of its own that is shorter takes less time than that"),
+        pytest.param(100, 12, ROW, id="the network is too small for that time"),
+        pytest.param(4000, 1000, ROW, id="the layer is too large"),
         pytest.param(0, 12, ROW, id="no other layer has it"),
     ],
 )

@@ -17,36 +17,40 @@ extern uint32_t uaccel_stack_top[];
 extern uint32_t uaccel_interrupt_stack_bottom[];
 extern uint32_t uaccel_interrupt_stack_top[];
 
-struct meaning {
-    uint32_t bit; /* of CFSR */
-    const char *text;
-};
+/* Of each bit of CFSR that has a meaning: its number, and what it says. Those of the memory fault's byte and of the bus
+ * fault's lie eight apart: 32 is that of the first bit of either. */
+static const char meanings[] =
+    "\024stack overflow\0"
+    "\020undefined instruction\0"
+    "\021jump to no Thumb code\0"
+    "\022bad return from an exception\0"
+    "\023FPU or coprocessor missing or off\0"
+    "\030unaligned access\0"
+    "\031division by zero\0"
+    "\001access to forbidden memory\0"
+    "\011access where there is nothing\0"
+    "\012an earlier store where there is nothing\0"
+    "\040no code at that address\0"
+    "\043stack unreadable after an exception\0"
+    "\044stack overflow\0"
+    "\045stack overflow while saving FPU registers\0";
 
-static const struct meaning meanings[] = {
-    {20, "stack overflow"},
-    {0, "no code at that address"},
-    {1, "access to memory that must not be touched"},
-    {3, "stack unreadable at the end of an exception"},
-    {4, "stack overflow"},
-    {5, "stack overflow while saving FPU registers"},
-    {8, "no code at that address"},
-    {9, "access to an address where there is nothing"},
-    {10, "an earlier store went to an address where there is nothing"},
-    {11, "stack unreadable at the end of an exception"},
-    {12, "stack overflow"},
-    {13, "stack overflow while saving FPU registers"},
-    {16, "undefined instruction"},
-    {17, "jump to an address that is no Thumb code"},
-    {18, "bad return from an exception"},
-    {19, "FPU or coprocessor instruction, and it is not there or off"},
-    {24, "unaligned access"},
-    {25, "division by zero"},
-};
+static const char *next_text(const char *text)
+{
+    while (*text++ != '\0') {
+    }
+    return text;
+}
 
 static const char *exception_name(uint32_t number)
 {
-    static const char *const names[] = {"NMI", "hard fault", "memory fault", "bus fault", "usage fault", "secure fault"};
-    return number >= 2u && number <= 7u ? names[number - 2u] : "unexpected exception";
+    static const char names[] =
+        "unexpected exception\0NMI\0hard fault\0memory fault\0bus fault\0usage fault\0secure fault";
+    const char *name = names;
+    for (uint32_t i = number >= 2u && number <= 7u ? number - 1u : 0u; i > 0u; --i) {
+        name = next_text(name);
+    }
+    return name;
 }
 
 /* Whether an exception's frame can be read: a stack that ran over has left none. */
@@ -61,9 +65,10 @@ static const char *cause(uint32_t status, bool stack_is_sound)
     if (!stack_is_sound) {
         return "stack overflow";
     }
-    for (uint32_t i = 0; i < sizeof meanings / sizeof meanings[0]; ++i) {
-        if ((status >> meanings[i].bit & 1u) != 0) {
-            return meanings[i].text;
+    for (const char *text = meanings; *text != '\0'; text = next_text(text)) {
+        const uint32_t bit = (uint8_t)*text, bits = bit < 32u ? 1u << bit : 0x101u << (bit - 32u);
+        if ((status & bits) != 0) {
+            return text + 1;
         }
     }
     return "cause unknown";
@@ -84,13 +89,13 @@ void uaccel_report_fault(const uint32_t *frame, uint32_t exc_return)
     uaccel_report_text(&report, ": ");
     uaccel_report_text(&report, cause(status, sound));
     if (sound) {
-        uaccel_report_hex(&report, "pc", frame[PC]);
-        uaccel_report_hex(&report, "lr", frame[LR]);
-        uaccel_report_hex(&report, "psr", frame[PSR]);
-        uaccel_report_hex(&report, "r0", frame[R0]);
-        uaccel_report_hex(&report, "r1", frame[R1]);
-        uaccel_report_hex(&report, "r2", frame[R2]);
-        uaccel_report_hex(&report, "r3", frame[R3]);
+        static const char names[] = "pc\0lr\0psr\0r0\0r1\0r2\0r3";
+        static const uint8_t places[] = {PC, LR, PSR, R0, R1, R2, R3};
+        const char *name = names;
+        for (uint32_t i = 0; i < sizeof places; ++i) {
+            uaccel_report_hex(&report, name, frame[places[i]]);
+            name = next_text(name);
+        }
     }
     uaccel_report_hex(&report, "sp", (uint32_t)(uintptr_t)frame);
     uaccel_report_hex(&report, "exc_return", exc_return);

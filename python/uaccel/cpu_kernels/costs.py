@@ -2,7 +2,8 @@
 
 ``costs.json`` beside this module holds, for each CPU that was measured and each kernel function, what one
 multiply-accumulate, one output and one call take: in instructions (``cpus``), and where the core's timings are known in
-estimated cycles (``cycles``). ``scripts/fit_costs.py`` makes it.
+estimated cycles (``cycles``). ``code`` has the bytes of each function and of those that it calls.
+``scripts/fit_costs.py`` makes it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.choice import Option, Work
@@ -23,6 +24,7 @@ Coefficients = Mapping[str, float]
 MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
 """Which CPU speaks for others with a feature; the last resort is one that has none of them."""
 PLAIN: Final = "cortex-m3"
+COSTS: Final = Path(__file__).with_name("costs.json")
 INSTRUCTIONS: Final = "instructions"
 CYCLES: Final = "estimated cycles"
 TIMED: Final = "cortex-m"
@@ -36,8 +38,16 @@ SINGLE: Final = "_float32"
 @lru_cache(maxsize=1)
 def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Coefficients]]]:
     """By unit, CPU and function."""
-    stored = json.loads(Path(__file__).with_name("costs.json").read_text(encoding="utf-8"))
+    stored = json.loads(COSTS.read_text(encoding="utf-8"))
     return {INSTRUCTIONS: stored["cpus"], CYCLES: stored["cycles"]}
+
+
+@lru_cache(maxsize=1)
+def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+    """By CPU, function and symbol."""
+    stored: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
+    code: Mapping[str, Mapping[str, Mapping[str, int]]] = stored["code"]
+    return code
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,8 @@ class Estimated:
     costs: Mapping[str, Coefficients] = field(default_factory=dict)
     unit: str = INSTRUCTIONS
     favour: Favour = Favour.balanced
+    code: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By function the bytes of each symbol that it needs."""
 
     @classmethod
     def on(cls, target: Target, unit: str = "", favour: Favour = Favour.balanced) -> Estimated:
@@ -56,7 +68,8 @@ class Estimated:
             costs = shipped_costs()[wanted]
             found = costs.get(target.cpu) or costs.get(kin)
             if found:
-                return cls(found, wanted, favour)
+                code = shipped_code()
+                return cls(found, wanted, favour, code.get(target.cpu) or code.get(kin) or {})
         return cls(favour=favour)
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:

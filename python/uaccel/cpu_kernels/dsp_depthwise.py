@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp import FPU, REQUIRES, dsp_kernel
-from uaccel.cpu_kernels.dsp_pack import finish_words, joined, offsets
+from uaccel.cpu_kernels.dsp_pack import finish_words, joined
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
@@ -135,6 +135,7 @@ class _Planes:
             "pitch": self.pitch,
             "plane": self.scratch(band) // 16,
             "sign": int(self.stage.sign),
+            "offset": 2 * attrs.output_zero_point + 1,
         }
         stream = _row_stream(weights.transpose(1, 0, 2) if self.turned else weights, self.stage)
         arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
@@ -145,9 +146,10 @@ class _Planes:
 def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
     """Of each channel: its sum at the start; the output stage; the weights of each row, with the shift behind those of
     the first."""
-    rows = np.pad(weights.astype(np.int8).transpose(2, 0, 1), ((0, 0), (0, 0), (0, 1)))
+    flat, stage = stage.computed(weights.transpose(2, 0, 1).reshape(-1, 9))
+    rows = np.pad(flat.reshape(-1, 3, 3), ((0, 0), (0, 0), (0, 1)))
     rows[:, 0, 3] = stage.shift
-    start = np.stack([2 * stage.bias, stage.multiplier, offsets(stage)], axis=1)
+    start = np.stack([2 * stage.bias, stage.multiplier], axis=1)
     return joined(start, np.ascontiguousarray(rows).view("<i4")[..., 0])
 
 

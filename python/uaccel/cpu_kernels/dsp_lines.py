@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.cpu_kernels.dsp import REQUIRES, dsp_kernel
-from uaccel.cpu_kernels.dsp_pack import joined, offsets
+from uaccel.cpu_kernels.dsp_pack import joined
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
@@ -70,6 +70,7 @@ def depthwise_lines(site: Site[Any]) -> Kernel | None:
         "skipped": STEPS - steps,
         "input_zero_point": attrs.input_zero_point,
         "sign": int(stage.sign),
+        "offset": 2 * attrs.output_zero_point + 1,
     }
     stream = _stream(weights.reshape(taps, channels), stage, QUAD * groups)
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
@@ -87,6 +88,7 @@ def _stays(site: Site[Any], along: int) -> bool:
 
 def _stream(weights: Array, stage: OutputStage, filled: int) -> NDArray[np.int32]:
     """Of each channel: its sum at the start; the output stage; its weights."""
-    rows = np.pad(weights.astype(np.int8).T, ((0, 0), (0, filled - len(weights))))
-    start = np.stack([2 * stage.bias, stage.multiplier, offsets(stage), stage.shift], axis=1)
+    rows, stage = stage.computed(weights.T)
+    rows = np.pad(rows, ((0, 0), (0, filled - len(weights))))
+    start = np.stack([2 * stage.bias, stage.multiplier, stage.shift], axis=1)
     return joined(start, np.ascontiguousarray(rows).view("<i4"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -10,12 +9,12 @@ import numpy as np
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.as_convolution import rows_as_pixels
 from uaccel.cpu_kernels.dsp import REQUIRES
-from uaccel.cpu_kernels.dsp_depthwise import depthwise_rows
 from uaccel.cpu_kernels.dsp_pack import joined, paired_words
 from uaccel.cpu_kernels.output_stage import OutputStage, output_stage_of, padded_to
 from uaccel.cpu_kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.base import Site
+from uaccel.ops.behind import site_behind
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs, differ
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -47,6 +46,8 @@ def _kernel(
     stage: OutputStage,
     site: Site[Any],
     scratch: int,
+    *,
+    copied: bool = False,
 ) -> Kernel:
     attrs, shared = site.attrs, 1 if not differ(stage.multiplier, stage.shift) else None
     finish = {
@@ -65,7 +66,8 @@ def _kernel(
         Scratch() if scratch else UNUSED,
     )
     call = KernelCall(f"uaccel_{name}_s8", f"uaccel_{name}.h", f"uaccel_{name}", parameters | finish, arguments)
-    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES)
+    behind = site_behind(site, copied=copied)
+    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind)
 
 
 @offers(Conv2d, REQUIRES, favour=Favour.size)
@@ -98,45 +100,13 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "direct": int(direct),
         "block_words": words.shape[1],
     }
-    return _kernel("small_dsp", parameters, joined(words), stage, site, 0 if direct else window.shape[1])
+    scratch = 0 if direct else window.shape[1]
+    return _kernel("small_dsp", parameters, joined(words), stage, site, scratch, copied=not direct)
 
 
 @offers(FullyConnected, REQUIRES, favour=Favour.size)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return conv2d(rows_as_pixels(site)) if site.output.shape[1] > FEW else None
-
-
-@offers(DepthwiseConv2d, REQUIRES, favour=Favour.size)
-def rows_worked_out(site: Site[Any]) -> Kernel | None:
-    """3x3 windows by planes, whose constants are worked out into RAM before."""
-    kernel = depthwise_rows(site)
-    if kernel is None:
-        return None
-    (call,) = kernel.calls
-    stream = next(part.data for part in call.arguments if isinstance(part, Constant))
-    twice, multiplier, offset = stream[:, :3].T
-    rows = np.ascontiguousarray(stream[:, 3:]).view(np.int8).reshape(-1, 3, 4)
-    shift = rows[:, 0, 3]
-    zero_point = site.attrs.output_zero_point
-    if (offset != (2 * zero_point + 1 << shift.astype(np.int64)) >> 1).any():
-        return None  # a channel that holds one known number
-    shared = None if differ(multiplier, shift) else 1
-    parameters: dict[str, ParameterValue] = {
-        "channels": len(stream),
-        "zero_point": zero_point,
-        "scale_step": 0 if shared else 1,
-    }
-    constants = (
-        Constant("weights", np.ascontiguousarray(rows[..., :3])),
-        Constant("bias", twice // 2),
-        Constant("multiplier", multiplier[:shared]),
-        Constant("shift", shift[:shared].copy()),
-    )
-    name = "uaccel_rows_small_dsp"
-    before = KernelCall(name, f"{name}.h", name, parameters, (*constants, Scratch()))
-    moved = {Constant: Scratch(), Scratch: Scratch(stream.nbytes)}
-    after = replace(call, arguments=tuple(moved.get(type(part), part) for part in call.arguments))
-    return replace(kernel, calls=(before, after), scratch=stream.nbytes + kernel.scratch, leaner=tuple)
 
 
 @offers(DepthwiseConv2d, REQUIRES, favour=Favour.size)

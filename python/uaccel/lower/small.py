@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +28,7 @@ SHARES: Final = {Favour.balanced: 0.004, Favour.size: math.inf}
 PARTS: Final = {Favour.balanced: 0.02, Favour.size: math.inf}
 """Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off."""
 CODE: Final = 1000
-"""Bytes of a function that all its layers share, about."""
+"""Bytes of a function that all its layers share, about, where they were never counted."""
 INLINED: Final = 400
 """Those of a layer by a portable kernel, which is compiled for it alone."""
 LEAST: Final = 200
@@ -60,10 +60,12 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
     bound, part = SHARES[selection.favour] * whole, PARTS[selection.favour] * whole
     start = {index: number for index, number in start.items() if (free[index].times[number] or 0) <= part}
     free = {index: free[index] for index in start}
+    network = _Network(program, free, estimated.code)
     arena, taken, tried = place(program, workspace_io=workspace_io).arena, start, set()
     while True:
-        steps = [step for step in _steps(program, free, taken) if tuple(sorted(step.items())) not in tried]
-        worth = [(_saved(program, free, taken, step), step) for step in steps if _more(free, start, step) <= bound]
+        steps = [step for step in network.steps(taken) if tuple(sorted(step.items())) not in tried]
+        now = network.flash(taken)
+        worth = [(now - network.flash(step), step) for step in steps if _more(free, start, step) <= bound]
         saved, best = max(worth, key=lambda pair: pair[0], default=(0, taken))
         if saved < LEAST:
             return _with(program, free, start, taken)
@@ -95,54 +97,64 @@ def _choices(layer: Layer, selection: Selection, estimated: Estimated) -> Iterat
         yield _Layer(layer, kernels, options, times)
 
 
-def _steps(program: Program, free: Mapping[int, _Layer], taken: Taken) -> Iterator[Taken]:
-    """Another kernel for one layer, or for all layers that call one function."""
-    for index, choices in free.items():
-        for number, time in enumerate(choices.times):
-            if time is not None and number != taken[index]:
-                yield taken | {index: number}
-    called = _calls(program, free, taken)
-    for function in [function for function, count in called.items() if count > 1]:
-        users = [index for index in free if function in free[index].options[taken[index]].functions]
-        found = {index: _without(free[index], function, called) for index in users}
-        if len(users) == called[function] and None not in found.values():
-            yield taken | {index: number for index, number in found.items() if number is not None}
+@dataclass(frozen=True)
+class _Network:
+    """The program with its layers that have a choice. ``code``: by function the bytes of each symbol that it needs."""
 
+    program: Program
+    free: Mapping[int, _Layer]
+    code: Mapping[str, Mapping[str, int]]
 
-def _without(choices: _Layer, function: str, called: Mapping[str, int]) -> int | None:
-    """The smallest kernel of a layer that does not call the function."""
-    numbers = [
-        number
-        for number, option in enumerate(choices.options)
-        if choices.times[number] is not None and function not in option.functions
-    ]
-    return min(numbers, key=lambda n: _bytes(choices.kernels[n], choices.options[n], called), default=None)
+    def steps(self, taken: Taken) -> Iterator[Taken]:
+        """Another kernel for one layer, or for all layers that call one function."""
+        for index, choices in self.free.items():
+            for number, time in enumerate(choices.times):
+                if time is not None and number != taken[index]:
+                    yield taken | {index: number}
+        called = self.calls(taken)
+        for function in [function for function, count in called.items() if count > 1]:
+            users = [index for index in self.free if function in self.free[index].options[taken[index]].functions]
+            found = {index: self._without(self.free[index], function, called) for index in users}
+            if len(users) == called[function] and None not in found.values():
+                yield taken | {index: number for index, number in found.items() if number is not None}
 
+    def calls(self, taken: Taken) -> Counter[str]:
+        """How many layers call each function that layers share."""
+        kernels = (self._kernel(layer, taken) for layer in self.program.layers)
+        return Counter(name for k in kernels if k.family != ALONE for name in {call.function for call in k.calls})
 
-def _bytes(kernel: Kernel, option: Option, called: Mapping[str, int]) -> int:
-    code = INLINED if kernel.family == ALONE else sum(CODE for name in option.functions if name not in called)
-    return option.flash + code
+    def flash(self, taken: Taken) -> int:
+        """Bytes of code and of what the layers with a choice read, about."""
+        chosen = [
+            (choices.kernels[taken[index]], choices.options[taken[index]]) for index, choices in self.free.items()
+        ]
+        own = sum(option.flash + INLINED * (kernel.family == ALONE) for kernel, option in chosen)
+        return own + sum(self._symbols(self.calls(taken)).values())
 
+    def _without(self, choices: _Layer, function: str, called: Iterable[str]) -> int | None:
+        """The smallest kernel of a layer that does not call the function."""
+        known = self._symbols(name for name in called if name != function)
+        numbers = [
+            number
+            for number, option in enumerate(choices.options)
+            if choices.times[number] is not None and function not in option.functions
+        ]
 
-def _calls(program: Program, free: Mapping[int, _Layer], taken: Taken) -> Counter[str]:
-    """How many layers call each function that layers share."""
-    kernels = (_kernel(layer, free, taken) for layer in program.layers)
-    return Counter(name for k in kernels if k.family != ALONE for name in {call.function for call in k.calls})
+        def size(number: int) -> int:
+            if choices.kernels[number].family == ALONE:
+                return choices.options[number].flash + INLINED
+            symbols = self._symbols(choices.options[number].functions)
+            return choices.options[number].flash + sum(symbols[name] for name in symbols if name not in known)
 
+        return min(numbers, key=size, default=None)
 
-def _kernel(layer: Layer, free: Mapping[int, _Layer], taken: Taken) -> Kernel:
-    return free[layer.index].kernels[taken[layer.index]] if layer.index in free else layer.kernel
+    def _symbols(self, functions: Iterable[str]) -> dict[str, int]:
+        """What they need, each once, with its bytes."""
+        needed = (self.code.get(function, {function: CODE}) for function in functions)
+        return {name: size for symbols in needed for name, size in symbols.items()}
 
-
-def _saved(program: Program, free: Mapping[int, _Layer], taken: Taken, step: Taken) -> int:
-    """Bytes, about."""
-
-    def flash(taken: Taken) -> int:
-        called = _calls(program, free, taken)
-        own = sum(_bytes(free[index].kernels[n], free[index].options[n], called) for index, n in taken.items())
-        return own + CODE * len(called)
-
-    return flash(taken) - flash(step)
+    def _kernel(self, layer: Layer, taken: Taken) -> Kernel:
+        return self.free[layer.index].kernels[taken[layer.index]] if layer.index in self.free else layer.kernel
 
 
 def _more(free: Mapping[int, _Layer], start: Taken, step: Taken) -> float:
