@@ -75,8 +75,7 @@ typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_
                 ".endm\n"                                                                                            \
                 "push {r4-r11, lr}\n"                                                                                \
                 "uaccel_frame\n"                                                                                     \
-                "mov r12, r3\n"                                                                                      \
-                "ldmia r12, {r4-r8, lr}\n"                                                                           \
+                "ldmia r3, {r4-r8, lr}\n"                                                                            \
                 "ldmia r1!, {r9-r11}\n"                                                                              \
                 "uaccel_keep r9, 4\n"  /* sum */                                                                     \
                 "uaccel_keep r10, 5\n" /* multiplier */                                                              \

@@ -31,6 +31,8 @@ CODE: Final = 1000
 """Bytes of a function that all its layers share, about, where they were never counted."""
 INLINED: Final = 400
 """Those of a layer by a portable kernel, which is compiled for it alone."""
+ROOM: Final = {Favour.balanced: 1.0, Favour.size: 1.05}
+"""How much RAM they may take, of what the network took before."""
 LEAST: Final = 200
 """Bytes that are worth another kernel."""
 ALONE: Final = "portable"
@@ -50,7 +52,7 @@ class _Layer:
 
 
 def place_small(program: Program, selection: Selection, *, workspace_io: bool = False) -> Program:
-    """With less flash where that pays and takes no more RAM; only where estimates alone chose."""
+    """With less flash where that pays and takes little more RAM or none; only where estimates alone chose."""
     estimated = selection.selector
     if not isinstance(estimated, Estimated) or selection.favour not in SHARES:
         return program
@@ -70,7 +72,7 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
         if saved < LEAST:
             return _with(program, free, start, taken)
         tried.add(tuple(sorted(best.items())))
-        if place(_with(program, free, start, best), workspace_io=workspace_io).arena <= arena:
+        if place(_with(program, free, start, best), workspace_io=workspace_io).arena <= ROOM[selection.favour] * arena:
             taken = best
 
 
