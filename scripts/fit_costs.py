@@ -1,11 +1,11 @@
 """Measure kernels over many random layers, fit what they cost, and count their bytes: costs.json of uaccel/cpu_kernels.
 
-    python scripts/fit_costs.py [--seeds N] [BOARD ...]
+    python scripts/fit_costs.py [--seeds N] [--recurrent] [BOARD ...]
 
 Of each kernel function a line is fitted through its instructions: so much for a multiply-accumulate, for an output, and
 for a call. Where the core's timings are known, the same line times the cycles that its instructions take on average
 stands beside it: small layers, which a line of cycles of its own fits badly, keep their order. Boards that are not
-named keep their figures.
+named keep their figures; with ``--recurrent`` SVDF and LSTM alone are measured, and the others keep theirs.
 """
 
 from __future__ import annotations
@@ -17,19 +17,24 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
+from support.stateful import Lstm, Svdf
 from uaccel.basics.favour import Favour
-from uaccel.board import load_board
+from uaccel.board import Board, load_board
 from uaccel.cpu_kernels import Turn
 from uaccel.cpu_kernels.costs import SINGLE
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.lower.small import ALONE
+from uaccel.model import Array
+from uaccel.pipeline import Compiled, compile_model
 from uaccel.running.execute import Looks
 from uaccel.running.packed import run_compiled
 
@@ -38,18 +43,41 @@ COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
 BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 KERNELS = ROOT / "firmware/kernels"
 MOST_TURNS = 4
+Network = tuple[Compiled, list[list[Array]]]
+"""And a sample of its inputs."""
+Maker = Callable[[Board, int, Selection], Network]
 Points = dict[str, list[tuple[int, int, int, int | None]]]
 """By function: (multiply-accumulates, outputs, instructions, estimated cycles) of each layer."""
 
 
-def measure(name: str, seeds: int) -> tuple[Points, dict[str, str]]:
+def zoo(board: Board, seed: int, selection: Selection) -> Network:
+    infos, module = zoo_of(seed, larger=True)
+    return compiled_module(module, selection=selection), samples_of(seed, infos, 1)
+
+
+def recurrent(board: Board, seed: int, selection: Selection) -> Network:
+    """One layer of SVDF or LSTM."""
+    random = np.random.default_rng(seed)
+    depth, units, steps = (int(2 ** random.uniform(*ends)) for ends in ((2, 7), (2, 6), (2, 5)))
+    kinds: tuple[Svdf | Lstm, ...] = (
+        Svdf(depth=depth, filters=2 * units, memory=steps),
+        Svdf("int8", depth=depth, filters=2 * units, memory=steps),
+        Lstm(batch=1, steps=steps, depth=depth, units=units),
+        Lstm("int16", batch=1, steps=steps, depth=depth, units=units),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "layer.tflite"
+        path.write_bytes(kinds[seed % len(kinds)].build())
+        compiled = compile_model(path, board=board.name, selection=selection)
+    return compiled, samples_of(seed, [spec.info for spec in compiled.model.signature.inputs], 1)
+
+
+def measure(board: Board, seeds: int, make: Maker) -> tuple[Points, dict[str, str]]:
     """And by function the header of those that layers share."""
-    board, points, headers = load_board(name), defaultdict(list), dict[str, str]()
+    points, headers = defaultdict(list), dict[str, str]()
     for seed in range(1000, 1000 + seeds):
-        infos, module = zoo_of(seed, larger=True)
-        sample = samples_of(seed, infos, 1)
         for favour, turn in itertools.product((Favour.speed, Favour.size), range(MOST_TURNS)):
-            compiled = compiled_module(module, selection=Selection(target_of(board), Turn(turn), favour))
+            compiled, sample = make(board, seed, Selection(target_of(board), Turn(turn), favour))
             layers = compiled.program.layers
             used = {
                 c.function: c.header for layer in layers for c in layer.kernel.calls if layer.kernel.family != ALONE
@@ -69,13 +97,13 @@ def measure(name: str, seeds: int) -> tuple[Points, dict[str, str]]:
                     points[functions.pop()].append(
                         (round(layer.macs * layer.kernel.effort), outputs, *taken[layer.index])
                     )
-        print(f"{name}: {seed - 999} of {seeds}", file=sys.stderr)
+        print(f"{board.name}: {seed - 999} of {seeds}", file=sys.stderr)
     return points, headers
 
 
-def code(name: str, headers: dict[str, str]) -> dict[str, dict[str, int]]:
+def code(board: Board, headers: dict[str, str]) -> dict[str, dict[str, int]]:
     """Bytes of each function and of those that it calls, as a compiler makes them of the headers."""
-    cpu = load_board(name).cpu
+    cpu = board.cpu
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "used.c"), Path(folder, "used.o")
@@ -114,22 +142,24 @@ def cycles_each(rows: list[tuple[int, int, int, int | None]]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10, help="so many networks of a dozen layers")
+    parser.add_argument("--recurrent", action="store_true", help="SVDF and LSTM alone")
     parser.add_argument("boards", nargs="*", default=BOARDS, metavar="BOARD")
     given = parser.parse_args()
     costs = json.loads(COSTS.read_text()) if COSTS.is_file() else {}
-    for name in given.boards:
-        points, headers = measure(name, given.seeds)
+    for board in map(load_board, given.boards):
+        points, headers = measure(board, given.seeds, recurrent if given.recurrent else zoo)
         for function in [function for function in points if function.endswith(SINGLE)]:
             del points[function]  # nobody asks for these
-        cpu = load_board(name).cpu.name
         lines = {function: fit([row[:3] for row in points[function]]) for function in sorted(points)}
-        costs.setdefault("cpus", {})[cpu] = lines
-        costs.setdefault("code", {})[cpu] = code(name, headers)
+        found: dict[str, dict[str, Any]] = {"cpus": lines, "code": code(board, headers)}
         if all(row[3] is not None for rows in points.values() for row in rows):
-            costs.setdefault("cycles", {})[cpu] = {
+            found["cycles"] = {
                 function: {name: round(value * cycles_each(points[function]), 3) for name, value in line.items()}
                 for function, line in lines.items()
             }
+        for unit, rows in found.items():
+            kept = costs.get(unit, {}).get(board.cpu.name, {}) if given.recurrent else {}
+            costs.setdefault(unit, {})[board.cpu.name] = kept | rows
         COSTS.write_text(json.dumps(costs, indent=1, sort_keys=True) + "\n")
     return 0
 

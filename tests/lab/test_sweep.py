@@ -102,6 +102,7 @@ def test_one_by_one_or_killed_and_resumed_the_results_are_the_same(folder: Path,
     assert alike(results) == alike(lines(whole))
 
 
+@pytest.mark.slow
 def test_a_figure_that_grows_fails_until_it_is_accepted(folder: Path, tmp_path: Path) -> None:
     path = folder / "gate.toml"
     path.write_text(SMALL.replace(', ["./broken"]', ""))

@@ -138,7 +138,7 @@ def _wrong(action: Action, kind: str) -> Action:
     return action
 
 
-@pytest.mark.parametrize("kind", ["kept", "schedule"])
+@pytest.mark.parametrize("kind", [pytest.param("kept", marks=pytest.mark.slow), "schedule"])
 def test_planted_bug_is_found_in_the_group(kind: str) -> None:
     path = network_named("residual").path
     rows = by_groups(compile_model(path, board="host"), [Group(0, 3, 1)])

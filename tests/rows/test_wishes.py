@@ -35,6 +35,7 @@ def _compiled(path: Path, favour: str = "balanced", ram: int | None = None, *, f
     return Job.of(path, "mps2_an386", options=options, favour=favour).compiled()
 
 
+@pytest.mark.slow
 def test_favour_ram(model: Path) -> None:
     whole, least = _compiled(model), _compiled(model, "ram")
     assert least.placement.arena < whole.placement.arena * 0.7
