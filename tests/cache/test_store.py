@@ -158,5 +158,9 @@ def test_another_program_of_the_same_name_is_another_digest(tmp_path: Path, monk
     (tmp_path / "cc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert programs_digest(["cc"]) != before
-    monkeypatch.setenv("CFLAGS", "-O0")
-    assert programs_digest(["cc"])[-1] == ["CFLAGS", "-O0"]
+
+
+@pytest.mark.parametrize("name", ["ASMFLAGS", "CFLAGS", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "CMAKE_GENERATOR"])
+def test_what_the_environment_tells_a_compiler_counts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "there")
+    assert [name, "there"] in programs_digest(["cc"])

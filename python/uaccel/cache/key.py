@@ -17,8 +17,8 @@ from uaccel.resources import data_dir
 PACKAGES: Final = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "torch", "ortools")
 """Whose versions may change what is compiled; those that are not installed count as such."""
 _NO_SOURCES: Final = (".pyc", ".pyo", ".orig", ".swp")
-_VARIABLES: Final = ("CC", "CXX", "CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS")
-_PREFIXES: Final = ("CMAKE_", "UACCEL_IMPORT_")
+_VARIABLES: Final = ("ASM", "ASMFLAGS", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX", "CXXFLAGS", "LDFLAGS")
+_PREFIXES: Final = ("CMAKE_", "COMPILER_", "CPLUS_INCLUDE_", "C_INCLUDE_", "GCC_", "LIBRARY_", "UACCEL_IMPORT_")
 
 
 class Key:
