@@ -15,6 +15,11 @@ NETWORKS = ("gesture", "residual", "branches")
 each_fault = pytest.mark.parametrize("broken", ZOO, ids=lambda broken: broken.fault)
 
 
+@pytest.mark.parametrize("broken", ZOO, ids=lambda broken: broken.fault)
+def test_every_fault_can_still_be_planted(broken: Broken, tmp_path: Path) -> None:
+    assert broken.make(tmp_path).is_dir()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @each_fault

@@ -34,7 +34,7 @@ class Broken:
 CONVOLVE, OUTPUT = "device/npu_convolve.c", "device/npu_output.c"
 FPGA, DRIVER = "device/nuc_fpga_device.c", "driver/nuc_fpga.c"
 COUNTED = "static int32_t run(const struct job *job)\n{"
-EXPAND = "            Operation(name, name, convolve, can_convolve, cycles, sums.conv2d_nchw, roundings=ROUNDINGS)"
+EXPAND = "            Operation(name, name, convolve, can_convolve, cycles, EXPAND, roundings=ROUNDINGS)"
 
 ZOO = [
     Broken(
@@ -53,7 +53,7 @@ ZOO = [
         "(int64_t)row * (w->stride_y > 1 ? w->stride_y : 2)",
         ("conv2d",),
     ),
-    Broken("another zero point", "npu", OUTPUT, "(int64_t)value + offset;", "(int64_t)value + offset + 1;"),
+    Broken("another zero point", "npu", OUTPUT, "moved = value + offset;", "moved = value + offset + 1;"),
     Broken(
         "ties rounded down",
         "npu",
@@ -89,7 +89,7 @@ ZOO = [
         "nuc_fpga",
         "accelerator.py",
         EXPAND,
-        EXPAND.replace("sums.conv2d_nchw", "lambda e, r, i: sums.relax.op.abs(sums.conv2d_nchw(e, r, i))"),
+        EXPAND.replace("EXPAND", "lambda e, r, i: sums.relax.op.abs(EXPAND(e, r, i))"),
         ("conv2d", "depthwise_conv2d"),
     ),
     Broken(

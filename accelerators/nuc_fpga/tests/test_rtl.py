@@ -125,16 +125,27 @@ BUGS: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("bug", BUGS)
-def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
-    name, right, wrong, operation = BUGS[bug]
-    folder = tmp_path / "nuc_fpga"
+def planted(bug: str, above: Path) -> Path:
+    """The accelerator with it."""
+    name, right, wrong, _ = BUGS[bug]
+    folder = above / "nuc_fpga"
     shutil.copytree(FOLDER, folder)
     file = folder / "rtl" / name
     text = file.read_text()
     assert text.count(right) == 1
     file.write_text(text.replace(right, wrong))
+    return folder
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_each_can_still_be_planted(bug: str, tmp_path: Path) -> None:
+    assert planted(bug, tmp_path).is_dir()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
+    folder, operation = planted(bug, tmp_path), BUGS[bug][3]
     stalls = 1 if "pressure" in bug else None
     with pytest.raises(uaccel.UaccelError) as raised:
         check_accelerator(folder, layers=50, stalls=stalls, waves=tmp_path / "wrong.vcd")
