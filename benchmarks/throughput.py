@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens  # noqa: E402
-from uaccel.session.session import Session  # noqa: E402
+from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from uaccel.session.session import Session
 
 RESULTS = Path(__file__).with_name("throughput.json")
 BAUDS = (115200, 921600)
