@@ -3,7 +3,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED ?= yes
+# Every package in the version that all machines test with, and of the bytes that its digest says. `make setup LOCKED=no`: what
+# pyproject.toml allows instead, for a Python or a platform that lacks one of those files.
+PACKAGES = $(if $(filter no,$(LOCKED)),$(PIP) $(2),$(PIP) --require-hashes --no-deps --requirement scripts/locked/$(1).txt)
 
 # The programs that set-up installs where they are missing (compilers, emulators) are the rows of PROGRAMS in
 # python/uaccel/toolchain/programs.py; `uaccel doctor` checks the same rows. They are looked for each time; Python packages are
@@ -21,13 +25,15 @@ help: ## List the targets
 setup: $(READY) ## Create .venv with uaccel in it; install a C compiler, an Arm compiler and QEMU where they are missing
 	@$(PROGRAMS) setup
 
-$(READY): pyproject.toml constraints.txt python/uaccel/version.py scripts/hatch_build.py
+$(READY): pyproject.toml scripts/locked/setup.txt python/uaccel/version.py scripts/hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "setup: $(PYTHON) is not Python 3.10 or later; try: make setup PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "setup: venv is missing; on Debian: sudo apt-get install -y python3-venv" >&2; exit 1; }
 	@echo "setup: installing Python packages into $(VENV)"
-	@$(PIP) --editable '.[test]'
+	@$(call PACKAGES,setup,--editable '.[test]' hatchling editables) || \
+		{ echo "setup: no such packages for this computer; newer or older ones: make setup LOCKED=no" >&2; exit 1; }
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q python || true # commands start twice as fast
 	@touch $@
 
@@ -35,9 +41,9 @@ setup-test: setup $(TESTED) ## What the tests need besides: oracles, linters, a 
 	@$(PROGRAMS) test
 
 # Without a network the tests run with what is there; those that lack something say so.
-$(TESTED): $(READY)
+$(TESTED): $(READY) scripts/locked/test.txt
 	@echo "setup: installing what tests need besides (TFLite, ONNX Runtime, linters)"
-	@if $(PIP) --retries 1 --timeout 20 'uaccel[test,oracles,dev]'; then touch $@; \
+	@if $(call PACKAGES,test,'uaccel[test,oracles,dev]') --retries 1 --timeout 20; then touch $@; \
 	else echo "setup: not installed; tests that need them are skipped, 'make test' tries again"; fi
 
 setup-torch: setup ## PyTorch for CPUs: models from PyTorch, and their tests

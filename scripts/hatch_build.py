@@ -22,6 +22,7 @@ DATA = {
     "models": ["tests/models/*.tflite", "tests/models/*.npz", "tests/models/*_labels.txt"],
 }
 
+LOCKED = "scripts/locked/setup.txt"
 BILL = "uaccel.cdx.json"
 """The wheel's bill of materials, in its ``.dist-info/sboms`` (PEP 770)."""
 
@@ -52,7 +53,7 @@ def bill_of_materials(root: Path, core: Any) -> str:
     """CycloneDX 1.6: what the wheel is, and what it wants beside itself; the same for the same sources."""
     component = {"type": "application", "name": core.name, "version": core.version, "bom-ref": core.name}
     component |= {"licenses": [{"license": {"id": core.license_expression}}], "purl": f"pkg:pypi/{core.name}"}
-    pinned = dict(re.findall(r"^([\w.-]+)==([^ ;\n]+)", (root / "constraints.txt").read_text(encoding="utf-8"), re.M))
+    pinned = dict(re.findall(r"^([\w.-]+)==([^ ;\n]+)", (root / LOCKED).read_text(encoding="utf-8"), re.M))
     rows = []
     for requirement in sorted(core.dependencies):
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from uaccel.toolchain.python_packages import CPU_TORCH
 
-CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
+CONSTRAINTS = Path(__file__).parent / "locked" / "torch.txt"
 
 
 def main() -> int:

@@ -38,7 +38,6 @@ LINKED = (
     "accelerator_template",
     "scripts",
     "pyproject.toml",
-    "constraints.txt",
     "benchmarks",
     "CMakeLists.txt",
     ".venv",
