@@ -1,46 +1,43 @@
 #!/usr/bin/env python3
 """Renew ``scripts/locked``: what ``make setup`` and ``make test`` install, each file of it with its digests.
 
-``scripts/lock.py`` keeps the versions that are locked as far as pyproject.toml allows them; ``scripts/lock.py --upgrade`` takes
+``scripts/lock.py`` keeps the versions that are locked as far as pyproject.toml allows them. With ``--upgrade`` it takes
 the newest. The resolver is uv (``pip install uv``): it solves for every Python and platform at once.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = ROOT / "scripts" / "locked"
-SETS = {"setup": ("test",), "test": ("test", "oracles", "dev")}
-"""What each file holds: uaccel with these extras. The larger one is solved first, and the other has the same versions."""
+SETS = {"test": ("test", "oracles", "dev"), "setup": ("test",)}
+"""What each file holds: uaccel with these extras. Each begins with the versions of the one before."""
 
-BUILD = "hatchling\neditables\n"
-"""What puts uaccel itself into the environment."""
+BESIDE = """
+hatchling
+editables
+backports-strenum<1.3 ; python_version >= '3.11'
+"""
+"""What puts uaccel itself into the environment; and a package that has no such version for such a Python."""
+
+OPTIONS = ["--universal", "--python-version", "3.10", "--generate-hashes", "--no-header", "--no-annotate", "--quiet"]
 
 
-def main(arguments: list[str]) -> int:
-    for name in sorted(SETS, key=lambda name: -len(SETS[name])):
-        extras = [word for extra in SETS[name] for word in ("--extra", extra)]
-        command = ["uv", "pip", "compile", "pyproject.toml", "-", *extras, "--output-file", str(LOCKED / f"{name}.txt")]
-        # The bound of tflite-micro names a pre-release; nothing else takes one.
-        command += [
-            "--universal",
-            "--python-version",
-            "3.10",
-            "--generate-hashes",
-            "--no-header",
-            "--no-annotate",
-            "--quiet",
-        ]
-        done = subprocess.run([*command, *arguments], cwd=ROOT, input=BUILD, text=True, check=False)
-        if done.returncode != 0:
-            return done.returncode
-        if name != "setup":
-            (LOCKED / "setup.txt").write_text((LOCKED / f"{name}.txt").read_text(encoding="utf-8"), encoding="utf-8")
-    return 0
+def main(arguments: list[str]) -> None:
+    before = LOCKED / "test.txt"
+    for name, extras in SETS.items():
+        file = LOCKED / f"{name}.txt"
+        if file != before:
+            shutil.copy(before, file)
+        wanted = [word for extra in extras for word in ("--extra", extra)]
+        command = ["uv", "pip", "compile", "pyproject.toml", "-", *wanted, "--output-file", str(file)]
+        subprocess.run([*command, *OPTIONS, *arguments], cwd=ROOT, input=BESIDE, text=True, check=True)
+        before = file
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])
