@@ -20,9 +20,10 @@ SETS = {"test": ("test", "oracles", "dev"), "setup": ("test",)}
 BESIDE = """
 hatchling
 editables
+annotated-doc<0.0.7 ; python_version < '3.11'
 backports-strenum<1.3 ; python_version >= '3.11'
 """
-"""What puts uaccel itself into the environment; and a package that has no such version for such a Python."""
+"""What puts uaccel itself into the environment; and packages whose newest is for other Pythons."""
 
 OPTIONS = ["--universal", "--python-version", "3.10", "--generate-hashes", "--no-header", "--no-annotate", "--quiet"]
 
