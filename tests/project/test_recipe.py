@@ -169,19 +169,42 @@ def test_what_cannot_be_built_is_said_as_ever(file: str, tmp_path: Path) -> None
     assert "building the firmware failed" in said[0] or "configuring the firmware failed" in said[0]
 
 
-def test_who_includes_what_counts_and_not_only_what_is_included(tmp_path: Path) -> None:
+def two_headers_of_one_name(project: Path) -> list[Path]:
+    """The folders that have them: whose is included last depends on which is looked into first."""
     for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "x.h").write_text(f"#define WHICH {folder}\n")
-        (tmp_path / folder / "y.h").write_text('#include "x.h"\n')
-    (tmp_path / "a.c").write_text('#include "one/y.h"\n#include "two/y.h"\n#include <x.h>\n#include <stdint.h>\n')
-    places = [tmp_path / "one", tmp_path / "two"]
+        (project / folder).mkdir()
+        (project / folder / "x.h").write_text(f"#undef WHICH\n#define WHICH {folder}\n")
+        (project / folder / "y.h").write_text('#include "x.h"\n')
+    includes = "".join(f"#include {name}\n" for name in ('"one/y.h"', '"two/y.h"', "<x.h>", "<stdint.h>"))
+    (project / "a.c").write_text(f"{includes}int WHICH;\n")
+    return [project / "one", project / "two"]
+
+
+def test_who_includes_what_counts_and_not_only_what_is_included(tmp_path: Path) -> None:
+    places = two_headers_of_one_name(tmp_path)
     first, other = (Sources(tmp_path).closure(tmp_path / "a.c", folders) for folders in (places, places[::-1]))
     assert first is not None
     assert other is not None
     assert first.texts == other.texts
     assert set(first.edges) ^ set(other.edges) == {("a.c", "<x.h", "one/x.h"), ("a.c", "<x.h", "two/x.h")}
     assert ("a.c", "<stdint.h", "") in first.edges
+
+
+def test_an_object_is_not_shared_where_another_header_is_found_first(tmp_path: Path) -> None:
+    project, cache, made = tmp_path / "project", Cache(tmp_path / "kept"), []
+    project.mkdir()
+    places = two_headers_of_one_name(project)
+    for folders in (places, places[::-1], places):
+        looked = " ".join(f"-I{folder}" for folder in folders)
+        command = f"gcc {looked} -MD -MT a.o -MF a.o.d -o a.o -c {project / 'a.c'}"
+        wanted = Compilation.of(command, tmp_path)
+        assert wanted is not None
+        assert Objects(cache, project, tmp_path).make(wanted)
+        made.append(wanted.made.read_bytes())
+    assert b"one" in made[0]
+    assert b"two" in made[1]
+    assert made[2] == made[0]
+    assert len(cache.kept()) == 2
 
 
 @pytest.mark.parametrize(
