@@ -190,21 +190,47 @@ def test_who_includes_what_counts_and_not_only_what_is_included(tmp_path: Path) 
     assert ("a.c", "<stdint.h", "") in first.edges
 
 
-def test_an_object_is_not_shared_where_another_header_is_found_first(tmp_path: Path) -> None:
-    project, cache, made = tmp_path / "project", Cache(tmp_path / "kept"), []
-    project.mkdir()
-    places = two_headers_of_one_name(project)
-    for folders in (places, places[::-1], places):
-        looked = " ".join(f"-I{folder}" for folder in folders)
-        command = f"gcc {looked} -MD -MT a.o -MF a.o.d -o a.o -c {project / 'a.c'}"
-        wanted = Compilation.of(command, tmp_path)
-        assert wanted is not None
-        assert Objects(cache, project, tmp_path).make(wanted)
-        made.append(wanted.made.read_bytes())
-    assert b"one" in made[0]
-    assert b"two" in made[1]
-    assert made[2] == made[0]
+def compiled(project: Path, cache: Cache, *options: str) -> bytes:
+    """``a.c`` with these options, taken where it is kept."""
+    words = " ".join(options)
+    wanted = Compilation.of(f"gcc {words} -MD -MT a.o -MF a.o.d -o a.o -c {project / 'a.c'}", project.parent)
+    assert wanted is not None
+    assert Objects(cache, project, project.parent).make(wanted)
+    return wanted.made.read_bytes()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def test_an_object_is_not_shared_where_another_header_is_found_first(small: Path, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kept")
+    one, two = (f"-I{folder}" for folder in two_headers_of_one_name(small))
+    first, other, again = (compiled(small, cache, *folders) for folders in ((one, two), (two, one), (one, two)))
+    assert b"one" in first
+    assert b"two" in other
+    assert again == first
     assert len(cache.kept()) == 2
+
+
+def test_an_object_is_not_shared_where_a_header_shadows_the_compilers(small: Path, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kept")
+    one, two = (f"-I{folder}" for folder in two_headers_of_one_name(small))
+    before = compiled(small, cache, one, two)
+    (small / "two" / "features.h").write_text(SHADOW)
+    assert b"shadow" not in before
+    assert b"shadow" in compiled(small, cache, one, two)
+
+
+def test_a_macro_counts_where_another_one_has_it(small: Path, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kept")
+    (small / "a.c").write_text("int x = UACCEL_A;\n")
+    made = [compiled(small, cache, "-DUACCEL_A=UACCEL_B", f"-DUACCEL_B={value}") for value in (1, 2, 1)]
+    assert made[0] == made[2] != made[1]
+    compiled(small, cache, "-DUACCEL_A=UACCEL_B", "-DUACCEL_B=1", "-DUACCEL_C=3")
+    assert len(cache.kept()) == 2, "nothing mentions the third"
 
 
 @pytest.mark.parametrize(
