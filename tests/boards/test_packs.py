@@ -282,6 +282,13 @@ def test_hostile_files(make: object, complaint: str, call: Call, tmp_path: Path)
     assert done.complaint.startswith(complaint), done.complaint
 
 
+def test_a_pack_of_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uaccel.board.pack.MOST_FILES", 1)
+    pack(tmp_path / "a.pack", one())
+    with pytest.raises(BoardError, match=r"a\.pack has 2 files; wanted at most 1$"):
+        chip_in_pack(tmp_path / "a.pack", "", "")
+
+
 def test_installed_packs_are_found_by_the_target_alone(call: Call, tmp_path: Path) -> None:
     """The newest that has it; one that was fetched in part is passed over."""
     folder = tmp_path / "share" / "cmsis-pack-manager" / "Nobody" / "Own_DFP"

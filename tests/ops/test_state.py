@@ -228,6 +228,11 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
         'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): what follows it runs once in 2 frames; '
         "only cycles_max 1 can be compiled",
     ),
+    "every other frame, where nothing is said and not every frame counts": (
+        Circular(period=0).build(),
+        'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): what follows it runs once in 2 frames; '
+        "only cycles_max 1 can be compiled",
+    ),
     "a buffer that does not last": (
         Circular(is_variable=False).build(),
         'operator 0 CUSTOM:CIRCULAR_BUFFER ("kept"): output "kept" is no variable tensor',

@@ -119,7 +119,9 @@ def _description(file: Path) -> bytes:
             found = [
                 entry for entry in entries if entry.filename.lower().endswith(".pdsc") and "/" not in entry.filename
             ]
-            if len(found) != 1 or len(entries) > MOST_FILES:
+            if len(entries) > MOST_FILES:
+                raise BoardError(f"{file} has {len(entries):,} files; wanted at most {MOST_FILES:,}")
+            if len(found) != 1:
                 raise BoardError(f"{file} has {len(entries)} files, {len(found)} of them descriptions{wanted}")
             if found[0].flag_bits & 1:
                 raise BoardError(f"{file}: the description in it is encrypted{wanted}")
