@@ -82,6 +82,11 @@ def test_a_stream(name: str) -> None:
     assert_exact_random(STREAMS[name], runs=9)
 
 
+@pytest.mark.parametrize("value", [-32768, 32767])
+def test_sums_of_a_stream_saturate(value: int) -> None:
+    assert_exact(STREAMS["overlapping"], [[np.full((2, 8), value, np.int16)]] * 3)
+
+
 def framing(shapes: tuple[Shape, Shape], prefill: int = 1) -> bytes:
     model = ModelBuilder()
     options = {"frame_size": 7, "frame_step": 3, "prefill": prefill}
