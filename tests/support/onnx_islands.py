@@ -257,7 +257,9 @@ CASES = (
     Case("conv of one axis", conv((1, 4, 20), (6, 4, 5), BYTES, strides=[2], pads=[2, 1]), ("conv2d",)),
     Case("normalisation", normalised((2, 5, 6, 7), S8), ("depthwise_conv2d",)),
     Case(
-        "a number less for each channel", one("Sub", np.float32([[[-1]], [[0.5]], [[2]], [[3]]])), ("depthwise_conv2d",)
+        "a number less for each channel",
+        one("Sub", np.array([-1, 0.5, 2, 3], np.float32).reshape(4, 1, 1)),
+        ("depthwise_conv2d",),
     ),
     Case("normalisation of one axis", normalised((1, 5, 9), U8), ("depthwise_conv2d",)),
     Case("normalisation of what is joined", normalised((1, 4, 5, 6), S8, TO_S8), ("depthwise_conv2d",)),

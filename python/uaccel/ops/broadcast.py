@@ -64,25 +64,13 @@ def _strides(shape: Shape, rank: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-class BinaryOperator(IntegerOperator[A]):
+class Broadcast(IntegerOperator[A]):
     """An operator whose every output element depends on one element of each input."""
 
     arguments = ("input1", "input2")
     elementwise = Elementwise.EACH
     kernel: ClassVar[str]
     header: ClassVar[str] = ""
-
-    def first(self, value: Any, attrs: A) -> Any:
-        """What an element of the first input contributes, as a TE expression."""
-        return value
-
-    def second(self, value: Any, attrs: A) -> Any:
-        """What an element of the second input contributes."""
-        return value
-
-    @abc.abstractmethod
-    def combine(self, x: Any, y: Any, attrs: A, dtype: str) -> Any:
-        """The output element of both contributions."""
 
     def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
         """The fields of the kernel's structure besides the loops."""
@@ -99,6 +87,29 @@ class BinaryOperator(IntegerOperator[A]):
         require(loops <= LOOPS, f"{self.name}: broadcasting {first} and {second} takes {loops} loops, at most {LOOPS}")
         return TensorInfo(broadcast_shape(first.shape, second.shape), first.dtype)
 
+    def kernels(self, site: Site[A]) -> Sequence[Kernel]:
+        first, second = (operand.info for operand in site.operands)
+        function = f"{self.kernel}_{dtype_suffix(first.dtype)}"
+        parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
+        arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
+        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
+
+
+class BinaryOperator(Broadcast[A]):
+    """One whose meaning takes a step for each input, and one that combines them."""
+
+    def first(self, value: Any, attrs: A) -> Any:
+        """What an element of the first input contributes, as a TE expression."""
+        return value
+
+    def second(self, value: Any, attrs: A) -> Any:
+        """What an element of the second input contributes."""
+        return value
+
+    @abc.abstractmethod
+    def combine(self, x: Any, y: Any, attrs: A, dtype: str) -> Any:
+        """The output element of both contributions."""
+
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         shape1, shape2 = (tuple(int(extent) for extent in tensor.shape) for tensor in inputs)
         first = te.compute(shape1, lambda *i: self.first(inputs[0](*i), attrs), name="first")
@@ -109,13 +120,6 @@ class BinaryOperator(IntegerOperator[A]):
             return self.combine(element_at(first, shape1, index), element_at(second, shape2, index), attrs, dtype)
 
         return te.compute(broadcast_shape(shape1, shape2), element, name=self.name)
-
-    def kernels(self, site: Site[A]) -> Sequence[Kernel]:
-        first, second = (operand.info for operand in site.operands)
-        function = f"{self.kernel}_{dtype_suffix(first.dtype)}"
-        parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
-        arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
-        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
 
 
 def element_at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, register, require
-from uaccel.ops.broadcast import BinaryOperator, broadcast_shape, element_at
+from uaccel.ops.broadcast import Broadcast, broadcast_shape, element_at
 from uaccel.ops.exact import const, i64
 from uaccel.ops.softmax_steps import leading_zeros, reciprocal_of
 from uaccel.tvm_api import te, tirx
@@ -32,7 +32,7 @@ class DivAttrs(Attributes):
 
 
 @register
-class Div(BinaryOperator[DivAttrs]):
+class Div(Broadcast[DivAttrs]):
     """input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero."""
 
     name = "div"
@@ -41,9 +41,6 @@ class Div(BinaryOperator[DivAttrs]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: DivAttrs) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"div: input is {inputs[0].dtype}, wanted int8")
         return super().infer(inputs, attrs)
-
-    def combine(self, x: Any, y: Any, attrs: DivAttrs, dtype: str) -> Any:
-        raise NotImplementedError("its meaning takes stages")
 
     def meaning(self, inputs: Sequence[Any], attrs: DivAttrs) -> Any:
         infos = [exact.info(tensor) for tensor in inputs]
