@@ -172,6 +172,9 @@ def lines(path: Path) -> list[str]:
         ("data.npy", "none.txt", "cannot read --labels none.txt: No such file or directory"),
         ("data.npy", "few.txt", "data.npy has 40 samples and few.txt 2 labels; give one for each"),
         ("data.npy", "word.txt", "--labels word.txt, line 2: 'tap' is no label; wanted a whole number from 0"),
+        ("data.npy", "large.txt", "--labels large.txt, line 2: '9999999999' is no label; wanted a whole number from 0"),
+        ("data.npy", "endless.txt", "--labels endless.txt, line 2: '999999999999999999999999999999999999...' is no "),
+        ("nan.npy", "l.txt", 'nan.npy: input "motion" holds a NaN, which no int8 stands for'),
         ("data.npy", "labels.md", "--labels labels.md: wanted a file .npy, .csv or .txt"),
         ("data.npy", "high.npy", "--labels high.npy has label 6; the model has 6 classes, from 0"),
         ("data.npy", "low.npy", "--labels low.npy has label -1; the model has 6 classes, from 0"),
@@ -191,6 +194,7 @@ def test_what_is_wrong(data: str, labels: str, words: str, motions: Array, class
     Path("odd").mkdir()
     np.save("odd/a.npy", np.zeros(5, np.int8))
     np.save("flat.npy", motions.reshape(COUNT, -1))
+    np.save("nan.npy", np.full(motions.shape, np.nan, np.float32))
     np.save("high.npy", np.full(COUNT, 6))
     np.save("low.npy", np.full(COUNT, -1))
     np.save("real.npy", np.zeros(COUNT))
@@ -200,6 +204,8 @@ def test_what_is_wrong(data: str, labels: str, words: str, motions: Array, class
         "nothing.npy": "",
         "few.txt": "1\n2\n",
         "word.txt": "1\ntap\n",
+        "large.txt": "1\n9999999999\n",
+        "endless.txt": "1\n" + "9" * 5000 + "\n",
         "labels.md": "1",
         "few.csv": "000.npy,1\n001.npy,2\n",
     }

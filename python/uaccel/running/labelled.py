@@ -16,6 +16,8 @@ from uaccel.session.inputs import read_arrays, samples_of
 from uaccel.session.tensors import TensorType
 
 LABEL_COLUMNS: Final = ("label", "class")
+DIGITS: Final = 9
+"""Of a label, at most."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ def read_labelled(data: Path, labels: Path, tensors: Sequence[TensorType], grids
     for tensor, grid in zip(tensors, grids, strict=True):
         array = arrays.get(tensor.name)
         if array is not None and array.dtype.kind == "f" and tensor.dtype in ("int8", "uint8", "int16") and grid.scale:
+            if np.isnan(array).any():
+                raise InputError(f'{data}: input "{tensor.name}" holds a NaN, which no {tensor.dtype} stands for')
             arrays[tensor.name] = grid.integers(array, tensor.dtype)
     samples = samples_of(arrays, tensors, str(data))
     found = _read_labels(labels, names)
@@ -134,9 +138,11 @@ def _is_number(text: str) -> bool:
 
 
 def _label(path: Path, line: int, text: str) -> int:
-    if not text.strip().isdecimal():
-        raise InputError(f"--labels {path}, line {line}: {text.strip()!r} is no label; wanted a whole number from 0")
-    return int(text)
+    label = text.strip()
+    if not label.isdecimal() or len(label) > DIGITS:
+        shown = label if len(label) < 40 else label[:36] + "..."
+        raise InputError(f"--labels {path}, line {line}: {shown!r} is no label; wanted a whole number from 0")
+    return int(label)
 
 
 def grid_of(row: dict[str, Any]) -> Grid:
