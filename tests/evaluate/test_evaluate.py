@@ -128,11 +128,21 @@ def test_a_second_evaluation_runs_nothing(motions: Array, classes: Array, call: 
     before = kept.read_text()
     assert call(*words, "--json").report["resumed"] == COUNT
     assert kept.read_text() == before
-    done = call("evaluate", OWN / "gesture.tflite", "--data", write_data("npy", motions[:5]), *words[4:], "-o", kept)
-    assert (
-        done.complaint == (f"{kept} has results of another model, board or data; remove it, or name another with -o")
-        or "5 samples" in done.complaint
-    )
+
+
+OTHERS = {"data": ["--data", "other.npy"], "board": ["-b", "mps2_an386"], "firmware": ["--favour", "size"]}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_results_of_another_evaluation_are_left_alone(what: str, motions: Array, classes: Array, call: Call) -> None:
+    words = ["evaluate", GESTURE, "--data", write_data("npy", motions), "--labels", write_labels("npy", classes)]
+    words += ["-o", "kept.jsonl", "--json"]
+    assert call(*words, "--limit", "2").report["samples"] == 2
+    np.save("other.npy", motions[::-1])
+    before, done = Path("kept.jsonl").read_text(), call(*words, *OTHERS[what])
+    wanted = "kept.jsonl has results of another model, board or data; remove it, or name another with -o"
+    assert (done.status, done.complaint) == (1, wanted)
+    assert Path("kept.jsonl").read_text() == before
 
 
 @pytest.mark.slow
