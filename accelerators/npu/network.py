@@ -15,11 +15,13 @@ from uaccel.streams import Layer, Network, Shape, Window
 
 from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Table, Weighted
 from .machine import Npu
-from .means import Mean, mean_of
+from .means import Mean, image_of, mean_of
+from .products import Product
 
 VIEW: Final = "relax.reshape"
 ADD: Final = "uaccel.add"
 WEIGHTED_SUM: Final = "uaccel.weighted_sum"
+BATCH_MATMUL: Final = "uaccel.batch_matmul"
 LOOKUP: Final = "uaccel.lookup"
 DEPTHWISE: Final = "uaccel.depthwise_conv2d"
 FULLY_CONNECTED: Final = "uaccel.fully_connected"
@@ -46,6 +48,8 @@ def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None
     layer's own padding."""
     if call.op in (ADD, WEIGHTED_SUM):
         return _addition(call, npu, known)
+    if call.op == BATCH_MATMUL:
+        return _product(call, npu, known)
     source, result = str(call.sources[0]), call.results[0]
     if call.op in MEANS:
         found = mean_of(call)
@@ -105,11 +109,18 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
 
 
 def _mean(call: OpCall, mean: Mean, npu: Npu) -> Layer:
-    """A depthwise convolution with weights of 1."""
-    inputs = _shape(call.operands[0].info.shape)
+    """A depthwise convolution with weights of 1; along the last axis a fully connected layer of one channel."""
+    inputs = image_of(call)
+    assert inputs is not None  # the check holds it
     output = Shape(inputs.images, 1, 1, inputs.channels)
     if call.op == "uaccel.window_mean":
         output = _shape(call.output.shape)
+    elif inputs.channels == 1:
+        depth, rows = mean.window.taps, inputs.images
+        tensors = (call.name, (str(call.sources[0]),), (Shape(1, 1, rows, depth),), call.results[0])
+        steps, parameters = -(-depth // npu.rows), np.array([mean.parameters], "<i4")
+        finish = (1, steps, npu, Window(), mean.clamp, 1, parameters)
+        return Convolution(*tensors, Shape(1, 1, rows, 1), *finish, filters=np.ones((1, 1, 1, depth), np.int8))
     tensors = (call.name, (str(call.sources[0]),), (inputs,), call.results[0], output)
     return Depthwise(
         *(*tensors, -(-inputs.channels // npu.columns), 1, npu, mean.window, mean.clamp),
@@ -130,17 +141,46 @@ def _parameters(call: OpCall, filters: Any) -> Any:
 
 def _addition(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
     """A constant is repeated ahead of time until it has the result's shape."""
+    names, shape = _names(call, known, call.output.shape), _in_rows(call.output.shape)
+    once, a = call.op == WEIGHTED_SUM, call.attrs
+    numbers = once_numbers(a) if once else astuple(a)
+    return Addition(call.name, names, (shape, shape), call.results[0], shape, 1, 1, npu, numbers, once)
+
+
+def _names(call: OpCall, known: dict[str, bytes], shape: tuple[int, ...] | None = None) -> tuple[str, ...]:
+    """Its operands; constants go to ``known``, repeated until they have a shape."""
     names = []
     for index, operand in enumerate(call.operands):
         name = call.sources[index]
         if name is None:
             name = f"{call.name} constant {index}"
-            known[name] = np.broadcast_to(operand.value, call.output.shape).astype(np.int8).tobytes()
+            known[name] = np.broadcast_to(operand.value, shape or operand.info.shape).astype(np.int8).tobytes()
         names.append(name)
-    shape = _in_rows(call.output.shape)
-    once, a = call.op == WEIGHTED_SUM, call.attrs
-    numbers = once_numbers(a) if once else astuple(a)
-    return Addition(call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1, npu, numbers, once)
+    return tuple(names)
+
+
+def _product(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
+    """The left side's matrices are images of one row; if they lie transposed, of one channel."""
+    attrs, (left, right), (*_, rows, columns) = call.attrs, (o.info.shape for o in call.operands), call.output.shape
+    images, depth = prod(call.output.shape[:-2]), left[-2 if attrs.adj_x else -1]
+    batches = [prod(side[:-2]) for side in (left, right)]
+    if batches[1] == 1 and not attrs.adj_x:
+        batches[0], images, rows = 1, 1, rows * images
+    window = Window((depth, 1)) if attrs.adj_x else Window()
+    shapes = (
+        Shape(batches[0], depth, rows, 1) if attrs.adj_x else Shape(batches[0], 1, rows, depth),
+        Shape(batches[1], 1, *right[-2:]),
+    )
+    tensors = (call.name, _names(call, known), shapes, call.results[0], Shape(images, 1, rows, columns))
+    return Product(
+        *(*tensors, -(-columns // npu.columns), -(-depth // npu.rows), npu, window),
+        Clamp(0, attrs.output_zero_point, single=attrs.rounding == FLOAT32),
+        columns,
+        np.tile(np.array((0, attrs.multiplier, attrs.shift), "<i4"), (columns, 1)),
+        filters=np.empty((0, *window.kernel, shapes[0].channels), np.int8),
+        turned=not attrs.adj_y,
+        zero_points=(attrs.lhs_zero_point, attrs.rhs_zero_point),
+    )
 
 
 def once_numbers(a: Any) -> tuple[int, ...]:

@@ -83,6 +83,33 @@ def test_fully_connected(family: Family, rows: int, depth: int, units: int, seed
     layer(family, "fully_connected", [(rows, depth)], seed, lambda layers, x: layers.fully_connected(x, units))
 
 
+@pytest.mark.sample(1)
+@EXAMPLES
+@given(
+    st.tuples(st.integers(1, 30), st.integers(1, 60), st.integers(1, 40)),
+    st.tuples(st.integers(1, 3), st.booleans(), st.booleans()),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    SEEDS,
+)
+def test_product_of_matrices(
+    family: Family,
+    extents: tuple[int, int, int],
+    batches: tuple[int, bool, bool],
+    ways: tuple[bool, bool, bool],
+    seed: int,
+) -> None:
+    """Of batches, of a batch and one matrix, either side transposed, the second one perhaps known ahead of time."""
+    (rows, depth, columns), (images, *repeated), (adj_x, adj_y, known) = extents, batches, ways
+    left, right = (depth, rows) if adj_x else (rows, depth), (columns, depth) if adj_y else (depth, columns)
+    shapes = [() if alone else (images,) for alone in repeated]
+    shapes = [(*batch, *side) for batch, side in zip(shapes, (left, right), strict=True)]
+
+    def build(layers: Layers, x: Any, y: Any = None) -> Any:
+        return layers.batch_matmul(x, layers.int8(*shapes[1]) if y is None else y, adj_x=adj_x, adj_y=adj_y)
+
+    layer(family, "batch_matmul", shapes[: 1 if known else 2], seed, build)
+
+
 @pytest.mark.slow
 @EXAMPLES
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), st.booleans(), SEEDS)
@@ -106,6 +133,47 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
+
+
+AXES = [(0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)]
+
+
+@pytest.mark.slow
+@EXAMPLES
+@given(st.tuples(EXTENT, EXTENT, st.integers(1, 40)), st.sampled_from(AXES), st.booleans(), SEEDS)
+def test_mean_of_other_axes(
+    family: Family, shape: tuple[int, ...], axes: tuple[int, ...], real: bool, seed: int
+) -> None:
+    name, build = ("scaled_sum", Layers.real_mean) if real else ("mean", Layers.mean)
+    layer(family, name, [shape], seed, lambda layers, x: build(layers, x, axes))
+
+
+def test_a_mean_of_axes_apart_stays_with_the_cpu() -> None:
+    layers = Layers(1)
+    made = example([(2, 3, 4)], lambda block, x: [block.emit(layers.mean(x, (0, 2)), "layer")])
+    described = {operation.name: operation for operation in npu().operations}["mean"]
+    wanted = "it is the mean along axes (0, 2) of int8 [2,3,4], wanted axes that follow each other"
+    assert described.check(made.region) == wanted
+
+
+REFUSED_PRODUCTS = [
+    ([(2, 3, 4, 5), (3, 5, 6)], False, "some matrices of int8 [2,3,4,5] or int8 [3,5,6] would have to be repeated"),
+    ([(2, 2), (2, 5000)], False, "its result has 5000 columns, and there are sums of 4096"),
+    ([(2, 3200), (3200, 2)], False, "its smallest part needs 51392 bytes of weights on chip, and there are 49152"),
+    ([], True, "both of its sides are constants"),
+]
+
+
+@pytest.mark.parametrize(("shapes", "known", "reason"), REFUSED_PRODUCTS)
+def test_other_products_stay_with_the_cpu(shapes: list[tuple[int, ...]], known: bool, reason: str) -> None:
+    layers = Layers(1)
+
+    def build(block: Any, *sides: Any) -> list[Any]:
+        sides = (layers.int8(2, 2), layers.int8(2, 2)) if known else sides
+        return [block.emit(layers.batch_matmul(*sides, adj_x=False, adj_y=False), "layer")]
+
+    described = {operation.name: operation for operation in npu().operations}["batch_matmul"]
+    assert described.check(example(shapes, build).region) == reason
 
 
 @pytest.mark.slow
