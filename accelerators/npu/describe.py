@@ -44,7 +44,8 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
                 for name, check in checks.items()
             ),
             *(
-                Operation(f"{name}_of_view", pattern(name, view), check=check, cost=cost, roundings=_roundings(name))
+                Operation(f"{name}_of_{word}", pattern(name, seen), check=check, cost=cost, roundings=_roundings(name))
+                for word, seen in (("view", view), ("views", pattern(VIEW, view)))
                 for name, check in checks.items()
             ),
             *(

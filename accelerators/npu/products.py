@@ -35,8 +35,8 @@ class Product(Convolution):
         return Box(part.image, range(1), columns, inner)
 
     def weight_bytes(self, blocks: range, steps: range) -> int:
-        """Sums of some steps cannot wait: those that they begin with are in their place."""
-        return super().weight_bytes(blocks, steps) if len(steps) == self.steps else self.npu.weight_bytes + 1
+        """All steps are there at once: sums of some cannot wait where those lie that all pixels begin with."""
+        return super().weight_bytes(blocks, range(self.steps))
 
     def made_bytes(self, blocks: range, steps: range) -> int:
         return self.step_bytes(steps) * len(blocks)
