@@ -84,7 +84,7 @@ def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:
 
 
 def _check(npu: Npu, operator: str) -> Check:
-    first = {"add": _why_not_added, "weighted_sum": _why_not_added, "lookup": _why_not_looked_up}
+    first: dict[str, Check] = {"add": _why_not_added, "weighted_sum": _why_not_added, "lookup": _why_not_looked_up}
     first |= dict.fromkeys(("mean", "scaled_sum", "window_mean"), _why_not_mean)
     first |= dict.fromkeys(("average_pool2d", "max_pool2d"), _why_not_pooled) | {"window_max": _why_not_largest}
     first |= {"batch_matmul": _why_not_multiplied(npu)}

@@ -113,19 +113,19 @@ def _mean(call: OpCall, mean: Mean, npu: Npu) -> Layer:
     inputs = image_of(call)
     assert inputs is not None  # the check holds it
     output = Shape(inputs.images, 1, 1, inputs.channels)
+    source, parameters = (str(call.sources[0]),), np.tile(np.array(mean.parameters, "<i4"), (inputs.channels, 1))
     if call.op == "uaccel.window_mean":
         output = _shape(call.output.shape)
     elif inputs.channels == 1:
-        depth, rows = mean.window.taps, inputs.images
-        tensors = (call.name, (str(call.sources[0]),), (Shape(1, 1, rows, depth),), call.results[0])
-        steps, parameters = -(-depth // npu.rows), np.array([mean.parameters], "<i4")
-        finish = (1, steps, npu, Window(), mean.clamp, 1, parameters)
-        return Convolution(*tensors, Shape(1, 1, rows, 1), *finish, filters=np.ones((1, 1, 1, depth), np.int8))
-    tensors = (call.name, (str(call.sources[0]),), (inputs,), call.results[0], output)
+        rows, depth = inputs.images, mean.window.taps
+        flat = (call.name, source, (Shape(1, 1, rows, depth),), call.results[0], Shape(1, 1, rows, 1), 1)
+        ones = np.ones((1, 1, 1, depth), np.int8)
+        return Convolution(*flat, -(-depth // npu.rows), npu, Window(), mean.clamp, 1, parameters, filters=ones)
+    tensors = (call.name, source, (inputs,), call.results[0], output)
     return Depthwise(
         *(*tensors, -(-inputs.channels // npu.columns), 1, npu, mean.window, mean.clamp),
         inputs.channels,
-        np.tile(np.array(mean.parameters, "<i4"), (inputs.channels, 1)),
+        parameters,
         filters=np.ones((*mean.window.kernel, inputs.channels), np.int8),
     )
 

@@ -77,10 +77,9 @@ class Layers:
         """One of them may be an array."""
         sides = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
         (multiplier,), (shift,) = self._scales(1, shape_of(sides[0])[-2 if adj_x else -1])
-        zeros = [self.integer(0, 2) * 128 - 128 if self.integer(0, 1) else self._zero_point() for _ in range(2)]
-        zeros = [min(zero, 127) for zero in zeros]
-        scale = (self._zero_point(), int(multiplier), int(shift), self.rounding)
-        return get(BatchMatmul)(*sides, attrs=BatchMatmulAttrs(adj_x, adj_y, *zeros, *scale))
+        left, right = (int(self.random.choice([-128, 0, 127, self._zero_point()])) for _ in range(2))
+        finish = (self._zero_point(), int(multiplier), int(shift), self.rounding)
+        return get(BatchMatmul)(*sides, attrs=BatchMatmulAttrs(adj_x, adj_y, left, right, *finish))
 
     def add(self, x: Any, y: Any, operator: type[Add] | type[Sub] = Add) -> Any:
         """One of them may be an array."""

@@ -101,8 +101,8 @@ def test_product_of_matrices(
     """Of batches, of a batch and one matrix, either side transposed, the second one perhaps known ahead of time."""
     (rows, depth, columns), (images, *repeated), (adj_x, adj_y, known) = extents, batches, ways
     left, right = (depth, rows) if adj_x else (rows, depth), (columns, depth) if adj_y else (depth, columns)
-    shapes = [() if alone else (images,) for alone in repeated]
-    shapes = [(*batch, *side) for batch, side in zip(shapes, (left, right), strict=True)]
+    shapes: list[tuple[int, ...]]
+    shapes = [side if alone else (images, *side) for alone, side in zip(repeated, (left, right), strict=True)]
 
     def build(layers: Layers, x: Any, y: Any = None) -> Any:
         return layers.batch_matmul(x, layers.int8(*shapes[1]) if y is None else y, adj_x=adj_x, adj_y=adj_y)
