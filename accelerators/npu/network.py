@@ -92,6 +92,8 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
         padding = (attrs.padding[0] + more[0], attrs.padding[1] + more[1])
         window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), padding)
     if call.op == DEPTHWISE:
+        if inputs.columns == output.columns == window.kernel[1] == 1 and window.padding[1] == 0:
+            inputs, output, window, weights = _lying(inputs), _lying(output), _across(window), weights.swapaxes(0, 1)
         multiplier = output.channels // inputs.channels
         if multiplier <= npu.columns:
             whole = npu.columns // multiplier * multiplier  # output channels of as many input channels as fill a block
@@ -106,6 +108,17 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
     steps = -(-window.taps * weights.shape[3] // npu.rows)
     tensors = (call.name, (source,), (inputs,), result, output, blocks, steps)
     return Convolution(*tensors, npu, window, clamp, group_channels, _parameters(call, weights), filters=weights)
+
+
+def _lying(column: Shape) -> Shape:
+    """A single column as a row, along which windows slide."""
+    return Shape(column.images, 1, column.rows, column.channels)
+
+
+def _across(window: Window) -> Window:
+    """Of such a row; what is beside a column has no part in it."""
+    kernel, strides, dilation = ((1, pair[0]) for pair in (window.kernel, window.strides, window.dilation))
+    return Window(kernel, strides, dilation, (0, window.padding[0]))
 
 
 def _mean(call: OpCall, mean: Mean, npu: Npu) -> Layer:

@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from support.npu import ODD, SMALL, TINY, Family, check, npu
 from uaccel.accelerator import OBJECTIVES, ROUNDINGS
 from uaccel.model import Quantisation, TensorInfo
+from uaccel.ops.base import constant, get
+from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.scaled_sum import scaled_sum_attrs
 from uaccel.streams.chain import Chain
 from uaccel.testing.layers import Layers
@@ -74,6 +77,38 @@ def test_convolution_of_groups(family: Family, shape: tuple[int, ...], groups: i
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "depthwise_conv2d", [shape], seed, lambda layers, x: layers.depthwise(x))
+
+
+@EXAMPLES
+@given(
+    st.tuples(st.integers(2, 40), st.integers(1, 20)),
+    st.tuples(st.integers(1, 9), st.integers(1, 3), st.integers(1, 2)),
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1)),
+    SEEDS,
+)
+def test_windows_slide_along_a_single_column(
+    family: Family, extents: tuple[int, int], window: tuple[int, int, int], padding: tuple[int, int, int], seed: int
+) -> None:
+    """A k x 1 window takes as long as a 1 x k one; with padding beside the column it is exact too."""
+    (rows, channels), (kernel, stride, dilation), (above, below, beside) = extents, window, padding
+    assume((kernel - 1) * dilation < rows + above + below)
+    layers, times = Layers(seed), []
+    weights, parameters = layers.int8(kernel, channels), [layers.int8(channels).astype(np.int32) << 8]
+    parameters += [np.full(channels, value, np.int32) for value in (3 << 29, -9)]
+    data = layers.int8(rows, channels)
+    for across in (0, 1):
+        pairs = [(value, 1)[:: -1 if across else 1] for value in (stride, dilation, kernel, rows)]
+        pads = (above, beside, below, 0) if not across else (beside, above, 0, below)
+        attrs = Conv2dAttrs((stride, stride), pads, pairs[1], channels, 3, -5, -128, 127, layers.rounding)
+        operands = [constant(array) for array in (weights.reshape(*pairs[2], channels), *parameters)]
+
+        def build(block: Any, x: Any, attrs: Any = attrs, operands: Any = operands) -> list[Any]:
+            return [block.emit(get(DepthwiseConv2d)(x, *operands, attrs=attrs), "layer")]
+
+        made = example([(1, *pairs[3], channels)], build)
+        assume(accepts(family, made, "depthwise_conv2d"))
+        times.append(check(family, made, [data.reshape(1, *pairs[3], channels)]).cycles)
+    assert beside or times[0] == times[1]
 
 
 @pytest.mark.slow
