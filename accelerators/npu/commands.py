@@ -64,6 +64,7 @@ TABLE: Final = (
     Field("table", 7),
 )
 SUMS: Final = (Field("sums", 14), *halves(15, "first_step", "steps"))
+MATRIX: Final = (Field("source", 1), Field("source_row", 2), *halves(3, "depth", "channels"), Field("weights", 4))
 
 FORMATS: Final[Mapping[str, Format]] = {
     "load": Format(1, "load", 10, TRANSFER),
@@ -72,8 +73,11 @@ FORMATS: Final[Mapping[str, Format]] = {
         3,
         "compute",
         21,
-        (*WINDOW, *halves(3, "input_pixel", "run"), *OUTPUT, *SUMS),
-        ("continue", "keep", "add", "float32", "once"),
+        (
+            *(*WINDOW, *halves(3, "input_pixel", "run"), *OUTPUT, *SUMS),
+            *octets(19, "", "", "weight_zero_point", signed=True),
+        ),
+        ("continue", "keep", "add", "float32", "once", "shared"),
     ),
     "depthwise": Format(
         4,
@@ -92,4 +96,5 @@ FORMATS: Final[Mapping[str, Format]] = {
     "add": Format(6, "compute", 10, ADDITION, ("", "", "", "", "once")),
     "sync": Format(7, "compute", 1, ()),
     "lookup": Format(8, "compute", 8, TABLE),
+    "pack": Format(9, "compute", 5, MATRIX, ("turned",)),
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Final
 
 import numpy as np
 
 from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
-from uaccel.streams import Effort, Layer, Network, Shape, plan_network, why_not
+from uaccel.streams import WORD, Effort, Layer, Network, Shape, plan_network, why_not
 
 from .layers import Windowed
 from .machine import Npu
@@ -19,7 +20,7 @@ from .stream import lower_region
 Check = Callable[[Region], "str | None"]
 OPERATORS: Final = (
     *("conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "mean", "add"),
-    *("weighted_sum", "scaled_sum", "window_mean", "window_max", "lookup"),
+    *("weighted_sum", "scaled_sum", "window_mean", "window_max", "lookup", "batch_matmul"),
 )
 LARGEST_ONCE: Final = 42
 """The shift of an addition that rounds once."""
@@ -43,7 +44,8 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
                 for name, check in checks.items()
             ),
             *(
-                Operation(f"{name}_of_view", pattern(name, view), check=check, cost=cost, roundings=_roundings(name))
+                Operation(f"{name}_of_{word}", pattern(name, seen), check=check, cost=cost, roundings=_roundings(name))
+                for word, seen in (("view", view), ("views", pattern(VIEW, view)))
                 for name, check in checks.items()
             ),
             *(
@@ -82,9 +84,10 @@ def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:
 
 
 def _check(npu: Npu, operator: str) -> Check:
-    first = {"add": _why_not_added, "weighted_sum": _why_not_added, "lookup": _why_not_looked_up}
+    first: dict[str, Check] = {"add": _why_not_added, "weighted_sum": _why_not_added, "lookup": _why_not_looked_up}
     first |= dict.fromkeys(("mean", "scaled_sum", "window_mean"), _why_not_mean)
     first |= dict.fromkeys(("average_pool2d", "max_pool2d"), _why_not_pooled) | {"window_max": _why_not_largest}
+    first |= {"batch_matmul": _why_not_multiplied(npu)}
     reason_of = first.get(operator, _why_not_convolved)
     found: dict[object, str | None] = {}
 
@@ -131,9 +134,6 @@ def _why_not_convolved(region: Region) -> str | None:
 
 
 def _why_not_mean(region: Region) -> str | None:
-    data, axes = region.root.operands[0], getattr(region.root.attrs, "axes", (1, 2))
-    if len(data.info.shape) != 4 or axes != (1, 2):
-        return f"it is the mean along axes {axes} of {data.info}, wanted rows and columns of NHWC"
     reason = _why_not_pooled(region)
     found = mean_of(region.root) if reason is None else reason
     return found if isinstance(found, str) else None
@@ -174,6 +174,21 @@ def _why_not_added(region: Region) -> str | None:
         return "both of its operands are constants"
     shift = getattr(region.root.attrs, "shift", 0)
     return f"it shifts by {shift}, and the machine by {LARGEST_ONCE} at most" if shift > LARGEST_ONCE else None
+
+
+def _why_not_multiplied(npu: Npu) -> Check:
+    def check(region: Region) -> str | None:
+        sides, output = region.root.operands, region.output.shape
+        if any(side.info.dtype != "int8" for side in sides):
+            return f"its sides are {sides[0].info} and {sides[1].info}, wanted int8"
+        if all(side.constant is not None for side in sides):
+            return "both of its sides are constants"
+        if any(prod(side.info.shape[:-2]) not in (1, prod(output[:-2])) for side in sides):
+            return f"some matrices of {sides[0].info} or {sides[1].info} would have to be repeated"
+        most = npu.sum_bytes // WORD // npu.columns * npu.columns
+        return f"its result has {output[-1]} columns, and there are sums of {most}" if output[-1] > most else None
+
+    return check
 
 
 def _too_large(layer: Layer) -> str | None:

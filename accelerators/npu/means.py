@@ -1,17 +1,17 @@
-"""Means as depthwise convolutions with weights of 1; real means only where the output stage gives each of them."""
+"""Means as convolutions with weights of 1; real means only where the output stage gives each of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import frexp
+from math import frexp, prod
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.accelerator import FLOAT32, OpCall, sums
-from uaccel.streams import Window
+from uaccel.streams import Shape, Window
 
 from .layers import Clamp
 
@@ -29,14 +29,27 @@ class Mean:
     parameters: tuple[int, int, int]
 
 
+def image_of(call: OpCall) -> Shape | None:
+    """What the mean is of, as rows and columns; None where something else lies between its axes."""
+    shape, axes = call.operands[0].info.shape, getattr(call.attrs, "axes", (1, 2))
+    if len(shape) == 4 and axes == (1, 2):
+        return Shape(*shape)
+    first, behind = axes[0], axes[-1] + 1
+    if axes != tuple(range(first, behind)):
+        return None
+    return Shape(prod(shape[:first]), prod(shape[first:behind]), 1, prod(shape[behind:]))
+
+
 def mean_of(call: OpCall) -> Mean | str:
     """How the machine computes it, or why it cannot."""
-    attrs, (_, rows, columns, _) = call.attrs, call.operands[0].info.shape
-    window = Window((rows, columns))
+    attrs, image = call.attrs, image_of(call)
+    if image is None:
+        return f"it is the mean along axes {attrs.axes} of {call.operands[0].info}, wanted axes that follow each other"
+    window = Window((image.rows, image.columns))
     if call.op == "uaccel.mean":
         clamp = Clamp(attrs.input_zero_point, attrs.output_zero_point, single=attrs.rounding == FLOAT32)
-        bias = -attrs.input_zero_point * rows * columns
-        return Mean(window, clamp, (bias, *sums.mean_factor(attrs, rows * columns)))
+        bias = -attrs.input_zero_point * window.taps
+        return Mean(window, clamp, (bias, *sums.mean_factor(attrs, window.taps)))
     if call.op == "uaccel.window_mean":
         multipliers = call.operands[1].value
         if len(multipliers) > 1:

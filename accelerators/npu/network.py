@@ -15,11 +15,13 @@ from uaccel.streams import Layer, Network, Shape, Window
 
 from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Table, Weighted
 from .machine import Npu
-from .means import Mean, mean_of
+from .means import Mean, image_of, mean_of
+from .products import Product
 
 VIEW: Final = "relax.reshape"
 ADD: Final = "uaccel.add"
 WEIGHTED_SUM: Final = "uaccel.weighted_sum"
+BATCH_MATMUL: Final = "uaccel.batch_matmul"
 LOOKUP: Final = "uaccel.lookup"
 DEPTHWISE: Final = "uaccel.depthwise_conv2d"
 FULLY_CONNECTED: Final = "uaccel.fully_connected"
@@ -46,6 +48,8 @@ def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None
     layer's own padding."""
     if call.op in (ADD, WEIGHTED_SUM):
         return _addition(call, npu, known)
+    if call.op == BATCH_MATMUL:
+        return _product(call, npu, known)
     source, result = str(call.sources[0]), call.results[0]
     if call.op in MEANS:
         found = mean_of(call)
@@ -88,6 +92,8 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
         padding = (attrs.padding[0] + more[0], attrs.padding[1] + more[1])
         window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), padding)
     if call.op == DEPTHWISE:
+        if inputs.columns == output.columns == window.kernel[1] == 1 and window.padding[1] == 0:
+            inputs, output, window, weights = _lying(inputs), _lying(output), _across(window), weights.swapaxes(0, 1)
         multiplier = output.channels // inputs.channels
         if multiplier <= npu.columns:
             whole = npu.columns // multiplier * multiplier  # output channels of as many input channels as fill a block
@@ -104,17 +110,35 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
     return Convolution(*tensors, npu, window, clamp, group_channels, _parameters(call, weights), filters=weights)
 
 
+def _lying(column: Shape) -> Shape:
+    """A single column as a row, along which windows slide."""
+    return Shape(column.images, 1, column.rows, column.channels)
+
+
+def _across(window: Window) -> Window:
+    """Of such a row; what is beside a column has no part in it."""
+    kernel, strides, dilation = ((1, pair[0]) for pair in (window.kernel, window.strides, window.dilation))
+    return Window(kernel, strides, dilation, (0, window.padding[0]))
+
+
 def _mean(call: OpCall, mean: Mean, npu: Npu) -> Layer:
-    """A depthwise convolution with weights of 1."""
-    inputs = _shape(call.operands[0].info.shape)
+    """A depthwise convolution with weights of 1; along the last axis a fully connected layer of one channel."""
+    inputs = image_of(call)
+    assert inputs is not None  # the check holds it
     output = Shape(inputs.images, 1, 1, inputs.channels)
+    source, parameters = (str(call.sources[0]),), np.tile(np.array(mean.parameters, "<i4"), (inputs.channels, 1))
     if call.op == "uaccel.window_mean":
         output = _shape(call.output.shape)
-    tensors = (call.name, (str(call.sources[0]),), (inputs,), call.results[0], output)
+    elif inputs.channels == 1:
+        rows, depth = inputs.images, mean.window.taps
+        flat = (call.name, source, (Shape(1, 1, rows, depth),), call.results[0], Shape(1, 1, rows, 1), 1)
+        ones = np.ones((1, 1, 1, depth), np.int8)
+        return Convolution(*flat, -(-depth // npu.rows), npu, Window(), mean.clamp, 1, parameters, filters=ones)
+    tensors = (call.name, source, (inputs,), call.results[0], output)
     return Depthwise(
         *(*tensors, -(-inputs.channels // npu.columns), 1, npu, mean.window, mean.clamp),
         inputs.channels,
-        np.tile(np.array(mean.parameters, "<i4"), (inputs.channels, 1)),
+        parameters,
         filters=np.ones((*mean.window.kernel, inputs.channels), np.int8),
     )
 
@@ -130,17 +154,46 @@ def _parameters(call: OpCall, filters: Any) -> Any:
 
 def _addition(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
     """A constant is repeated ahead of time until it has the result's shape."""
+    names, shape = _names(call, known, call.output.shape), _in_rows(call.output.shape)
+    once, a = call.op == WEIGHTED_SUM, call.attrs
+    numbers = once_numbers(a) if once else astuple(a)
+    return Addition(call.name, names, (shape, shape), call.results[0], shape, 1, 1, npu, numbers, once)
+
+
+def _names(call: OpCall, known: dict[str, bytes], shape: tuple[int, ...] | None = None) -> tuple[str, ...]:
+    """Its operands; constants go to ``known``, repeated until they have a shape."""
     names = []
     for index, operand in enumerate(call.operands):
         name = call.sources[index]
         if name is None:
             name = f"{call.name} constant {index}"
-            known[name] = np.broadcast_to(operand.value, call.output.shape).astype(np.int8).tobytes()
+            known[name] = np.broadcast_to(operand.value, shape or operand.info.shape).astype(np.int8).tobytes()
         names.append(name)
-    shape = _in_rows(call.output.shape)
-    once, a = call.op == WEIGHTED_SUM, call.attrs
-    numbers = once_numbers(a) if once else astuple(a)
-    return Addition(call.name, tuple(names), (shape, shape), call.results[0], shape, 1, 1, npu, numbers, once)
+    return tuple(names)
+
+
+def _product(call: OpCall, npu: Npu, known: dict[str, bytes]) -> Layer:
+    """The left side's matrices are images of one row; if they lie transposed, of one channel."""
+    attrs, (left, right), (*_, rows, columns) = call.attrs, (o.info.shape for o in call.operands), call.output.shape
+    images, depth = prod(call.output.shape[:-2]), left[-2 if attrs.adj_x else -1]
+    batches = [prod(side[:-2]) for side in (left, right)]
+    if batches[1] == 1 and not attrs.adj_x:
+        batches[0], images, rows = 1, 1, rows * images
+    window = Window((depth, 1)) if attrs.adj_x else Window()
+    shapes = (
+        Shape(batches[0], depth, rows, 1) if attrs.adj_x else Shape(batches[0], 1, rows, depth),
+        Shape(batches[1], 1, *right[-2:]),
+    )
+    tensors = (call.name, _names(call, known), shapes, call.results[0], Shape(images, 1, rows, columns))
+    return Product(
+        *(*tensors, -(-columns // npu.columns), -(-depth // npu.rows), npu, window),
+        Clamp(0, attrs.output_zero_point, single=attrs.rounding == FLOAT32),
+        columns,
+        np.tile(np.array((0, attrs.multiplier, attrs.shift), "<i4"), (columns, 1)),
+        filters=np.empty((0, *window.kernel, shapes[0].channels), np.int8),
+        turned=not attrs.adj_y,
+        zero_points=(attrs.lhs_zero_point, attrs.rhs_zero_point),
+    )
 
 
 def once_numbers(a: Any) -> tuple[int, ...]:

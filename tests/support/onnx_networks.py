@@ -114,6 +114,78 @@ def _heads(net: Net, source: str) -> str:
     return net.add("Transpose", perm=[0, 2, 1, 3])
 
 
+def temporal() -> Net:
+    """One-dimensional convolutions over a signal: wide ones, one of each channel by itself, a classifier."""
+    net, inputs = Net(1, 1, 128), 1
+    for channels, kernel, group in ((16, 9, 1), (32, 5, 1), (32, 3, 32), (48, 1, 1)):
+        weights = net.weights(channels, inputs // group, kernel)
+        pads, strides = [kernel // 2] * 2, [2]
+        bias = net.weights(channels, gain=0.1)
+        net.add("Conv", net.made, weights, bias, strides=strides, pads=pads, group=group)
+        net.add("Relu")
+        inputs = channels
+    net.add("GlobalAveragePool")
+    net.add("Flatten")
+    net.add("Gemm", net.made, net.weights(5, inputs), net.weights(5), transB=1)
+    return net
+
+
+def vision_transformer() -> Net:
+    """Patches of 4x4 pixels of an image, and two layers of four heads (ViT, Dosovitskiy et al. 2020, reduced)."""
+    net, width = Net(1, 3, 32, 32), 48
+    net.add("Conv", "x", net.weights(width, 3, 4, 4), net.weights(width, gain=0.1), strides=[4, 4])
+    net.add("Reshape", net.made, net.constant(np.asarray([1, width, 64], np.int64)))
+    net.add("Transpose", net.made, perm=[0, 2, 1])
+    return _encoded(net, 64, width, 4)
+
+
+def keyword_transformer() -> Net:
+    """Frames of forty features, and two of the twelve layers of KWT-1 (Berg et al. 2021)."""
+    net = Net(1, 49, 40)
+    net.add("MatMul", "x", net.weights(40, 64))
+    return _encoded(net, 49, 64, 1)
+
+
+def _encoded(net: Net, length: int, width: int, heads: int) -> Net:
+    net.add("Add", net.made, net.weights(1, length, width))
+    for _ in range(2):
+        source = net.made
+        net.add("LayerNormalization", source, net.weights(width), net.weights(width))
+        attended = net.add("Add", _attention(net, net.made, width, heads), source)
+        net.add("LayerNormalization", attended, net.weights(width), net.weights(width))
+        wide = _linear(net, net.made, width, 2 * width)
+        net.add("Div", wide, net.constant(np.float32(np.sqrt(2))))
+        net.add("Erf")
+        net.add("Add", net.made, net.constant(np.float32(1)))
+        net.add("Mul", net.made, wide)
+        net.add("Mul", net.made, net.constant(np.float32(0.5)))
+        net.add("Add", _linear(net, net.made, 2 * width, width), attended)
+    net.add("ReduceMean", net.made, axes=[1], keepdims=0)
+    net.add("Gemm", net.made, net.weights(10, width), net.weights(10), transB=1)
+    return net
+
+
+def _linear(net: Net, source: str, inputs: int, outputs: int) -> str:
+    product = net.add("MatMul", source, net.weights(inputs, outputs))
+    return net.add("Add", product, net.weights(outputs, gain=0.1))
+
+
+def _attention(net: Net, source: str, width: int, heads: int) -> str:
+    shape = net.constant(np.asarray([0, 0, heads, width // heads], np.int64))
+    parts = []
+    for _ in range(3):
+        apart = net.add("Reshape", _linear(net, source, width, width), shape)
+        parts.append(net.add("Transpose", apart, perm=[0, 2, 1, 3]))
+    keys = net.add("Transpose", parts[1], perm=[0, 1, 3, 2])
+    scores = net.add("MatMul", parts[0], keys)
+    net.add("Div", scores, net.constant(np.float32(np.sqrt(width / heads))))
+    net.add("Softmax", axis=-1)
+    net.add("MatMul", net.made, parts[2])
+    net.add("Transpose", perm=[0, 2, 1, 3])
+    joined = net.add("Reshape", net.made, net.constant(np.asarray([0, 0, width], np.int64)))
+    return _linear(net, joined, width, width)
+
+
 def unet() -> Net:
     """Down, up by a transposed convolution and by resizing, joined with what came before."""
     net = Net(1, 3, 8, 8)

@@ -46,15 +46,15 @@ static void feed(const struct npu_memories *memories, const struct npu_window *w
 }
 
 /* Of one channel: its column in one tile after the other. */
-static uint32_t sum_of(const uint8_t *weights, uint32_t steps)
+static uint32_t sum_of(const uint8_t *weights, uint32_t steps, int32_t zero_point)
 {
     uint32_t sum = 0;
     for (uint32_t step = 0; step < steps; ++step) {
         const int8_t *const w = (const int8_t *)weights + step * NPU_TILE;
         const int8_t *const x = (const int8_t *)fed + step * NPU_ROWS;
-        int32_t part = 0; /* at most 64 * 2^14 */
+        int32_t part = 0; /* at most 64 * 2^15 */
         for (uint32_t i = 0; i < NPU_ROWS; ++i) {
-            part += w[i] * x[i];
+            part += (w[i] - zero_point) * x[i];
         }
         sum += (uint32_t)part;
     }
@@ -67,6 +67,8 @@ enum npu_error NPU_SYMBOL(convolve)(struct npu_memories *memories, const struct 
     const struct npu_window w = NPU_SYMBOL(window_of)(command);
     const struct npu_finish f = NPU_SYMBOL(finish_of)(command);
     const bool goes_on = (words[0] & NPU_CONTINUE) != 0, keeps = (words[0] & NPU_KEEP) != 0;
+    const bool shared = (words[0] & NPU_SHARED) != 0;
+    const int32_t weight_zero_point = (int8_t)npu_octet(words[19], 2);
     const uint32_t steps = npu_high(words[15]), blocks = NPU_SYMBOL(blocks)(w.channels);
     const struct part part = {(uint64_t)npu_low(words[15]) * NPU_ROWS, steps * NPU_ROWS};
     struct npu_addition addition = {0};
@@ -80,8 +82,10 @@ enum npu_error NPU_SYMBOL(convolve)(struct npu_memories *memories, const struct 
         for (uint32_t channel = 0; channel < w.channels; ++channel) {
             const uint32_t block = channel / NPU_COLUMNS, lane = channel % NPU_COLUMNS;
             const uint8_t *const weights = memories->weights + f.weights + block * steps * NPU_TILE + lane * NPU_ROWS;
-            const uint32_t at = words[14] / 4u + (pixel * blocks + block) * NPU_COLUMNS + lane; /* of its sum */
-            const uint32_t total = sum_of(weights, steps) + (goes_on ? memories->sums[at] : 0u);
+            const uint32_t place = shared ? block : pixel * blocks + block;
+            const uint32_t at = words[14] / 4u + place * NPU_COLUMNS + lane; /* of its sum */
+            const uint32_t more = goes_on ? memories->sums[at] : 0u;
+            const uint32_t total = sum_of(weights, steps, weight_zero_point) + more;
             if (keeps) {
                 memories->sums[at] = total;
             } else {

@@ -20,8 +20,8 @@ static const struct shape shapes[] = {
     {10, NPU_ENGINE_STORE, 0, {0, LOW, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {21,
      NPU_ENGINE_COMPUTE,
-     NPU_CONTINUE | NPU_KEEP | NPU_RESIDUAL | NPU_FLOAT32 | NPU_ONCE,
-     {WINDOW(ALL), ALL, ALL, ALL, ALL, ALL, ALL, ALL, LOW, ALL}},
+     NPU_CONTINUE | NPU_KEEP | NPU_RESIDUAL | NPU_FLOAT32 | NPU_ONCE | NPU_SHARED,
+     {WINDOW(ALL), ALL, ALL, ALL, ALL, ALL, ALL, ALL, 0xFFFFFFu, ALL}},
     {21,
      NPU_ENGINE_COMPUTE,
      NPU_RESIDUAL | NPU_FLOAT32 | NPU_ONCE,
@@ -30,6 +30,7 @@ static const struct shape shapes[] = {
     {10, NPU_ENGINE_COMPUTE, NPU_ONCE, {0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {1, NPU_ENGINE_COMPUTE, 0, {0}},
     {8, NPU_ENGINE_COMPUTE, 0, {0, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
+    {5, NPU_ENGINE_COMPUTE, NPU_TURNED, {0, ALL, ALL, ALL, ALL}},
 };
 
 static const struct shape *shape_of(uint32_t first)
@@ -105,6 +106,13 @@ struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command)
                                       (w[0] & NPU_FLOAT32) != 0,
                                       (w[0] & NPU_ONCE) != 0};
     return finish;
+}
+
+struct npu_pack NPU_SYMBOL(pack_of)(const struct npu_command *command)
+{
+    const uint32_t *const w = command->words;
+    const struct npu_pack pack = {w[1], w[2], npu_low(w[3]), npu_high(w[3]), w[4], (w[0] & NPU_TURNED) != 0};
+    return pack;
 }
 
 /* Bytes from the first to the last of `outer` rows of `inner` pixels of `run` bytes. */
@@ -183,6 +191,7 @@ static enum npu_error check_convolve(const struct npu_command *command)
     const struct npu_finish f = NPU_SYMBOL(finish_of)(command);
     const uint32_t first = npu_low(words[15]), steps = npu_high(words[15]), blocks = NPU_SYMBOL(blocks)(w.channels);
     const bool keeps = (words[0] & NPU_KEEP) != 0, sums = keeps || (words[0] & NPU_CONTINUE) != 0;
+    const bool shared = (words[0] & NPU_SHARED) != 0;
     const enum npu_error error = check_window(&w, w.run, !keeps);
     if (error != NPU_OK) {
         return error;
@@ -192,10 +201,10 @@ static enum npu_error check_convolve(const struct npu_command *command)
         return NPU_SHAPE;
     }
     const uint32_t unused = words[8] | words[9] | npu_low(words[10]) | words[13] | words[16] >> 8;
-    if ((keeps && (unused != 0 || f.adds || f.single)) || (!sums && words[14] != 0)) {
+    if ((keeps && (unused != 0 || f.adds || f.single)) || (!sums && words[14] != 0) || (shared && (keeps || !sums))) {
         return NPU_COMMAND;
     }
-    const uint64_t kept = (uint64_t)w.rows * w.columns * blocks * NPU_COLUMNS * 4u;
+    const uint64_t kept = (shared ? 1u : (uint64_t)w.rows * w.columns) * blocks * NPU_COLUMNS * 4u;
     if (!is_inside(f.weights, (uint64_t)blocks * steps * NPU_TILE, NPU_WEIGHT_BYTES) ||
         (sums && !is_inside(words[14], kept, NPU_SUM_BYTES))) {
         return NPU_RANGE;
@@ -237,6 +246,19 @@ static enum npu_error check_elements(const struct npu_command *command, uint32_t
     return is_inside(constants, bytes, NPU_WEIGHT_BYTES) ? NPU_OK : NPU_RANGE;
 }
 
+static enum npu_error check_pack(const struct npu_command *command)
+{
+    const struct npu_pack p = NPU_SYMBOL(pack_of)(command);
+    if (p.depth == 0 || p.channels == 0) {
+        return NPU_SHAPE;
+    }
+    const uint32_t rows = p.turned ? p.depth : p.channels, run = p.turned ? p.channels : p.depth;
+    const uint64_t tiles = (uint64_t)NPU_SYMBOL(blocks)(p.channels) * ((p.depth + NPU_ROWS - 1u) / NPU_ROWS);
+    const bool inside = is_inside(p.source, extent(rows, p.row, 1, 0, run), NPU_ACTIVATION_BYTES) &&
+                        is_inside(p.weights, tiles * NPU_TILE, NPU_WEIGHT_BYTES);
+    return inside ? NPU_OK : NPU_RANGE;
+}
+
 static bool has_only_meaning(const struct npu_command *command)
 {
     const uint32_t *const w = command->words;
@@ -247,7 +269,7 @@ static bool has_only_meaning(const struct npu_command *command)
     }
     const uint32_t opcode = w[0] & 0xFFu;
     if ((opcode == NPU_CONVOLVE || opcode == NPU_DEPTHWISE) && (w[0] & NPU_RESIDUAL) == 0) {
-        more |= w[17] | w[18] | w[19] | w[20] | (w[0] & NPU_ONCE);
+        more |= w[17] | w[18] | npu_low(w[19]) | w[20] | (w[0] & NPU_ONCE);
     }
     return more == 0;
 }
@@ -279,6 +301,8 @@ enum npu_error NPU_SYMBOL(check)(const struct npu_command *command, const struct
         return check_elements(command, 3, 4u * NPU_ADDITION_WORDS);
     case NPU_LOOKUP:
         return check_elements(command, 2, NPU_TABLE_BYTES);
+    case NPU_PACK:
+        return check_pack(command);
     default:
         return NPU_OK;
     }

@@ -4,7 +4,7 @@
 #include "uaccel_registers.h"
 
 #define IDENTITY 0x4E505531u /* "NPU1" */
-#define VERSION 0x00010001u
+#define VERSION 0x00010002u
 #define NOBODY 0xFFFFFFFFu
 
 enum {

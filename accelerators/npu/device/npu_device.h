@@ -42,7 +42,8 @@ enum npu_error {
     NPU_BROKEN
 };
 
-enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC, NPU_LOOKUP };
+enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC, NPU_LOOKUP,
+                  NPU_PACK };
 enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENGINES };
 
 /* In the first word. */
@@ -55,7 +56,9 @@ enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENG
 #define NPU_RESIDUAL (1u << 18)
 #define NPU_FLOAT32 (1u << 19)
 #define NPU_ONCE (1u << 20)
+#define NPU_SHARED (1u << 21)
 #define NPU_AVERAGE (1u << 16)
+#define NPU_TURNED (1u << 16)
 
 struct npu_place {
     uint32_t base;
@@ -98,6 +101,12 @@ struct npu_finish {
 struct npu_transfer {
     uint32_t place, memory, offset, address, run, runs, planes;
     uint32_t strides[2], pitches[2]; /* from run to run, from plane to plane: in the place, in the memory */
+};
+
+/* A matrix of activations that becomes weights: `channels` filters of `depth`. */
+struct npu_pack {
+    uint32_t source, row, depth, channels, weights;
+    bool turned; /* a row has a value of each channel, not all of one */
 };
 
 struct npu_addition {
@@ -145,6 +154,7 @@ enum npu_error NPU_SYMBOL(check)(const struct npu_command *command, const struct
 struct npu_transfer NPU_SYMBOL(transfer_of)(const struct npu_command *command);
 struct npu_window NPU_SYMBOL(window_of)(const struct npu_command *command);
 struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command);
+struct npu_pack NPU_SYMBOL(pack_of)(const struct npu_command *command);
 
 /* npu_time.c: how many cycles a command takes. */
 uint64_t NPU_SYMBOL(duration)(const struct npu_command *command);
@@ -161,6 +171,7 @@ enum npu_error NPU_SYMBOL(depthwise)(struct npu_memories *memories, const struct
 enum npu_error NPU_SYMBOL(pool)(struct npu_memories *memories, const struct npu_command *command);
 enum npu_error NPU_SYMBOL(add)(struct npu_memories *memories, const struct npu_command *command);
 void NPU_SYMBOL(lookup)(struct npu_memories *memories, const struct npu_command *command);
+void NPU_SYMBOL(pack)(struct npu_memories *memories, const struct npu_command *command);
 
 /* npu_output.c: from sums to bytes. */
 uint32_t NPU_SYMBOL(blocks)(uint32_t channels); /* of NPU_COLUMNS channels, the last one may be smaller */

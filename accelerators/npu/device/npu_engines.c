@@ -199,6 +199,9 @@ static enum npu_error execute(struct npu_memories *memories, const struct npu_ou
     case NPU_LOOKUP:
         NPU_SYMBOL(lookup)(memories, command);
         return NPU_OK;
+    case NPU_PACK:
+        NPU_SYMBOL(pack)(memories, command);
+        return NPU_OK;
     default:
         return NPU_OK;
     }

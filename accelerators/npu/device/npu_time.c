@@ -64,6 +64,15 @@ static uint64_t slide(const struct npu_window *w, uint64_t groups)
     return NPU_COMPUTE_START + (uint64_t)w->rows * NPU_SYMBOL(blocks)(w->channels) * row;
 }
 
+/* Runs of a tile's row or column, as many a cycle as the feeder reads. */
+static uint64_t pack(const struct npu_command *command)
+{
+    const struct npu_pack p = NPU_SYMBOL(pack_of)(command);
+    const uint64_t runs = p.turned ? (uint64_t)p.depth * NPU_SYMBOL(blocks)(p.channels)
+                                   : p.channels * divided_up(p.depth, NPU_ROWS);
+    return NPU_COMPUTE_START + divided_up(runs, NPU_PORTS);
+}
+
 uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
 {
     const struct npu_window w = NPU_SYMBOL(window_of)(command);
@@ -83,6 +92,8 @@ uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
     case NPU_LOOKUP:
         return NPU_COMPUTE_START + divided_up(NPU_TABLE_BYTES, NPU_COLUMNS) +
                command->words[6] * divided_up(command->words[5], NPU_PORTS);
+    case NPU_PACK:
+        return pack(command);
     default:
         return 1;
     }

@@ -3,7 +3,7 @@
 #define NPU_REGISTERS_H
 
 #define NPU_IDENTITY 0x4E505531u
-#define NPU_VERSION 0x00010001u
+#define NPU_VERSION 0x00010002u
 
 enum {
     NPU_IDENTITY_AT = 0x00,

@@ -148,6 +148,8 @@ static void convolve(uint32_t *w)
     if (kind == 1 || kind == 2) {
         w[0] |= 1u << 16;
         w[14] = 4u * below(100);
+        w[0] |= below(2) << 21;
+        w[19] |= below(256) << 16;
     }
     if (kind == 3) {
         w[0] |= 1u << 17;
@@ -196,10 +198,19 @@ static void lookup(uint32_t *w)
     w[7] = number(3000);
 }
 
+static void pack(uint32_t *w)
+{
+    w[0] |= below(2) << 16;
+    w[1] = number(2000);
+    w[2] = number(60);
+    w[3] = halves(40, 40);
+    w[4] = number(3000);
+}
+
 static void one_command(void)
 {
-    static const uint32_t sizes[] = {1, 10, 10, 21, 21, 13, 10, 1, 8};
-    const uint32_t opcode = 1u + below(8);
+    static const uint32_t sizes[] = {1, 10, 10, 21, 21, 13, 10, 1, 8, 5};
+    const uint32_t opcode = 1u + below(9);
     uint32_t *const w = stream + stream_words;
     memset(w, 0, 4u * sizes[opcode]);
     w[0] = opcode | tokens(opcode);
@@ -215,6 +226,8 @@ static void one_command(void)
         add(w);
     } else if (opcode == 8) {
         lookup(w);
+    } else if (opcode == 9) {
+        pack(w);
     }
     stream_words += sizes[opcode];
 }

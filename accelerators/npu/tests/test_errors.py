@@ -35,6 +35,7 @@ CONVOLVE = {**WINDOW, "run": 4, "steps": 1, "parameters": 512}
 DEPTHWISE = {**WINDOW, "multiplier": 1, "parameters": 512}
 ADD = {"second": 64, "output": 128, "bytes": 64, "rows": 1, "addition": 1024}
 LOOKUP = {"output": 128, "bytes": 64, "rows": 1, "table": 1024}
+PACK = {"source_row": 20, "depth": 20, "channels": 17}
 KEEP = {**CONVOLVE, "keep": 1} | dict.fromkeys(
     ("output", "output_row", "output_pixel", "clamp_min", "clamp_max", "parameters"), 0
 )
@@ -48,6 +49,9 @@ FINE: list[tuple[str, dict[str, int]]] = [
     ("pool", {**POOL, "average": 1}),
     ("add", ADD),
     ("lookup", LOOKUP),
+    ("pack", PACK),
+    ("pack", {**PACK, "turned": 1}),
+    ("convolve", {**CONVOLVE, "continue": 1, "shared": 1, "weight_zero_point": -128}),
     ("sync", {}),
 ]
 
@@ -118,6 +122,14 @@ WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
     ("lookup", LOOKUP, {"source": 65536 - 63}, RANGE),
     ("lookup", LOOKUP, {"output": 65536 - 63}, RANGE),
     ("lookup", LOOKUP, {"table": 49152 - 255}, RANGE),
+    ("convolve", CONVOLVE, {"shared": 1}, COMMAND),
+    ("convolve", KEEP, {"continue": 1, "shared": 1}, COMMAND),
+    ("convolve", {**CONVOLVE, "continue": 1, "shared": 1}, {"sums": 16384 - 64 + 4}, RANGE),
+    ("pack", PACK, {"depth": 0}, SHAPE),
+    ("pack", PACK, {"channels": 0}, SHAPE),
+    ("pack", PACK, {"source": 65536 - 16 * 20 - 19}, RANGE),
+    ("pack", {**PACK, "turned": 1}, {"source": 65536 - 19 * 20 - 16}, RANGE),
+    ("pack", PACK, {"weights": 49152 - 4 * 256 + 1}, RANGE),
 ]
 
 
@@ -132,7 +144,7 @@ def test_a_field_that_is_wrong(
     assert (played.error, played.command) == (error, 1)
 
 
-@pytest.mark.parametrize("kind", ["load", "store", "convolve", "depthwise", "pool", "add", "lookup", "sync"])
+@pytest.mark.parametrize("kind", ["load", "store", "convolve", "depthwise", "pool", "add", "lookup", "pack", "sync"])
 def test_bits_that_mean_nothing_must_be_zero(player: Any, kind: str) -> None:
     """In the first word; and in every other word that has some."""
     fields = dict(FINE)[kind]
@@ -148,7 +160,7 @@ def test_bits_that_mean_nothing_must_be_zero(player: Any, kind: str) -> None:
             assert (played.error, played.command) == (COMMAND, 0), (number, bit)
 
 
-@pytest.mark.parametrize("opcode", [0, 9, 10, 0xFF])
+@pytest.mark.parametrize("opcode", [0, 10, 11, 0xFF])
 def test_there_are_no_other_commands(player: Any, opcode: int) -> None:
     assert player.start(struct.pack("<I", opcode)).error == COMMAND
 

@@ -210,6 +210,7 @@ def test_convolve(
     parameters = bench.parameters(f["channels"], single)
     numbers = bench.addition(adds == "once")
     cut = data.draw(st.integers(0, steps - 1))
+    f["weight_zero_point"] = data.draw(st.one_of(st.just(0), st.integers(-128, 127)))
     f |= {"run": run, "weights": 0, "parameters": PARAMETERS, "steps": steps, "float32": int(single)}
     residual = with_residual(bench, f, adds) if adds else None
     tiles = [bench.weights[: blocks * steps * ROWS * COLUMNS].reshape(blocks, steps, COLUMNS, ROWS)]
@@ -227,11 +228,55 @@ def test_convolve(
     weights = np.concatenate(tiles, axis=1).transpose(0, 2, 1, 3).reshape(blocks * COLUMNS, steps * ROWS)
     seen, _ = taps(bench, f, run, f["input_zero_point"])
     windows_ = seen.reshape(f["rows"], f["columns"], depth)
-    sums = windows_ @ weights[: f["channels"], :depth].T.astype(np.int64)
+    sums = windows_ @ (weights[: f["channels"], :depth].T.astype(np.int64) - f["weight_zero_point"])
     wanted = finished(f, sums, parameters)
     check(
         bench, f, bench.run(*commands), wanted if residual is None else added(numbers, wanted, residual, adds == "once")
     )
+
+
+@EXAMPLES
+@given(windows(), st.integers(1, 20), SPARE, st.integers(-128, 127), SEEDS)
+def test_sums_that_all_pixels_share(
+    player: Any, f: dict[str, int], run: int, spare: tuple[int, int], factor: int, seed: int
+) -> None:
+    """A pixel outside of the input: each weight is multiplied by the same number, and all pixels begin there."""
+    bench = Bench(player, seed)
+    pitched(f, run, spare)
+    f |= {"kernel_rows": 1, "kernel_columns": 1, "run": run, "parameters": PARAMETERS, "steps": -(-run // ROWS)}
+    blocks = -(-f["channels"] // COLUMNS)
+    parameters = bench.parameters(f["channels"], single=False)
+    only = ("input", "input_row", "input_pixel", "input_rows", "input_columns", "run", "channels", "steps")
+    ones = ("kernel_rows", "kernel_columns", "stride_y", "stride_x", "dilation_y", "dilation_x", "rows", "columns")
+    first = {name: f[name] for name in only} | dict.fromkeys((*ones, "keep"), 1)
+    first |= {"first_row": -1, "input_zero_point": factor, "sums": SUMS}
+    packed = bench.weights[: blocks * f["steps"] * ROWS * COLUMNS].reshape(blocks, -1, COLUMNS, ROWS)
+    weights = packed.transpose(0, 2, 1, 3).reshape(blocks * COLUMNS, -1)[: f["channels"], :run].astype(np.int64)
+    seen, _ = taps(bench, f, run, f["input_zero_point"])
+    sums = seen.reshape(f["rows"], f["columns"], run) @ weights.T + factor * weights.sum(axis=1)
+    after = bench.run(("convolve", first), ("convolve", f | {"continue": 1, "shared": 1, "sums": SUMS}))
+    check(bench, f, after, finished(f | {"float32": 0}, sums, parameters))
+
+
+@EXAMPLES
+@given(st.integers(1, 60), st.integers(1, 40), st.integers(0, 5), st.booleans(), SEEDS)
+def test_pack(player: Any, depth: int, channels: int, spare: int, turned: bool, seed: int) -> None:
+    """What is packed is read by a convolution of one pixel for each depth that picks it."""
+    bench = Bench(player, seed)
+    row = (channels if turned else depth) + spare
+    where = bench.at(500, (depth if turned else channels, row), (1, 0), channels if turned else depth)[:, 0]
+    matrix = bench.activations[where].T if turned else bench.activations[where]
+    parameters = np.zeros((-(-channels // COLUMNS), 3, COLUMNS), np.int64)
+    parameters[:, 1], parameters[:, 2] = 1 << 30, 1
+    bench.put(PARAMETERS, parameters)
+    bench.activations[20000 : 20000 + depth * depth] = np.eye(depth, dtype=np.int8).ravel()
+    ones = ("kernel_rows", "kernel_columns", "stride_y", "stride_x", "dilation_y", "dilation_x", "rows", "input_rows")
+    f = dict.fromkeys(ones, 1) | {"input": 20000, "run": depth, "input_pixel": depth, "input_columns": depth}
+    f |= {"columns": depth, "channels": channels, "output": OUTPUT, "output_pixel": channels, "output_row": 0}
+    f |= {"weights": 700, "parameters": PARAMETERS, "steps": -(-depth // ROWS), "clamp_min": -128, "clamp_max": 127}
+    packed = {"source": 500, "source_row": row, "depth": depth, "channels": channels, "weights": 700}
+    after = bench.run(("pack", packed | {"turned": int(turned)}), ("convolve", f))
+    check(bench, f, after, matrix.T[None])
 
 
 @EXAMPLES

@@ -62,7 +62,8 @@ def again(machine: Machine, layers: Sequence[Layer], weights: Sequence[Weights])
     still there if nobody else has the same slots."""
     cycles, slots = 0, [some.slots for some in weights]
     for layer, some in zip(layers, weights, strict=True):
-        size = layer.weight_bytes(range(some.blocks), range(layer.steps))
+        blocks, steps = range(some.blocks), range(layer.steps)
+        size = layer.weight_bytes(blocks, steps) - layer.made_bytes(blocks, steps)
         there = len(some.slots.addresses) if slots.count(some.slots) == 1 else 0
         cycles += max(0, pieces(layer.blocks, some.blocks) - there) * machine.load.cycles(size) if size else 0
     return cycles

@@ -152,7 +152,8 @@ class Emitter:
         return address
 
     def load_weights(self, layer: Layer, part: Part, address: int) -> None:
-        size = layer.weight_bytes(part.blocks, part.steps)
+        made = layer.made_bytes(part.blocks, part.steps)
+        size, address = layer.weight_bytes(part.blocks, part.steps) - made, address + made
         offset = 0 if self.constants is None else self.constants.offset(layer, part)
         fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": size}
         fields |= {"runs": 1, "planes": 1}

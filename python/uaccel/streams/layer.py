@@ -84,7 +84,11 @@ class Layer(ABC):
 
     @abstractmethod
     def weights(self, blocks: range, steps: range) -> bytes:
-        """These bytes, as the commands read them."""
+        """These bytes, as the commands read them, but for what is made on chip."""
+
+    def made_bytes(self, blocks: range, steps: range) -> int:
+        """The first of them, if commands of the part make them: they are not loaded."""
+        return 0
 
     def sum_bytes(self, part: Part) -> int:
         """What sums take that wait for further steps."""

@@ -160,7 +160,7 @@ def _loads(machine: Machine, question: Question, tiling: Tiling) -> list[tuple[i
     rounds = count(layer, tiling)
     chunks, steps = pieces(layer.blocks, tiling.blocks), pieces(layer.steps, tiling.steps)
     images = tiling.pixel_pieces(layer.shape)
-    size = layer.weight_bytes(part.blocks, part.steps)
+    size = layer.weight_bytes(part.blocks, part.steps) - layer.made_bytes(part.blocks, part.steps)
     stay = tiling.weights_stay or total_weights(layer, tiling, machine.weights.alignment) <= machine.weights.bytes
     loads = [(size, chunks * steps if stay else rounds)] if size else []
     for index, address in enumerate(question.inputs):

@@ -13,6 +13,7 @@ import numpy as np
 from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops.add import Add, AddAttrs, Sub
 from uaccel.ops.base import constant, get
+from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
@@ -72,6 +73,14 @@ class Layers:
         attrs = FullyConnectedAttrs(self._zero_point(), self._zero_point(), *self._range(), self.rounding)
         return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
 
+    def batch_matmul(self, x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+        """One of them may be an array."""
+        sides = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
+        (multiplier,), (shift,) = self._scales(1, shape_of(sides[0])[-2 if adj_x else -1])
+        left, right = (int(self.random.choice([-128, 0, 127, self._zero_point()])) for _ in range(2))
+        finish = (self._zero_point(), int(multiplier), int(shift), self.rounding)
+        return get(BatchMatmul)(*sides, attrs=BatchMatmulAttrs(adj_x, adj_y, left, right, *finish))
+
     def add(self, x: Any, y: Any, operator: type[Add] | type[Sub] = Add) -> Any:
         """One of them may be an array."""
         multipliers, shifts = self._scales(3, 1)
@@ -91,10 +100,10 @@ class Layers:
         operands = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
         return get(WeightedSum)(*operands, attrs=attrs)
 
-    def real_mean(self, x: Any) -> Any:
+    def real_mean(self, x: Any, axes: tuple[int, ...] = (1, 2)) -> Any:
         """Of rows and columns, rounded once."""
         data, keep, clamp = TensorInfo(shape_of(x), "int8"), bool(self.integer(0, 1)), self._range()
-        attrs = scaled_sum_attrs(data, *self._quantisations(), (1, 2), keep_dims=keep, mean=True, clamp=clamp)
+        attrs = scaled_sum_attrs(data, *self._quantisations(), axes, keep_dims=keep, mean=True, clamp=clamp)
         return get(ScaledSum)(x, attrs=attrs)
 
     def window_mean(self, x: Any) -> Any:
@@ -135,11 +144,11 @@ class Layers:
         attrs = PoolAttrs(window, strides, padding, *self._range())
         return get(AveragePool2d if average else MaxPool2d)(x, attrs=attrs)
 
-    def mean(self, x: Any) -> Any:
+    def mean(self, x: Any, axes: tuple[int, ...] = (1, 2)) -> Any:
         """Of rows and columns."""
         (multiplier,), (shift,) = self._scales(1, 1)
         scale = (self._zero_point(), self._zero_point(), int(multiplier), min(30, int(shift) + 7))
-        return get(ReduceMean)(x, attrs=ReduceSumAttrs((1, 2), bool(self.integer(0, 1)), *scale, self.rounding))
+        return get(ReduceMean)(x, attrs=ReduceSumAttrs(axes, bool(self.integer(0, 1)), *scale, self.rounding))
 
     def pad(self, x: Any, value: int) -> Any:
         """A border of rows and columns."""

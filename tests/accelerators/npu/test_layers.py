@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from support.npu import ODD, SMALL, TINY, Family, check, npu
 from uaccel.accelerator import OBJECTIVES, ROUNDINGS
 from uaccel.model import Quantisation, TensorInfo
+from uaccel.ops.base import constant, get
+from uaccel.ops.conv2d import Conv2dAttrs
+from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.scaled_sum import scaled_sum_attrs
 from uaccel.streams.chain import Chain
 from uaccel.testing.layers import Layers
@@ -76,11 +79,70 @@ def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int
     layer(family, "depthwise_conv2d", [shape], seed, lambda layers, x: layers.depthwise(x))
 
 
+@EXAMPLES
+@given(
+    st.tuples(st.integers(2, 40), st.integers(1, 20)),
+    st.tuples(st.integers(1, 9), st.integers(1, 3), st.integers(1, 2)),
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1)),
+    SEEDS,
+)
+def test_windows_slide_along_a_single_column(
+    family: Family, extents: tuple[int, int], window: tuple[int, int, int], padding: tuple[int, int, int], seed: int
+) -> None:
+    """A k x 1 window takes as long as a 1 x k one; with padding beside the column it is exact too."""
+    (rows, channels), (kernel, stride, dilation), (above, below, beside) = extents, window, padding
+    assume((kernel - 1) * dilation < rows + above + below)
+    layers, times = Layers(seed), []
+    weights, parameters = layers.int8(kernel, channels), [layers.int8(channels).astype(np.int32) << 8]
+    parameters += [np.full(channels, value, np.int32) for value in (3 << 29, -9)]
+    data = layers.int8(rows, channels)
+    for across in (0, 1):
+        pairs = [(value, 1)[:: -1 if across else 1] for value in (stride, dilation, kernel, rows)]
+        pads = (above, beside, below, 0) if not across else (beside, above, 0, below)
+        attrs = Conv2dAttrs((stride, stride), pads, pairs[1], channels, 3, -5, -128, 127, layers.rounding)
+        operands = [constant(array) for array in (weights.reshape(*pairs[2], channels), *parameters)]
+
+        def build(block: Any, x: Any, attrs: Any = attrs, operands: Any = operands) -> list[Any]:
+            return [block.emit(get(DepthwiseConv2d)(x, *operands, attrs=attrs), "layer")]
+
+        made = example([(1, *pairs[3], channels)], build)
+        assume(accepts(family, made, "depthwise_conv2d"))
+        times.append(check(family, made, [data.reshape(1, *pairs[3], channels)]).cycles)
+    assert beside or times[0] == times[1]
+
+
 @pytest.mark.slow
 @EXAMPLES
 @given(st.integers(1, 4), st.integers(1, 600), st.integers(1, 70), SEEDS)
 def test_fully_connected(family: Family, rows: int, depth: int, units: int, seed: int) -> None:
     layer(family, "fully_connected", [(rows, depth)], seed, lambda layers, x: layers.fully_connected(x, units))
+
+
+@pytest.mark.sample(1)
+@EXAMPLES
+@given(
+    st.tuples(st.integers(1, 30), st.integers(1, 60), st.integers(1, 40)),
+    st.tuples(st.integers(1, 3), st.booleans(), st.booleans()),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    SEEDS,
+)
+def test_product_of_matrices(
+    family: Family,
+    extents: tuple[int, int, int],
+    batches: tuple[int, bool, bool],
+    ways: tuple[bool, bool, bool],
+    seed: int,
+) -> None:
+    """Of batches, of a batch and one matrix, either side transposed, the second one perhaps known ahead of time."""
+    (rows, depth, columns), (images, *repeated), (adj_x, adj_y, known) = extents, batches, ways
+    left, right = (depth, rows) if adj_x else (rows, depth), (columns, depth) if adj_y else (depth, columns)
+    shapes: list[tuple[int, ...]]
+    shapes = [side if alone else (images, *side) for alone, side in zip(repeated, (left, right), strict=True)]
+
+    def build(layers: Layers, x: Any, y: Any = None) -> Any:
+        return layers.batch_matmul(x, layers.int8(*shapes[1]) if y is None else y, adj_x=adj_x, adj_y=adj_y)
+
+    layer(family, "batch_matmul", shapes[: 1 if known else 2], seed, build)
 
 
 @pytest.mark.slow
@@ -106,6 +168,47 @@ def test_addition(family: Family, shape: tuple[int, ...], constant: bool, seed: 
 @given(st.tuples(st.integers(1, 2), EXTENT, EXTENT, st.integers(1, 40)), SEEDS)
 def test_mean(family: Family, shape: tuple[int, ...], seed: int) -> None:
     layer(family, "mean", [shape], seed, lambda layers, x: layers.mean(x))
+
+
+AXES = [(0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)]
+
+
+@pytest.mark.slow
+@EXAMPLES
+@given(st.tuples(EXTENT, EXTENT, st.integers(1, 40)), st.sampled_from(AXES), st.booleans(), SEEDS)
+def test_mean_of_other_axes(
+    family: Family, shape: tuple[int, ...], axes: tuple[int, ...], real: bool, seed: int
+) -> None:
+    name, build = ("scaled_sum", Layers.real_mean) if real else ("mean", Layers.mean)
+    layer(family, name, [shape], seed, lambda layers, x: build(layers, x, axes))
+
+
+def test_a_mean_of_axes_apart_stays_with_the_cpu() -> None:
+    layers = Layers(1)
+    made = example([(2, 3, 4)], lambda block, x: [block.emit(layers.mean(x, (0, 2)), "layer")])
+    described = {operation.name: operation for operation in npu().operations}["mean"]
+    wanted = "it is the mean along axes (0, 2) of int8 [2,3,4], wanted axes that follow each other"
+    assert described.check(made.region) == wanted
+
+
+REFUSED_PRODUCTS = [
+    ([(2, 3, 4, 5), (3, 5, 6)], False, "some matrices of int8 [2,3,4,5] or int8 [3,5,6] would have to be repeated"),
+    ([(2, 2), (2, 5000)], False, "its result has 5000 columns, and there are sums of 4096"),
+    ([(2, 3200), (3200, 2)], False, "its smallest part needs 51392 bytes of weights on chip, and there are 49152"),
+    ([], True, "both of its sides are constants"),
+]
+
+
+@pytest.mark.parametrize(("shapes", "known", "reason"), REFUSED_PRODUCTS)
+def test_other_products_stay_with_the_cpu(shapes: list[tuple[int, ...]], known: bool, reason: str) -> None:
+    layers = Layers(1)
+
+    def build(block: Any, *sides: Any) -> list[Any]:
+        sides = (layers.int8(2, 2), layers.int8(2, 2)) if known else sides
+        return [block.emit(layers.batch_matmul(*sides, adj_x=False, adj_y=False), "layer")]
+
+    described = {operation.name: operation for operation in npu().operations}["batch_matmul"]
+    assert described.check(example(shapes, build).region) == reason
 
 
 @pytest.mark.slow
