@@ -88,7 +88,7 @@ FormatOption = Annotated[Format, typer.Option("--format", help="QDQ, or operator
 ActivationsOption = Annotated[Activations, typer.Option("--activations", help="What tensors become.")]
 WeightsOption = Annotated[Weights, typer.Option("--weights", help="What weights become.")]
 PerChannelFlag = Annotated[bool, typer.Option("--per-channel/--per-tensor", help="Scales of weights.")]
-MethodOption = Annotated[Method, typer.Option("--method", help="How ranges are found from the samples (ONNX).")]
+MethodOption = Annotated[Method, typer.Option("--method", help="How ranges are found from the samples.")]
 LeaveOutOption = Annotated[
     list[str] | None, typer.Option("--leave-out", metavar="LAYER", help="A layer that stays float; a name or pattern.")
 ]

@@ -34,6 +34,8 @@ UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAME
 BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "divide": np.divide,
+    "greater": np.greater,
+    "less": np.less,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "multiply": np.multiply,
@@ -41,7 +43,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "subtract": np.subtract,
 }
 WITH_PARAMETERS = ("clip", "nn.leakyrelu", "nn.relu6")
-PRELU = "nn.prelu"
+PRELU, WHERE = "nn.prelu", "where"
 
 
 def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]) -> Emit | None:
@@ -122,7 +124,7 @@ def _operands(graph: Graph, call: Any) -> list[Any] | None:
     name = name_of(call).removeprefix("relax.")
     if name in UNARY or name in WITH_PARAMETERS:
         return [call.args[0]]
-    if name not in BINARY and name != PRELU:
+    if name not in BINARY and name not in (PRELU, WHERE):
         return None
     known = [graph.value(arg) for arg in call.args]
     single = all(value is None or (value.size and (value == value.flat[0]).all()) for value in known)
@@ -148,6 +150,8 @@ def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
         return clip(0, 6)(operands[0])
     if name == "nn.leakyrelu":
         return leaky_relu(float(attributes(call).alpha))(operands[0])
+    if name == WHERE:
+        return np.where(operands[0] != 0, operands[1], operands[2])
     if name == PRELU:
         return np.where(operands[0] > 0, operands[0], operands[0] * operands[1])
     return UNARY[name](operands[0]) if name in UNARY else BINARY[name](*operands)
