@@ -66,6 +66,7 @@ def test_wishes(model: Path, call: Call) -> None:
     assert 0 < len(found["kept"]) < len(found["layers"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be(model: Path, call: Call) -> None:
     data = model.with_name("data.npy")
     path = Path(quantised(call, model)["output"])

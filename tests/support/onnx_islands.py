@@ -345,7 +345,7 @@ CASES = (
     Case("16 bits to 8", between(WIDE, TO_S8), ("conv2d", "weighted_sum"), **NOISY),
     Case("relu of 16 bits", rectified_wide, (), **NOISY),
     Case("a constant and a part", with_a_constant, ("lookup",)),
-    Case("prelu", one("PRelu", np.float32([0.2])), ("lookup",)),
+    Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
     Case("pad, reflected", one("Pad", np.array([0, 0, 2, 1, 0, 0, 1, 2]), output=U8, mode="reflect"), ()),
     Case("pad, its edges", one("Pad", np.array([0, 0, 2, 1, 0, 0, 0, 2]), output=U8, mode="edge"), ()),
