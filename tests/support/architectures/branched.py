@@ -9,7 +9,9 @@ from support.exported import Net, torch
 
 
 def alexnet() -> Module:
-    features = seq(nn.Conv2d(3, 8, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(8, 12, 3, padding=1), nn.ReLU())
+    features = seq(
+        nn.Conv2d(3, 8, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(8, 12, 3, padding=1), nn.ReLU()
+    )
     dense = seq(nn.Dropout(), nn.Linear(108, 16), nn.ReLU(), nn.Dropout(), nn.Linear(16, 5))
     return seq(features, nn.AdaptiveAvgPool2d(3), nn.Flatten(), dense)
 
