@@ -100,6 +100,8 @@ def test_what_it_writes_and_says(model: Path, data: Path, call: Call) -> None:
     assert weights["before"] == 4 * (6 * 27 + 6 + 30)
     assert weights["after"] < 0.6 * weights["before"]
     assert report == {
+        "goal": None,
+        "kept": [],
         "model": str(model),
         "output": str(target),
         "format": "qdq",
@@ -116,7 +118,7 @@ def test_what_it_writes_and_says(model: Path, data: Path, call: Call) -> None:
     assert [list(dims) for dims in scales.values()] == [[6]]
 
 
-LAYERS = [("r", "Conv", "r"), ("g", "GlobalAveragePool", "g"), ("f", "Flatten", "f"), ("y", "MatMul", "y")]
+LAYERS = [("c", "Conv", "r"), ("g", "GlobalAveragePool", "g"), ("f", "Flatten", "f"), ("y", "MatMul", "y")]
 """The clamp of the convolution's result is its range."""
 SHOWN = {
     "qdq": {f"{name}_QuantizeLinear_Output": name for name in "rgf"} | {"y_QuantizeLinear_Output": "y"},
@@ -151,7 +153,8 @@ def test_what_a_person_sees(model: Path, data: Path, tmp_path: Path) -> None:
     assert done.err.splitlines() == [
         f"uaccel: read {model}",
         "uaccel: prepare the float model",
-        "uaccel: calibrate with 24 samples and quantise",
+        "uaccel: calibrate with 24 samples",
+        "uaccel: quantise",
         "uaccel: compare with the float model",
         f"uaccel: write {tmp_path / 'out.onnx'}",
     ]
@@ -267,14 +270,14 @@ def test_a_quantised_model(model: Path, data: Path, call: Call) -> None:
     ("name", "advice"),
     [
         ("m.tflite", "have the TFLite converter quantise it: converter.optimizations and representative_dataset"),
-        ("m.pt2", "quantise it with PyTorch before exporting: torchao's prepare_pt2e, calibrate, convert_pt2e"),
+        ("m.pt", "export it: torch.export.save(torch.export.export(module, inputs), 'model.pt2')"),
         ("m.h5", "export the model to ONNX"),
     ],
 )
 def test_other_formats(name: str, advice: str, data: Path, tmp_path: Path, call: Call) -> None:
     path = tmp_path / name
     path.write_bytes(b"anything")
-    assert complaint(call, path, data) == f"{path}: only .onnx models are quantised here; {advice}"
+    assert complaint(call, path, data) == f"{path}: only .onnx and .pt2 models are quantised here; {advice}"
 
 
 def test_what_is_no_model(data: Path, tmp_path: Path, call: Call) -> None:

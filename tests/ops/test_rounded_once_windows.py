@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.rounded_once import Case, Quantised, check, module_of
-from support.rounded_once_cases import Pool, reduction
+from support.rounded_once_cases import Pool, reduction, resize
 from uaccel.ops.base import get
 from uaccel.ops.window import WindowAttrs, WindowMax
 
@@ -68,6 +68,21 @@ def test_reductions(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_means_over_windows(dtype: str) -> None:
     check(pools(dtype, maximum=False), runs=2, meaning=dtype == "int8")
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_bilinear_resizes(dtype: str) -> None:
+    """Ties of fourths are common where one scale stays: an image to twice its size."""
+    rows = {
+        "twice": resize((1, 4, 3, 5), (8, 6), "half_pixel", (0.1, 0.1), dtype=dtype),
+        "corners": resize((2, 4, 5, 2), (7, 9), "align_corners", dtype=dtype),
+        "a third": resize((1, 9, 6, 3), (3, 2), "half_pixel", dtype=dtype),
+        "asymmetric": resize((1, 4, 5, 2), (6, 10), "asymmetric", points=(127, -128), dtype=dtype),
+        "one pixel": resize((1, 1, 1, 4), (3, 2), "half_pixel", (0.1, 1e-6), dtype=dtype),
+        "to one pixel": resize((1, 5, 4, 2), (1, 1), "align_corners", dtype=dtype),
+    }
+    check(rows, runs=2, meaning=dtype == "int8", onnx=False)
 
 
 @pytest.mark.slow

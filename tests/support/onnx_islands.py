@@ -232,12 +232,47 @@ def wide_gemm(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Gemm", x, w), TO_WIDE)
 
 
+def between(first: Grid, second: Grid) -> Build:
+    """A convolution and a sum between 8 and 16 bits."""
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((1, 4, 6, 6), first)
+        y = graph.apply("Conv", x, graph.weights(stored(4, 4, 3, 3), per_channel(4)), pads=[1, 1, 1, 1])
+        y = graph.again(graph.apply("Relu", y), second)
+        graph.quantized_output(graph.apply("Add", x, y), TO_S8)
+
+    return build
+
+
+def rectified_wide(graph: Graph) -> None:
+    """A clamp between two steps, of what no table holds."""
+    graph.quantized_output(graph.apply("Relu", graph.quantized_input((1, 40), WIDE)), TO_WIDE)
+
+
+def with_a_constant(graph: Graph) -> None:
+    """A token before the others, and then it alone."""
+    x = graph.quantized_input((1, 5, 8), S8)
+    y = graph.again(graph.apply("Concat", graph.weights(stored(1, 1, 8), Grid(0.03)), x, axis=1), TO_S8)
+    graph.quantized_output(graph.apply("Gather", y, graph.constant(np.array(0)), axis=1), TO_S8)
+
+
+def resized(mode: str, sizes: tuple[int, int], output: Grid = TO_U8) -> Build:
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((1, 3, 5, 4), WIDE if output.dtype == "int16" else U8)
+        wanted = graph.constant(np.array([1, 3, *sizes]))
+        y = graph.apply("Resize", x, "", "", wanted, mode="linear", coordinate_transformation_mode=mode)
+        graph.quantized_output(y, output)
+
+    return build
+
+
 WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
 NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
 """A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
+LINE: dict[str, Any] = {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
 WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
 
 CASES = (
@@ -306,6 +341,21 @@ CASES = (
     Case("conv of 16 bits, depthwise", wide((1, 6, 5, 5), (6, 1, 3, 3), group=6), ("depthwise_conv2d",), **NOISY),
     Case("conv of 16 bits, transposed", wide_transposed, ("transpose_conv2d",), **NOISY),
     Case("gemm of 16 bits", wide_gemm, ("fully_connected",), **NOISY),
+    Case("8 bits to 16, and back", between(S8, TO_WIDE), ("conv2d", "weighted_sum"), **NOISY),
+    Case("16 bits to 8", between(WIDE, TO_S8), ("conv2d", "weighted_sum"), **NOISY),
+    Case("relu of 16 bits", rectified_wide, (), **NOISY),
+    Case("a constant and a part", with_a_constant, ("lookup",)),
+    Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
+    Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
+    Case("pad, reflected", one("Pad", np.array([0, 0, 2, 1, 0, 0, 1, 2]), output=U8, mode="reflect"), ()),
+    Case("pad, its edges", one("Pad", np.array([0, 0, 2, 1, 0, 0, 0, 2]), output=U8, mode="edge"), ()),
+    Case("max pool of one axis", one("MaxPool", shape=(1, 4, 9), output=U8, **LINE), ("max_pool2d",)),
+    Case("average pool of one axis", one("AveragePool", shape=(1, 4, 9), **LINE), ("window_mean",), 0.1),
+    Case("normalisation of no axis", normalised((3, 5), S8), ("depthwise_conv2d",)),
+    Case("resize to twice", resized("half_pixel", (10, 8)), ("resize_once",), 0.05),
+    Case("resize by corners", resized("align_corners", (9, 10)), ("resize_once",), 0.05),
+    Case("resize to less", resized("half_pixel", (3, 3)), ("resize_once",), 0.05),
+    Case("resize of 16 bits", resized("asymmetric", (10, 12), TO_WIDE), ("resize_once",), **NOISY),
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("layer norm", layer_norm, ("layer_norm",)),

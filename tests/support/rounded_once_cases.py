@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
 from uaccel.ops.layer_norm import LayerNorm, layer_norm_operands
 from uaccel.ops.product import Product, product_attrs
+from uaccel.ops.resize_once import ResizeOnce, positions, resize_once_operands
 from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
 from uaccel.ops.softmax_once import SoftmaxOnce, softmax_once_operands
 from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
@@ -161,6 +163,41 @@ class Pool:
             attributes["count_include_pad"] = int(self.include)
         name = "MaxPool" if self.maximum else "AveragePool"
         return Case((x,), y, build, self.real, name, attributes, channels_first=True)
+
+
+def resize(
+    given: tuple[int, int, int, int], wanted: tuple[int, int], mode: str, scales: tuple[float, float] = (0.05, 0.031),
+    points: tuple[int, int] = (-3, 9), dtype: str = "int8",
+) -> Case:  # fmt: skip
+    """Bilinear; places and weights by ONNX's words, one image at a time."""
+    x = Quantised(given, scales[0], points[0], dtype)
+    y = Quantised((given[0], *wanted, given[3]), scales[1], points[1], dtype)
+    limits = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    places = [positions(mode, before, after) for before, after in zip(given[1:3], wanted, strict=True)]
+    attrs, tables = resize_once_operands(places, x.quantisation, y.quantisation, dtype, limits)
+
+    def along(axis: int) -> list[list[tuple[int, Fraction]]]:
+        found, extent, count = [], given[1 + axis], wanted[axis]
+        for place in range(count):
+            at = Fraction(2 * place + 1, 2) * Fraction(extent, count) - Fraction(1, 2)
+            if mode == "asymmetric":
+                at = Fraction(place * extent, count)
+            if mode == "align_corners":
+                at = Fraction(place * (extent - 1), max(1, count - 1))
+            low = at.numerator // at.denominator
+            pairs = [(low, 1 - (at - low)), (low + 1, at - low)]
+            found.append([(min(max(pixel, 0), extent - 1), weight) for pixel, weight in pairs])
+        return found
+
+    def real(values: Array) -> Array:
+        result = np.zeros(y.shape, object)
+        for row, pixels in enumerate(along(0)):
+            for column, others in enumerate(along(1)):
+                for (i, down), (j, right) in itertools.product(pixels, others):
+                    result[:, row, column] += values[:, i, j] * (down * right)
+        return np.asarray(result * (x.fraction / y.fraction), object)
+
+    return Case((x,), y, lambda v: get(ResizeOnce)(v, *map(constant, tables), attrs=attrs), real, "Resize")
 
 
 def softmax(

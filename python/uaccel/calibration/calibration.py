@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.calibration.float_model import ModelInput
+from uaccel.calibration.samples import Pixels, classes_of, given
 from uaccel.errors import InputError
 from uaccel.model import Array
-from uaccel.session.inputs import read_arrays, samples_of
+from uaccel.session.inputs import samples_of
 from uaccel.session.tensors import TensorType
 
 LABELS = "labels"
@@ -26,11 +27,14 @@ class Calibration:
     labels: NDArray[np.int64] | None
 
 
-def read_calibration(path: Path, inputs: Sequence[ModelInput], labels: Path | None) -> Calibration:
+def read_calibration(
+    path: Path, inputs: Sequence[ModelInput], labels: Path | None, pixels: Pixels | None = None
+) -> Calibration:
     """InputError for data that does not fit the model, or that no number could be learnt from."""
-    arrays = read_arrays(path)
+    found = given(path, inputs, pixels or Pixels())
+    arrays = found.arrays
     own = {entry.name for entry in inputs}
-    beside = arrays.pop(LABELS, None) if LABELS not in own else None
+    beside = arrays.pop(LABELS, found.labels) if LABELS not in own else found.labels
     for name, array in arrays.items():
         _check_numbers(path, name, array)
     types = [_type(entry, arrays.get(entry.name)) for entry in inputs]
@@ -64,7 +68,7 @@ def _type(entry: ModelInput, array: Array | None) -> TensorType:
 
 
 def _only_array(path: Path) -> Array:
-    arrays = read_arrays(path)
+    arrays = classes_of(path)
     if LABELS in arrays:
         return arrays[LABELS]
     if len(arrays) != 1:

@@ -13,10 +13,10 @@ from uaccel.frontend.budget import Budget, read_file
 from uaccel.frontend.onnx.external import read_external
 from uaccel.frontend.onnx.structure import check_structure, dtype_name
 
+SUFFIXES = (".onnx", ".pt2")
 OTHERS: Mapping[str, str] = {
     ".tflite": "have the TFLite converter quantise it: converter.optimizations and representative_dataset",
-    ".pt2": "quantise it with PyTorch before exporting: torchao's prepare_pt2e, calibrate, convert_pt2e",
-    ".pt": "export it to ONNX (torch.onnx.export), or quantise it with torchao's prepare_pt2e and convert_pt2e",
+    ".pt": "export it: torch.export.save(torch.export.export(module, inputs), 'model.pt2')",
 }
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInteger", "MatMulInteger")
 _OLDEST_OPSET = 13  # the first whose DequantizeLinear takes a scale for each channel
@@ -41,7 +41,6 @@ class FloatModel:
 
 def read(path: Path) -> FloatModel:
     """ModelError for what cannot be quantised here, with what to do instead."""
-    _check_suffix(path)
     onnx = package("onnx")
     try:
         size = path.stat().st_size
@@ -62,15 +61,16 @@ def weights_size(proto: Any) -> int:
     return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in proto.graph.initializer)
 
 
-def _check_suffix(path: Path) -> None:
+def check_path(path: Path) -> None:
+    """ModelError for what is no file of a kind that is quantised here."""
     suffix = path.suffix.lower()
     if not path.exists():
         raise ModelError(f"no model file {path}; check the path")
     if path.is_dir():
-        raise ModelError(f"{path} is a directory, wanted a model file (.onnx)")
-    if suffix != ".onnx":
+        raise ModelError(f"{path} is a directory, wanted a model file (.onnx, .pt2)")
+    if suffix not in SUFFIXES:
         advice = OTHERS.get(suffix, "export the model to ONNX")
-        raise ModelError(f"{path}: only .onnx models are quantised here; {advice}")
+        raise ModelError(f"{path}: only .onnx and .pt2 models are quantised here; {advice}")
 
 
 def _check_float(path: Path, proto: Any) -> None:

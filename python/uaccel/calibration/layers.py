@@ -42,7 +42,7 @@ class _Pair:
     got: str
 
 
-class _Sums:
+class Sums:
     """Of one tensor over all samples."""
 
     def __init__(self) -> None:
@@ -63,19 +63,19 @@ def compare_layers(before: Path, after: Path, calibration: Calibration) -> tuple
     pairs = list(_Quantised(onnx, got).pairs(exact.graph))
     one = _shown(onnx, exact, [pair.exact for pair in pairs], before.with_name("shown_float.onnx"))
     other = _shown(onnx, got, [pair.got for pair in pairs], after.with_name("shown_quantised.onnx"))
-    sums = [_Sums() for _ in pairs]
+    sums = [Sums() for _ in pairs]
     with complaints(f"ONNX Runtime cannot execute {after.name} layer by layer", "try --format"):
         sessions = [session_of(path) for path in (one, other)]
         for sample in calibration.samples:
             wanted, found = (dict(zip(_names(s), s.run(None, dict(sample)), strict=True)) for s in sessions)
             for pair, sum_ in zip(pairs, sums, strict=True):
                 sum_.add(np.asarray(wanted[pair.exact]), np.asarray(found[pair.got]))
-    return tuple(_quality(pair, sum_) for pair, sum_ in zip(pairs, sums, strict=True))
+    both = zip(pairs, sums, strict=True)
+    return tuple(quality_of(pair.node.name, pair.node.op_type, pair.exact, sum_) for pair, sum_ in both)
 
 
-def _quality(pair: _Pair, sums: _Sums) -> LayerQuality:
-    name = pair.node.name or pair.exact
-    return LayerQuality(name, pair.node.op_type, pair.exact, signal_to_noise(sums.signal, sums.noise), sums.largest)
+def quality_of(name: str, op: str, tensor: str, sums: Sums) -> LayerQuality:
+    return LayerQuality(name, op, tensor, signal_to_noise(sums.signal, sums.noise), sums.largest)
 
 
 def _names(session: Any) -> list[str]:
@@ -110,7 +110,8 @@ class _Quantised:
             alive |= set(node.output)
             for name in node.output:
                 clamp = self._clamp(exact, name)
-                one, other = self._got(name), self._got(clamp) if clamp else None
+                one = None if clamp and not self._has_step(name) else self._got(name)
+                other = self._got(clamp) if clamp else None
                 shown = clamp if clamp and (one is None or other is None) else name
                 if types.get(name) == self._onnx.TensorProto.FLOAT and shown not in told and (got := one or other):
                     told.add(shown)
@@ -124,6 +125,9 @@ class _Quantised:
         """The clamped tensor, where nothing else reads this one."""
         readers = [node for node in exact.node if name in node.input]
         return str(readers[0].output[0]) if len(readers) == 1 and readers[0].op_type in CLAMPS else ""
+
+    def _has_step(self, name: str) -> bool:
+        return name in self._passed or f"{name}{INTEGERS}" in self._made
 
     def _got(self, name: str) -> str | None:
         """As floats."""

@@ -1,7 +1,8 @@
-"""``uaccel quantize``: a float ONNX model to a quantised one."""
+"""``uaccel quantize``: a float ONNX or PyTorch model to a quantised one."""
 
 from __future__ import annotations
 
+import tempfile
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,9 @@ from uaccel.errors import UaccelError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.calibration import Options, Quantised
+    from uaccel.calibration.choice import Goal
+    from uaccel.calibration.onnx_maker import Options
+    from uaccel.calibration.run import Quantised
 
 
 NOISIEST = 3
@@ -35,12 +38,20 @@ class Activations(str, Enum):
 
     int8 = "int8"
     uint8 = "uint8"
+    int16 = "int16"
 
 
 class Weights(str, Enum):
     """What constants become."""
 
     int8 = "int8"
+
+
+class Trade(str, Enum):
+    """What layers become that lose most."""
+
+    float = "float"
+    int16 = "int16"
 
 
 class Method(str, Enum):
@@ -51,27 +62,51 @@ class Method(str, Enum):
     percentile = "percentile"
 
 
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The float model.", readable=False)]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The float model: .onnx or .pt2.", readable=False)]
 CalibrationOption = Annotated[
-    Path, typer.Option("--calibration", "-c", metavar="DATA.npz", help="Samples of each input.", readable=False)
+    Path,
+    typer.Option(
+        "--calibration",
+        "-c",
+        metavar="DATA",
+        help="Samples: .npz, .npy, or a folder of images or .npy.",
+        readable=False,
+    ),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="OUT.onnx", help="The quantised model (MODEL_int8.onnx).")
+    Path | None, typer.Option("--output", "-o", metavar="OUT", help="The quantised model (MODEL_int8 beside it).")
 ]
 LabelsOption = Annotated[
     Path | None,
-    typer.Option("--labels", metavar="LABELS.npz", help="The class of each sample, for top-1.", readable=False),
+    typer.Option(
+        "--labels", metavar="LABELS", help="The class of each sample (.npz, .npy), for top-1.", readable=False
+    ),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="QDQ, or operators such as QLinearConv.")]
+MeanOption = Annotated[str, typer.Option("--mean", metavar="R,G,B", help="Of images: taken off pixels of 0 to 1.")]
+StdOption = Annotated[str, typer.Option("--std", metavar="R,G,B", help="Of images: what is left is divided by it.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="QDQ, or operators such as QLinearConv (ONNX).")]
 ActivationsOption = Annotated[Activations, typer.Option("--activations", help="What tensors become.")]
 WeightsOption = Annotated[Weights, typer.Option("--weights", help="What weights become.")]
 PerChannelFlag = Annotated[bool, typer.Option("--per-channel/--per-tensor", help="Scales of weights.")]
 MethodOption = Annotated[Method, typer.Option("--method", help="How ranges are found from the samples.")]
+LeaveOutOption = Annotated[
+    list[str] | None, typer.Option("--leave-out", metavar="LAYER", help="A layer that stays float; a name or pattern.")
+]
+SixteenOption = Annotated[
+    list[str] | None, typer.Option("--sixteen", metavar="LAYER", help="A layer whose result has 16 bits.")
+]
+MinSnrOption = Annotated[
+    float | None, typer.Option("--min-snr", metavar="DB", help="Trade layers until every output has it.")
+]
+MaxLossOption = Annotated[
+    float | None, typer.Option("--max-loss", metavar="POINTS", help="Trade layers until top-1 loses no more.", min=0)
+]
+TradeOption = Annotated[Trade, typer.Option("--trade", help="What layers become that lose most.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("quantize", short_help="Quantise a float ONNX model.")(quantize_command)
+    app.command("quantize", short_help="Quantise a float ONNX or PyTorch model.")(quantize_command)
 
 
 def quantize_command(
@@ -79,30 +114,60 @@ def quantize_command(
     calibration: CalibrationOption,
     output: OutputOption = None,
     labels: LabelsOption = None,
+    mean: MeanOption = "0",
+    std: StdOption = "1",
     format_: FormatOption = Format.qdq,
     activations: ActivationsOption = Activations.int8,
     weights: WeightsOption = Weights.int8,
     per_channel: PerChannelFlag = True,
     method: MethodOption = Method.minmax,
+    leave_out: LeaveOutOption = None,
+    sixteen: SixteenOption = None,
+    min_snr: MinSnrOption = None,
+    max_loss: MaxLossOption = None,
+    trade: TradeOption = Trade.int16,
     as_json: JsonFlag = False,
 ) -> None:
-    """Quantise a float ONNX model with ONNX Runtime's quantiser, and say what it cost."""
-    target = output or model.with_name(f"{model.stem}_int8.onnx")
+    """Quantise a float model with ONNX Runtime's quantiser or PyTorch's, and say what it cost."""
+    target = output or model.with_name(f"{model.stem}_{_wide(activations)}{model.suffix}")
     require_writable(target, "-o")
     if target.exists() and model.exists() and target.samefile(model):
         raise UaccelError(f"-o {target} is the float model itself; choose another name")
-    with progress() as step:
-        from uaccel.calibration import Options, quantise
-        from uaccel.calibration.calibration import read_calibration
-        from uaccel.calibration.float_model import read
+    with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
+        from uaccel.calibration.choice import Goal
+        from uaccel.calibration.maker import maker_of
+        from uaccel.calibration.onnx_maker import Options
+        from uaccel.calibration.run import Wishes, quantise
+        from uaccel.calibration.samples import Pixels
 
-        step(f"read {model}")
-        source = read(model)
-        samples = read_calibration(calibration, source.inputs, labels)
+        goal = None if min_snr is None and max_loss is None else Goal(min_snr, max_loss, trade.value)
         options = Options(format_.value, activations.value, weights.value, per_channel, method.value)
-        done = quantise(source, samples, target, options, step)
-    report = _report(model, target, options, len(samples.samples), done)
+        pixels = Pixels(_numbers("--mean", mean), _numbers("--std", std))
+        step(f"read {model}")
+        maker, samples = maker_of(model, calibration, labels, pixels, options, Path(folder), step)
+        if max_loss is not None and samples.labels is None:
+            raise UaccelError("--max-loss takes labels; give --labels, or data with a folder for each class")
+        wishes = Wishes(tuple(leave_out or ()), tuple(sixteen or ()), goal)
+        done = quantise(maker, wishes, target, step)
+    report = _report(model, target, options, len(samples.samples), done) | {"goal": _goal(goal)}
     emit(report, as_json, lambda console: _show(console, report))
+
+
+def _wide(activations: Activations) -> str:
+    return "int16" if activations is Activations.int16 else "int8"
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise UaccelError(
+            f'{option} "{text}" is no list of numbers; give one, or one for each channel: 0.5,0.5,0.5'
+        ) from error
+
+
+def _goal(goal: Goal | None) -> dict[str, Any] | None:
+    return None if goal is None else {"min_snr": goal.snr, "max_loss": goal.loss, "trade": goal.trade}
 
 
 def _report(model: Path, target: Path, options: Options, samples: int, done: Quantised) -> dict[str, Any]:
@@ -135,6 +200,9 @@ def _report(model: Path, target: Path, options: Options, samples: int, done: Qua
             for layer in done.layers
         ],
         "top1": None if top1 is None else {"before": top1[0], "after": top1[1]},
+        "kept": [
+            {"name": name, "as": kind, "gain_db": done.gains.get(name)} for name, kind in done.choice.kinds.items()
+        ],
     }
 
 
@@ -154,9 +222,16 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if noisy:
         names = ", ".join(f"{row['name']} ({row['op']}) {row['snr_db']:.1f} dB" for row in noisy[:NOISIEST])
         lines.append(f"  Layers    least signal to noise: {names}")
+    if report["kept"]:
+        lines.append(f"  Kept      {', '.join(_kept(row) for row in report['kept'])}")
     lines.append(f"  Model     {report['output']}")
     for line in lines:
         console.print(shown(line), soft_wrap=True)
+
+
+def _kept(row: dict[str, Any]) -> str:
+    gain = "" if row["gain_db"] is None else f" ({row['gain_db']:+.1f} dB alone)"
+    return f"{row['name']} in {row['as']}{gain}"
 
 
 def _quality(output: dict[str, Any], samples: int) -> str:

@@ -6,11 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.islands.conv import four_axes
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Integers
-from uaccel.islands.moves import grid_of, integers_of
+from uaccel.islands.moves import grid_of, image_of, integers_of, of_image
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.sums import Weights, channel_bias, constants, ends
 from uaccel.model import Array
@@ -29,9 +28,9 @@ def affine(island: Island) -> Emit | None:
     source, summand = _one_constant(island.graph, island.core, "relax.add", "relax.subtract")
     data, factor = _one_constant(island.graph, source, "relax.multiply")
     shape = shape_of(island.core)
-    if (summand is None and factor is None) or len(shape) not in (3, 4) or shape_of(data) != shape:
+    if (summand is None and factor is None) or len(shape) not in (2, 3, 4) or shape_of(data) != shape:
         return None
-    if max(part.size for part in (summand, factor) if part is not None) == 1:
+    if all((part == part.flat[0]).all() for part in (summand, factor) if part is not None):
         return None  # a function of one variable, which a table holds
     channels = shape[1]
     ones = np.ones(channels, np.float32)
@@ -71,13 +70,10 @@ def _part(island: Island, data: Any, gain: Array, summands: Array) -> Emit:
     attrs = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), channels, **ends(island, grid), rounding=FLOAT32)
 
     def emit(emitter: Emitter) -> Integers:
-        held = integers_of(emitter, data, grid)
-        image = four_axes(emitter, emitter.channels_last(held), held)
+        image = image_of(emitter, integers_of(emitter, data, grid))
         args = (image, constant(signs.reshape(1, 1, channels)), operands.bias, operands.multiplier, operands.shift)
         expr = get(DepthwiseConv2d)(*args, attrs=attrs)
-        if len(shape) == 3:
-            expr = relax.op.reshape(emitter.bind(expr, suffix="_rows"), (shape[0], shape[2], channels))
-        return emitter.held(expr, shape, island.output, CHANNELS_LAST[len(shape)])
+        return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
     return emit
 

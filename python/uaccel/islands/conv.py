@@ -11,7 +11,7 @@ from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
-from uaccel.islands.moves import integers_of
+from uaccel.islands.moves import image_of, integers_of, of_image
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.sums import (
     Constants,
@@ -29,7 +29,6 @@ from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.rounding import FLOAT32
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
-from uaccel.tvm_api import relax
 
 CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
 TRANSPOSED = "relax.nn.conv2d_transpose"
@@ -102,7 +101,7 @@ def _emit(
     operands: Constants,
 ) -> Integers:
     held = integers_of(emitter, source, grid)
-    data = four_axes(emitter, emitter.channels_last(held), held)
+    data = image_of(emitter, held)
     attrs = Conv2dAttrs(
         strides=window.strides,
         padding=window.padding,
@@ -112,8 +111,7 @@ def _emit(
         rounding=FLOAT32,
     )
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
-    channels, depth = values.shape[:2]
-    if depth == 1 and window.groups == held.shape[1] > 1 and weights.rest is None:
+    if values.shape[1] == 1 and window.groups == held.shape[1] > 1 and weights.rest is None:
         kernel = constant(values[:, 0].transpose(1, 2, 0))
         expr = get(DepthwiseConv2d)(data, kernel, operands.bias, operands.multiplier, operands.shift, attrs=attrs)
     else:
@@ -122,17 +120,7 @@ def _emit(
         args = (data, constant(kernel), operands.bias, operands.multiplier, operands.shift)
         expr = get(Conv2d)(*args, attrs=attrs)
     shape = shape_of(call)
-    if len(shape) == 3:
-        expr = relax.op.reshape(emitter.bind(expr, suffix="_rows"), (shape[0], shape[2], channels))
-    return emitter.held(expr, shape, island.output, CHANNELS_LAST[len(shape)])
-
-
-def four_axes(emitter: Emitter, data: Any, held: Integers) -> Any:
-    if held.rank == 4:
-        return data
-    batch, channels, length = held.shape
-    expr = relax.op.reshape(data, (batch, 1, length, channels))
-    return emitter.bind(expr, quantisation=held.grid.quantisation, suffix="_rows")
+    return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
 
 @rule(TRANSPOSED, "relax.add")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.islands.graph import Graph, shape_of
-from uaccel.islands.held import OFFSETS, Grid, Integers
+from uaccel.islands.held import OFFSETS, WIDER, Grid, Integers
 from uaccel.islands.known import KnownIntegers
 from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, layer_name
 from uaccel.ops import exact
@@ -16,7 +16,7 @@ from uaccel.ops.axes import Layout, bytes_order, compose, identity, layout_name
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
 from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
-from uaccel.ops.rounding import FLOAT32
+from uaccel.ops.rounding import FLOAT32, float32_scale
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
 
 
@@ -36,6 +36,7 @@ class Emitter:
     laid: dict[tuple[Any, Layout], Any] = field(default_factory=dict)
     makers: dict[Any, Any] = field(default_factory=dict)
     planned: dict[Any, Integers] = field(default_factory=dict)
+    wide: dict[Integers, Integers] = field(default_factory=dict)
 
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
         """A variable for an expression, with what reports say of it."""
@@ -130,6 +131,22 @@ class Emitter:
         if declared == grid.dtype:
             return Integers(shape, grid, identity(len(shape)), expr)
         return self.held(shifted(expr, -OFFSETS[declared], grid.dtype), shape, grid, identity(len(shape)))
+
+    def widened(self, held: Integers, grid: Grid) -> Integers:
+        """The same numbers in 16 bits."""
+        if held not in self.wide:
+            multiplier, shift = float32_scale(WIDER)
+            attrs = RequantizeAttrs(held.grid.zero_point, 0, multiplier, shift, *grid.limits, grid.dtype, FLOAT32)
+            layout = identity(held.rank) if held.stored is None else held.layout
+            expr = get(Requantize)(self.stored(held, layout), attrs=attrs)
+            stored = self.bind(expr, quantisation=grid.quantisation, suffix="_wide")
+            self.wide[held] = Integers(held.shape, grid, layout, stored)
+        return self.wide[held]
+
+    def narrowed(self, held: Integers, grid: Grid) -> Integers:
+        """Numbers that 8 bits have, in 8 bits."""
+        stored = self.bind(shifted(held.stored, 0, grid.dtype), quantisation=grid.quantisation, suffix="_narrow")
+        return Integers(held.shape, grid, held.layout, stored)
 
     def real(self, expr: Any) -> Any:
         """What a variable of the float model is called now; a whole expression with its variables replaced."""

@@ -13,6 +13,9 @@ from uaccel.ops.axes import Layout, compose
 OFFSETS = {"int8": 0, "uint8": 128, "int16": 0}
 """What is taken from stored values of a type of the model to hold them as signed integers."""
 
+WIDER = 128
+"""Steps of 16 bits in one of 8: a power of two, so that no scale loses a bit."""
+
 HELD = {"int8": "int8", "uint8": "int8", "int16": "int16"}
 
 
@@ -32,6 +35,11 @@ class Grid:
     @property
     def quantisation(self) -> Quantisation:
         return Quantisation((self.scale,), (self.zero_point,))
+
+    @property
+    def wide(self) -> Grid:
+        """One of 16 bits that has every number of this one."""
+        return self if self.dtype == "int16" else Grid(self.scale / WIDER, 0, "int16")
 
     def held(self, real: float) -> int:
         """The integer that stands for a real number, as QuantizeLinear rounds it."""
@@ -76,4 +84,4 @@ class Integers:
         return Integers(shape, self.grid, tuple(axes.index(axis) for axis in self.layout), self.stored)
 
 
-CHANNELS_LAST: dict[int, Layout] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
+CHANNELS_LAST: dict[int, Layout] = {2: (0, 1), 3: (0, 2, 1), 4: (0, 2, 3, 1)}

@@ -8,7 +8,7 @@ from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
-from uaccel.islands.moves import in_place, integers_of, pool_padding, without
+from uaccel.islands.moves import image_of, in_place, integers_of, of_image, pool_windows, without
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
@@ -16,17 +16,17 @@ from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
 from uaccel.ops.traits import name_of
 from uaccel.ops.window import WindowAttrs, WindowMean, window_mean_operands
 
-POOL = "relax.nn.avg_pool2d"
+POOLS = ("relax.nn.avg_pool1d", "relax.nn.avg_pool2d")
 MEAN = "relax.mean"
 
 
-@rule(POOL)
+@rule(*POOLS)
 def pool(island: Island) -> Emit | None:
     call = island.call
     given = attributes(call)
-    window, strides, dilation = (tuple(map(int, part)) for part in (given.pool_size, given.strides, given.dilation))
-    padding = pool_padding(call, window, strides, dilation)
-    counted = tuple(map(int, given.padding)) if given.count_include_pad else (0, 0, 0, 0)
+    window, strides, dilation, padding = pool_windows(call)
+    widths = tuple(map(int, given.padding)) if given.count_include_pad else (0, 0, 0, 0)
+    counted = widths if len(widths) == 4 else (0, widths[0], 0, widths[1])
     return _window_mean(
         island, given.layout, WindowAttrs(window, strides, padding, dilation, island.low, island.high), counted
     )
@@ -45,9 +45,10 @@ def adaptive(island: Island) -> Emit | None:
 
 def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tuple[int, ...]) -> Emit:
     call, grid = island.call, island.need_grid(island.call.args[0])
-    need(layout == "NCHW", f"its layout is {layout}")
+    need(layout in ("NCHW", "NCW"), f"its layout is {layout}")
     need(grid.dtype == island.output.dtype, "its input and output differ in type")
-    batch, channels, height, width = shape_of(call.args[0])
+    batch, channels, *extents = shape_of(call.args[0])
+    height, width = extents if len(extents) == 2 else (1, *extents)
     try:
         attrs, multipliers = window_mean_operands(
             TensorInfo((batch, height, width, channels), grid.dtype),
@@ -60,9 +61,9 @@ def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tup
         raise ModelError(str(error)) from error
 
     def emit(emitter: Emitter) -> Integers:
-        data = emitter.channels_last(integers_of(emitter, call.args[0], grid))
+        data, shape = image_of(emitter, integers_of(emitter, call.args[0], grid)), shape_of(call)
         expr = get(WindowMean)(data, constant(multipliers), attrs=attrs)
-        return emitter.held(expr, shape_of(call), island.output, CHANNELS_LAST[4])
+        return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
     return emit
 

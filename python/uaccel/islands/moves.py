@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def integers_of(emitter: Emitter, expr: Any, grid: Grid) -> Integers:
     for var in reversed(chain):
         held = _step(emitter, var, held)
         emitter.integers[var] = held
-    return held.on(grid)
+    return emitter.widened(held, grid) if held.grid.dtype != grid.dtype else held.on(grid)
 
 
 def _step(emitter: Emitter, var: Any, held: Integers) -> Integers:
@@ -184,22 +184,41 @@ def shape_of_type(ty: Any) -> Shape:
     return tuple(int(extent) for extent in ty.shape.values)
 
 
-@moves(PAD, when=pads_with_number)
+MIRRORS: Final = {"reflect": "reflect", "replicate": "edge"}
+"""Borders of the tensor's own elements, and numpy's names of them."""
+
+
+def _pads(call: Any) -> bool:
+    return pads_with_number(call) or str(call.attrs.pad_mode) in MIRRORS
+
+
+@moves(PAD, when=_pads)
 def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
     held = in_place(emitter, held)
-    value = held.grid.held(float(call.attrs.pad_value))
-    expr = relax.op.nn.pad(held.stored, moved_widths(call, held.layout), "constant", float(value))
-    return emitter.held(expr, shape_of(call), held.grid, held.layout)
+    shape, mode = shape_of(call), str(call.attrs.pad_mode)
+    if mode not in MIRRORS:
+        value = held.grid.held(float(call.attrs.pad_value))
+        expr = relax.op.nn.pad(held.stored, moved_widths(call, held.layout), "constant", float(value))
+        return emitter.held(expr, shape, held.grid, held.layout)
+    for axis in range(held.rank):
+        before, behind = (int(width) for width in call.attrs.pad_width[2 * axis : 2 * axis + 2])
+        if before or behind:
+            wide = (*held.shape[:axis], shape[axis], *held.shape[axis + 1 :])
+            places = np.pad(np.arange(held.shape[axis]), (before, behind), MIRRORS[mode])  # type: ignore[call-overload]
+            expr = relax.op.take(held.stored, constant(places.astype(np.int32)), axis=held.layout.index(axis))
+            held = emitter.held(expr, wide, held.grid, held.layout)
+    return held
 
 
-@moves("relax.take", when=lambda call: is_constant(call.args[1]) and call.args[1].value.numpy().ndim == 1)
+@moves("relax.take", when=lambda call: is_constant(call.args[1]) and call.args[1].value.numpy().ndim <= 1)
 def _take(emitter: Emitter, call: Any, held: Integers) -> Integers:
     held = in_place(emitter, held)
     axis = int(call.attrs.axis) % held.rank if call.attrs.axis is not None else 0
     indices = np.asarray(call.args[1].value.numpy())
     wrapped = np.where(indices < 0, indices + held.shape[axis], indices)
     expr = relax.op.take(held.stored, constant(wrapped.astype(indices.dtype)), axis=held.layout.index(axis))
-    return emitter.held(expr, shape_of(call), held.grid, held.layout)
+    layout = held.layout if indices.ndim else without(held.layout, [axis])
+    return emitter.held(expr, shape_of(call), held.grid, layout)
 
 
 @moves("relax.tile", "relax.repeat", "relax.broadcast_to")
@@ -259,29 +278,50 @@ def without(layout: Layout, axes: Sequence[int]) -> Layout:
 
 
 def _pools(call: Any) -> bool:
-    return bool(attributes(call).layout == "NCHW")
+    return attributes(call).layout in ("NCHW", "NCW")
 
 
-@moves("relax.nn.max_pool2d", when=_pools)
+@moves("relax.nn.max_pool1d", "relax.nn.max_pool2d", when=_pools)
 def _max_pool(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    given = attributes(call)
-    window, strides, dilation = (tuple(map(int, part)) for part in (given.pool_size, given.strides, given.dilation))
-    padding = pool_padding(call, window, strides, dilation)
-    layout = CHANNELS_LAST[4]
-    data = emitter.stored(held, layout)
-    limits = held.grid.limits
+    window, strides, dilation, padding = pool_windows(call)
+    data, limits, shape = image_of(emitter, held), held.grid.limits, shape_of(call)
     inside = all(pad < size for pad, size in zip(padding, (*window, *window), strict=True))
     if inside and dilation == (1, 1):
         expr = get(MaxPool2d)(data, attrs=PoolAttrs(window, strides, padding, *limits))
     else:
         expr = get(WindowMax)(data, attrs=WindowAttrs(window, strides, padding, dilation, *limits))
-    return emitter.held(expr, shape_of(call), held.grid, layout)
+    return emitter.held(of_image(emitter, expr, shape), shape, held.grid, CHANNELS_LAST[len(shape)])
 
 
-def pool_padding(call: Any, window: Shape, strides: Shape, dilation: Shape) -> tuple[int, int, int, int]:
-    """top, left, bottom, right; the latter two as far as the windows of the result reach (ceil_mode)."""
-    top, left = (int(pad) for pad in attributes(call).padding[:2])
+def image_of(emitter: Emitter, held: Integers) -> Any:
+    """With channels last, and with a height of 1 where there is no height."""
+    data = emitter.channels_last(held)
+    if held.rank == 4:
+        return data
+    batch, channels, *length = held.shape
+    expr = relax.op.reshape(data, (batch, 1, *(length or [1]), channels))
+    return emitter.bind(expr, quantisation=held.grid.quantisation, suffix="_rows")
+
+
+def of_image(emitter: Emitter, expr: Any, shape: Shape) -> Any:
+    """Such a result, with channels last, in as many axes as the model has."""
+    if len(shape) == 4:
+        return expr
+    return relax.op.reshape(emitter.bind(expr, suffix="_rows"), (shape[0], *shape[2:], shape[1]))
+
+
+def pool_windows(call: Any) -> tuple[Shape, Shape, Shape, tuple[int, int, int, int]]:
+    """Window, strides, dilation and padding: top, left, bottom, right, the latter two as far as the windows of the
+    result reach (ceil_mode). A pool of one axis has a height of 1."""
+    attrs = attributes(call)
+    sides = [tuple(map(int, part)) for part in (attrs.pool_size, attrs.strides, attrs.dilation)]
     given, result = shape_of(call.args[0])[2:], shape_of(call)[2:]
+    first = [int(pad) for pad in attrs.padding[: len(given)]]
+    if len(given) == 1:
+        sides, given, result, first = [(1, *side) for side in sides], (1, *given), (1, *result), [0, *first]
+    window, strides, dilation = sides
+    top, left = first
     sizes = [(size - 1) * step + 1 for size, step in zip(window, dilation, strict=True)]
     reach = [(count - 1) * stride + size for count, stride, size in zip(result, strides, sizes, strict=True)]
-    return top, left, max(0, reach[0] - given[0] - top), max(0, reach[1] - given[1] - left)
+    padding = top, left, max(0, reach[0] - given[0] - top), max(0, reach[1] - given[1] - left)
+    return window, strides, dilation, padding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from uaccel.errors import ModelError
@@ -10,7 +11,7 @@ from uaccel.islands.graph import Graph
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import moved, moved_from
 from uaccel.islands.rules import RULES, Emit, Island, island_of
-from uaccel.islands.table import table_island
+from uaccel.islands.table import requantized, table_island
 from uaccel.ops.traits import PAD
 
 Bounds = tuple[int, int]
@@ -21,8 +22,23 @@ Plan = tuple[Any, Emit]
 def planned(graph: Graph, value: Any, grid: Grid, bounds: Bounds | None = None) -> Plan | str:
     """How a float value is computed on a grid, within bounds; or why it is not."""
     island = island_of(graph, value, grid, bounds)
+    found = _ruled(island)
+    if isinstance(found, tuple):
+        return found
+    plan = _clamped(island) or table_island(graph, value, grid, bounds or grid.limits)
+    if plan is not None:
+        return value, plan
+    through = _through(island)
+    if not isinstance(through, str):
+        return through
+    reason = found or through or f"{graph.name(island.core) or 'an input'} is no operator that integers can compute"
+    return (_widened(island) if found else None) or reason
+
+
+def _ruled(island: Island) -> Plan | str:
+    """By the rules of its operator; or the first reason that one of them gives, if any does."""
     reason = ""
-    for ask in RULES.get(graph.name(island.core), ()):
+    for ask in RULES.get(island.graph.name(island.core), ()):
         try:
             found = ask(island)
         except ModelError as error:
@@ -30,13 +46,25 @@ def planned(graph: Graph, value: Any, grid: Grid, bounds: Bounds | None = None) 
             continue
         if found is not None:
             return island.core, found
-    table = table_island(graph, value, grid, bounds or grid.limits)
-    if table is not None:
-        return value, table
-    through = _through(island)
-    if not isinstance(through, str):
-        return through
-    return reason or through or f"{graph.name(island.core) or 'an input'} is no operator that integers can compute"
+    return reason
+
+
+def _clamped(island: Island) -> Emit | None:
+    """A clamp alone, of what is too wide for a table."""
+    grid = island.grid(island.core)
+    if grid is None or grid.dtype == island.output.dtype == "int8":
+        return None
+    return lambda emitter: requantized(emitter, island.core, grid, island.output, (island.low, island.high))
+
+
+def _widened(island: Island) -> Plan | None:
+    """Where 8 and 16 bits meet: in 16, and the result in what it has."""
+    wide = replace(island, output=replace(island.output, dtype="int16"), wide=True)
+    plan = _ruled(wide)
+    if isinstance(plan, str) or island.output.dtype == "int16":
+        return plan if isinstance(plan, tuple) else None
+    core, emit = plan
+    return core, lambda emitter: emitter.narrowed(emit(emitter), island.output)
 
 
 def computed(emitter: Emitter, value: Any, plan: Plan, grid: Grid, bounds: Bounds) -> Integers:

@@ -22,7 +22,7 @@ class Island:
     """One float value that is quantised, seen from its end.
 
     ``core`` is the variable of the operator proper, ``value`` that of the activations behind it. ``low`` and ``high``
-    are the integers between which the result lies.
+    are the integers between which the result lies. ``wide``: operands of 8 bits are taken as 16.
     """
 
     graph: Graph
@@ -31,13 +31,15 @@ class Island:
     output: Grid
     low: int
     high: int
+    wide: bool = False
 
     @property
     def call(self) -> Any:
         return self.graph.definitions[self.core]
 
     def grid(self, expr: Any) -> Grid | None:
-        return grid_of(self.graph, expr)
+        grid = grid_of(self.graph, expr)
+        return grid.wide if self.wide and grid is not None else grid
 
     def need_grid(self, expr: Any, which: str = "its input") -> Grid:
         """Of an operand that must be quantised."""

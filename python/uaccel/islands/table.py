@@ -34,6 +34,8 @@ UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAME
 BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "divide": np.divide,
+    "greater": np.greater,
+    "less": np.less,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "multiply": np.multiply,
@@ -41,6 +43,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "subtract": np.subtract,
 }
 WITH_PARAMETERS = ("clip", "nn.leakyrelu", "nn.relu6")
+PRELU, WHERE = "nn.prelu", "where"
 
 
 def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]) -> Emit | None:
@@ -50,7 +53,7 @@ def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]
     if source is None or grid is None:
         return None
     if source.same_as(value):
-        return lambda emitter: _moved(emitter, source, grid, output, bounds)
+        return lambda emitter: requantized(emitter, source, grid, output, bounds)
     if grid.dtype != "int8" or output.dtype != "int8":
         return None
     names = "_".join(dict.fromkeys(_functions(graph, value, source)))
@@ -59,7 +62,7 @@ def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]
     return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
 
 
-def _moved(emitter: Emitter, source: Any, grid: Grid, output: Grid, bounds: tuple[int, int]) -> Integers:
+def requantized(emitter: Emitter, source: Any, grid: Grid, output: Grid, bounds: tuple[int, int]) -> Integers:
     """The same values on another grid."""
     held = integers_of(emitter, source, grid)
     if grid == output and bounds == output.limits:
@@ -117,14 +120,14 @@ def _source_of_call(graph: Graph, value: Any, depth: int) -> Any | None:
 
 
 def _operands(graph: Graph, call: Any) -> list[Any] | None:
-    """The tensors that an elementwise operator reads, constants among them of one element; None for any other."""
+    """The tensors that an elementwise operator reads, constants among them of one number; None for any other."""
     name = name_of(call).removeprefix("relax.")
     if name in UNARY or name in WITH_PARAMETERS:
         return [call.args[0]]
-    if name not in BINARY:
+    if name not in BINARY and name not in (PRELU, WHERE):
         return None
     known = [graph.value(arg) for arg in call.args]
-    single = all(value is None or value.size == 1 for value in known)
+    single = all(value is None or (value.size and (value == value.flat[0]).all()) for value in known)
     return list(call.args) if single and any(value is None for value in known) else None
 
 
@@ -133,7 +136,7 @@ def _evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Reals:
         return reals
     known = graph.value(value)
     if known is not None:
-        return known.reshape(-1)
+        return known.reshape(-1)[:1]
     call = graph.definitions[value]
     operands = [_evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
     return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), np.float32)
@@ -147,6 +150,10 @@ def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
         return clip(0, 6)(operands[0])
     if name == "nn.leakyrelu":
         return leaky_relu(float(attributes(call).alpha))(operands[0])
+    if name == WHERE:
+        return np.where(operands[0] != 0, operands[1], operands[2])
+    if name == PRELU:
+        return np.where(operands[0] > 0, operands[0], operands[0] * operands[1])
     return UNARY[name](operands[0]) if name in UNARY else BINARY[name](*operands)
 
 

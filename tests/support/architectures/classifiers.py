@@ -1,55 +1,11 @@
-"""Architectures of torchvision, timm and Keras in a few lines each: few channels, random weights."""
+"""Classifiers of images, with few channels and random weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
+from support.architectures.blocks import Module, cat, conv, dw, gate, head, inverted, nn, plus
 from support.exported import Net, torch
-
-nn = torch.nn
-Module = Any
-IMAGE: Final = (1, 3, 24, 24)
-
-
-def conv(inputs: int, outputs: int, kernel: int = 3, act: Any = nn.ReLU, **options: Any) -> Module:
-    """Convolution, normalisation, activation."""
-    options = {"padding": kernel // 2 * options.get("dilation", 1), "bias": False} | options
-    parts = [nn.Conv2d(inputs, outputs, kernel, **options), nn.BatchNorm2d(outputs)]
-    return nn.Sequential(*parts, *([act()] if act else []))
-
-
-def dw(channels: int, kernel: int = 3, act: Any = nn.ReLU, **options: Any) -> Module:
-    return conv(channels, channels, kernel, act, groups=channels, **options)
-
-
-def head(channels: int, classes: int = 5) -> Module:
-    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
-
-
-def plus(*parts: Module, act: Any = nn.ReLU, short: Module | None = None) -> Module:
-    """What the parts give, added to their input or to a shortcut."""
-    body, end = nn.Sequential(*parts), act() if act else nn.Identity()
-    return Net(lambda x, b, s, e: e(b(x) + s(x)), body, short or nn.Identity(), end)
-
-
-def cat(*parts: Module) -> Module:
-    return Net(lambda x, *given: torch.cat([part(x) for part in given], 1), *parts)
-
-
-def gate(channels: int, act: Any = nn.ReLU, end: Any = nn.Sigmoid) -> Module:
-    """Squeeze and excitation."""
-    inner = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(channels, 4, 1), act(), nn.Conv2d(4, channels, 1), end())
-    return Net(lambda x, g: x * g(x), inner)
-
-
-def inverted(
-    inputs: int, outputs: int, stride: int = 1, act: Any = nn.ReLU6, se: Any = None, kernel: int = 3
-) -> Module:
-    wide = 3 * inputs
-    parts = [conv(inputs, wide, 1, act), dw(wide, kernel, act, stride=stride), *([se(wide)] if se else [])]
-    parts.append(conv(wide, outputs, 1, None))
-    return plus(*parts, act=None) if stride == 1 and inputs == outputs else nn.Sequential(*parts)
 
 
 def vgg() -> Module:
@@ -165,21 +121,3 @@ def inception() -> Module:
 def googlenet() -> Module:
     pool = nn.Sequential(nn.MaxPool2d(3, 1, 1), conv(8, 4, 1))
     return nn.Sequential(conv(3, 8, 5, stride=2), cat(conv(8, 4, 1), conv(8, 8), conv(8, 4, 5), pool), head(20))
-
-
-ARCHITECTURES: Final[Mapping[str, Callable[[], Module]]] = {
-    "vgg": vgg,
-    "resnet": resnet,
-    "resnext": lambda: resnet(groups=4),
-    "se_resnet": lambda: resnet(se=True),
-    "resnet_v2": preactivated,
-    "densenet": densenet,
-    "mobilenet_v1": mobilenet_v1,
-    "mobilenet_v2": mobile,
-    "mobilenet_v3": lambda: mobile(nn.Hardswish, lambda wide: gate(wide, end=nn.Hardsigmoid), 5),
-    "efficientnet": lambda: mobile(nn.SiLU, lambda wide: gate(wide, nn.SiLU)),
-    "shufflenet": shufflenet,
-    "squeezenet": squeezenet,
-    "inception": inception,
-    "googlenet": googlenet,
-}
