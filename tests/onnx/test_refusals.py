@@ -225,10 +225,6 @@ NODES: dict[str, tuple[Row, str]] = {
         row("LSTM", *RECURRENT, hidden_size=3, input_forget=1),
         r"its gates are coupled \(input_forget\), which is not supported",
     ),
-    "lengths of sequences": (
-        row("LSTM", *RECURRENT, None, Given((1,), "int32", 1, 4), hidden_size=3),
-        'sequence lengths "row/in4" are not known to be 4; cut sequences before the layer',
-    ),
     "function of gates": (
         row("LSTM", *RECURRENT, hidden_size=3, activations=["Sigmoid", "Elu", "Tanh"]),
         "activation elu is not supported; Sigmoid, Tanh, Relu and HardSigmoid can be compiled",

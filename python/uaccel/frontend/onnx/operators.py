@@ -18,7 +18,7 @@ DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")
 """The shapes of their results depend on data."""
 KEPT: Final = ("DequantizeLinear",)
 """Stay although their inputs are constant: the integers must remain visible to later stages."""
-DEFINED: Final = ("Attention", "AffineGrid", "RMSNormalization")
+DEFINED: Final = ("Attention", "RMSNormalization")
 """TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
 AT_ONCE: Final = frozenset(
     {
