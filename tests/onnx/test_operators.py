@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,10 +45,9 @@ def _scalar(number: float, dtype: str = "float32") -> Array:
     return np.asarray(number, dtype)
 
 
-
-TWO = {"kernel_shape": [2, 2], "strides": [2, 2]}
-CROP = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 2.5}
-NEAREST = CROP | {"mode": "nearest"}
+TWO: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
+CROP: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 2.5}
+NEAREST: dict[str, Any] = CROP | {"mode": "nearest"}
 
 WINDOWS = {
     "conv": row("Conv", IMAGE, _weights(5, 4, 3, 3), _weights(5), pads=[1, 0, 2, 1], strides=[2, 1]),
@@ -227,9 +227,7 @@ RARER = {
     "cropped": row("Resize", IMAGE, _real(0, 0, 0.1, -0.2, 1, 1, 0.7, 1.3), None, _ints(1, 4, 5, 9), **CROP),
     "cropped nearest": row("Resize", IMAGE, _real(0, 0, 0, 0.6, 1, 1, 1, 0.2), None, _ints(1, 4, 3, 4), **NEAREST),
     "backwards": row("ReverseSequence", Given((5, 3, 2)), _ints(2, 5, 1)),
-    "backwards by batch": row(
-        "ReverseSequence", Given((3, 5)), Given((3,), "int64", 1, 5), batch_axis=0, time_axis=1
-    ),
+    "backwards by batch": row("ReverseSequence", Given((3, 5)), Given((3,), "int64", 1, 5), batch_axis=0, time_axis=1),
     "windows added up": row("Col2Im", Given((1, 12, 16)), _ints(5, 5), _ints(2, 3), pads=[0, 1, 0, 0]),
     "windows with gaps": row("Col2Im", Given((2, 8, 12)), _ints(7, 9), _ints(2, 2), strides=[2, 2], dilations=[2, 2]),
     "integer powers": row("Pow", Given((4,), "int32", 0, 9), Given((4,), "int32", 0, 6)),

@@ -35,7 +35,7 @@ class SpreadAttrs(Attributes):
 
     def point(self, window: Any, element: Any) -> tuple[Any, list[Any]]:
         """Where an element of a window lies, both by number: whether inside the image, and on each axis."""
-        places = []
+        places: list[Any] = []
         for axis in reversed(range(len(self.image))):
             at = window % self.windows[axis] * self.stride[axis] + element % self.kernel[axis] * self.dilation[axis]
             places.insert(0, computed_once(at - self.before[axis]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+LEARNING: Final = "ai.onnx.ml"
+"""The domain of models that are no networks."""
 MOVING: Final = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 """Their result has the elements of their first input, each once."""
 SAME_VALUES: Final = (

@@ -32,7 +32,7 @@ def tensor_scatter(context: Context, node: Node) -> Expr:
     cache, update, starts = node.required_input(0), node.required_input(1), node.optional_input(2)
     whole, part = context.info(cache).shape, context.info(update).shape
     axis = need_axis(node.attributes.get("axis", -2), len(whole))
-    need(0 < axis and part[axis] <= whole[axis], f"{part[axis]} new entries along axis {axis} of {whole}")
+    need(axis > 0 and part[axis] <= whole[axis], f"{part[axis]} new entries along axis {axis} of {whole}")
     along, first = [1] * len(whole), [1] * len(whole)
     along[axis], first[0] = -1, whole[0]
     context.budget.array((math.prod(part),), 8)
