@@ -46,7 +46,11 @@ def _scalar(number: float, dtype: str = "float32") -> Array:
 
 
 TWO: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
-CROP: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 2.5}
+CROP: dict[str, Any] = {
+    "mode": "linear",
+    "coordinate_transformation_mode": "tf_crop_and_resize",
+    "extrapolation_value": 2.5,
+}
 NEAREST: dict[str, Any] = CROP | {"mode": "nearest"}
 
 WINDOWS = {
