@@ -15,6 +15,7 @@ from support.onnx_rows import Array, Given, Row, compare, model_of, row, session
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.frontend.onnx.operators import LEARNING
+from uaccel.ops.kernel import Constant
 from uaccel.pipeline import compile_model
 from uaccel.running.packed import run_compiled
 from uaccel.running.second_opinion import second_opinion
@@ -285,6 +286,13 @@ def test_refusals_have_one_reason(name: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         import_model(path)
     assert str(caught.value) == f'cannot import {path}: 1 unsupported: node 0 {entry.op} ("row"): {words}'
+
+
+def test_a_node_takes_six_bytes_where_there_are_few() -> None:
+    (layer, *_) = compile_model(LEARNED / "forest.onnx", board="host", input_shapes=SHAPE).program.layers
+    given = [entry.data for call in layer.kernel.calls for entry in call.arguments if isinstance(entry, Constant)]
+    nodes = max(data.size for data in given if data.dtype == np.int8)
+    assert sum(data.itemsize for data in given if data.shape == (nodes,)) == 6
 
 
 def test_nobody_is_told_to_quantise_trees() -> None:

@@ -270,3 +270,15 @@ def test_operators_give_what_onnx_runtime_gives(group: str, tmp_path: Path) -> N
     values = [feeds[spec.name] for spec in compiled.model.signature.inputs]
     for name, got, expected in zip(names, HostModel(compiled)(*values), wanted, strict=True):
         compare(got, expected, name, relative=3e-5)
+
+
+def test_extremes_of_infinities_are_infinite(tmp_path: Path) -> None:
+    """As rows are that a mask leaves nothing of."""
+    rows = {"largest": row("ReduceMax", ROWS, axes=[1]), "least": row("ReduceMin", ROWS, axes=[1])}
+    model, path = model_of(rows, 13), tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    feeds = feeds_of(rows) | {"largest/in0": np.full((3, 8), -np.inf, np.float32)}
+    feeds["least/in0"][1] = np.inf
+    outputs = HostModel(compile_model(path, board="host"))(*feeds.values())
+    for got, wanted in zip(outputs, session_of(model).run(None, feeds), strict=True):
+        np.testing.assert_array_equal(got, wanted)

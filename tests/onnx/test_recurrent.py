@@ -87,6 +87,11 @@ def test_layers_give_what_onnx_runtime_gives(board: str, tmp_path: Path) -> None
     assert layers.count("recurrent") == sum(1 + (BOTH.items() <= entry.attributes.items()) for entry in rows.values())
 
 
+def test_a_float_layer_is_not_called_quantised(tmp_path: Path) -> None:
+    (warning,) = _compiled(model_of({"row": _layer("LSTM")}, 14), tmp_path / "m.onnx").warnings
+    assert warning.startswith("all 1,260 multiply-accumulates are in float; quantised to int8, its float weights would")
+
+
 def _split(model: Any, name: str, axis: int | None) -> tuple[Array, Array, Array]:
     """Weights of the model, which no longer has them: integers, their scale (one, or for each row) and zero point."""
     from onnx import numpy_helper

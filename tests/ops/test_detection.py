@@ -58,6 +58,13 @@ def test_detections_are_litert_s(name: str) -> None:
     assert max(counts) > 0
 
 
+def test_signed_integers_mean_the_same() -> None:
+    """LiteRT has unsigned ones alone."""
+    signed, unsigned = Detector(dtype="int8"), Detector(dtype="uint8")
+    host, reference = HostModel(compile_bytes(signed.build())), LiteRt(unsigned.build())
+    assert _assert_same(host(*signed.inputs(0)), reference.run(unsigned.inputs(0)), "the C") > 0
+
+
 def test_detections_on_a_board(tmp_path: Path) -> None:
     board, detector = board_with_tools("mps2_an386"), Detector()
     data, samples = detector.build(), [detector.inputs(seed) for seed in range(3)]

@@ -18,8 +18,8 @@ from uaccel.tvm_api.loops import computed_once, count_to, local_array, where, wh
 @dataclass(frozen=True)
 class DetectionsAttrs(Attributes):
     """``most``: detections; ``classes`` are the last of those that have scores. Scores below ``least`` are none.
-    Positions and sizes are divided by the four scales. ``each``: how many boxes a class may have, which then looks at no
-    other class; or 0, where each box has its best class alone."""
+    Positions and sizes are divided by the four scales. ``each``: how many boxes a class may have, which then looks at
+    no other class; or 0, where each box has its best class alone."""
 
     most: int
     classes: int

@@ -18,6 +18,8 @@ SMALLER: Final = ("Compress", "NonZero", "Unique")
 """Their results' shapes depend on data, and hold at most a number for each element and axis of the input."""
 DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")
 """The shapes of their results depend on data."""
+SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
+"""Their inputs say how large their results are; of constants they are computed at import."""
 KEPT: Final = ("DequantizeLinear",)
 """Stay although their inputs are constant: the integers must remain visible to later stages."""
 DEFINED: Final = ("Attention", "RMSNormalization")

@@ -1,4 +1,4 @@
-"""Trees of ``ai.onnx.ml``: what scikit-learn, XGBoost and LightGBM export, as tables of nodes."""
+"""Trees of ``ai.onnx.ml`` as tables of nodes."""
 
 from __future__ import annotations
 
