@@ -185,7 +185,7 @@ def _learned() -> list[Coverage]:
     from uaccel.frontend.onnx.operators import LEARNING
 
     names = {schema.name for schema in defs.get_all_schemas() if schema.domain == LEARNING and not schema.deprecated}
-    full = sorted(f"{LEARNING}.{name}" for name in names)
+    full = {f"{LEARNING}.{name}" for name in names} | {name for name in CONVERTERS.names if name.startswith(LEARNING)}
     return [
         Coverage(name, FALLBACK) if name in CONVERTERS.names else Coverage(name, REFUSED, NO_CONVERTER) for name in full
     ]

@@ -52,7 +52,7 @@ def rfft(context: Context, operator: Operator) -> Expr:
     need(4 <= length <= LARGEST_FFT, f"its FFT has {length} samples; 4 to {LARGEST_FFT} can be compiled")
     need(length & (length - 1) == 0, f"its FFT has {length} samples; powers of two can be compiled")
     kind, sign = (Rfft, -1) if operator.name.endswith("SignalRfft") else (Irfft, 1)
-    given = map(constant, tables(length, sign))
+    given = [constant(table) for table in tables(length, sign)]
     return get(kind)(*_exprs(context, operator, 1), *given, attrs=RfftAttrs(length))
 
 
