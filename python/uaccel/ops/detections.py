@@ -78,22 +78,7 @@ class Detections(IntegerOperator[DetectionsAttrs]):
                 _ClassByClass(attrs, scores, row, count, box).write(corners, classes, given, written)
                 number[0] = tirx.Cast("float32", written[0])
                 return
-            best = local_array(count, "int32")
-            with count_to(count) as n:
-                _best_class(scores, best, n, row, attrs.classes)
-
-            def score(at: Any) -> Any:
-                return scores[at * row + best[at]]
-
-            def keep(at: Any) -> None:
-                _write_box(corners, written[0], box(at))
-                classes[written[0]] = tirx.Cast("float32", best[at] - (row - attrs.classes))
-                given[written[0]] = score(at)
-                written[0] = written[0] + 1
-                number[0] = tirx.Cast("float32", written[0])
-
-            greedy = Greedy(count, min(attrs.most, count), attrs.overlap, score, box)
-            greedy.write(lambda at: score(at) >= tirx.const(attrs.least, "float32"), keep)
+            _best_of_all(attrs, scores, row, count, box, outputs, written)
 
         return written_by_loops([(info.shape, info.dtype) for info in results], list(inputs), write, self.name)
 
@@ -101,6 +86,29 @@ class Detections(IntegerOperator[DetectionsAttrs]):
 def _write_box(corners: Any, at: Any, box: Box) -> None:
     for place, value in enumerate(box):
         corners[at * CORNERS + place] = value
+
+
+def _best_of_all(
+    attrs: DetectionsAttrs, scores: Any, row: int, count: int, box: Callable[[Any], Box], outputs: Any, written: Any
+) -> None:
+    """Each box with the class that it has most of."""
+    corners, classes, given, number = outputs
+    best = local_array(count, "int32")
+    with count_to(count) as n:
+        _best_class(scores, best, n, row, attrs.classes)
+
+    def score(at: Any) -> Any:
+        return scores[at * row + best[at]]
+
+    def keep(at: Any) -> None:
+        _write_box(corners, written[0], box(at))
+        classes[written[0]] = tirx.Cast("float32", best[at] - (row - attrs.classes))
+        given[written[0]] = score(at)
+        written[0] = written[0] + 1
+        number[0] = tirx.Cast("float32", written[0])
+
+    greedy = Greedy(count, min(attrs.most, count), attrs.overlap, score, box)
+    greedy.write(lambda at: score(at) >= tirx.const(attrs.least, "float32"), keep)
 
 
 @dataclass(frozen=True)
