@@ -98,7 +98,7 @@ def onnx() -> str:
     record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     names = {schema.name for schema in defs.get_all_schemas() if schema.domain == "" and not schema.deprecated}
     rows = [_standard(name, record["operators"].get(name)) for name in names]
-    rows += _microsoft()
+    rows += [*_microsoft(), *_learned()]
     head = ONNX_HEAD.format(opset=defs.onnx_opset_version(), version=record["onnx"])
     return f"## ONNX\n\n{head}\n\n{table(rows)}\n"
 
@@ -161,8 +161,9 @@ def _untested(name: str) -> Coverage:
 
 def _reason(name: str, text: str) -> str:
     """The words that do not belong to one test."""
-    if " has no plain C: " in text:
-        return text.partition(" has no plain C: ")[2].partition(";")[0]
+    for words in (" has no plain C: ", " cannot be in C: "):
+        if words in text:
+            return text.partition(words)[2].partition(";")[0]
     text = text.split(f"{name} (", 1)[-1].partition("): ")[2] or text
     text = text.replace("; rewrite the layer with supported operators", "").replace("|", "\\|").replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
@@ -173,6 +174,21 @@ def _microsoft() -> list[Coverage]:
 
     own = {name.removeprefix("com.microsoft.") for name in CONVERTERS.names if name.startswith("com.microsoft.")}
     return [Coverage(f"com.microsoft.{name}", *_how(name.startswith("Q"), [])) for name in own]
+
+
+def _learned() -> list[Coverage]:
+    """Of models that are no networks."""
+    from onnx import defs
+
+    from uaccel.frontend.checks import NO_CONVERTER
+    from uaccel.frontend.onnx.convert import CONVERTERS
+    from uaccel.frontend.onnx.operators import LEARNING
+
+    names = {schema.name for schema in defs.get_all_schemas() if schema.domain == LEARNING and not schema.deprecated}
+    full = {f"{LEARNING}.{name}" for name in names} | {name for name in CONVERTERS.names if name.startswith(LEARNING)}
+    return [
+        Coverage(name, FALLBACK) if name in CONVERTERS.names else Coverage(name, REFUSED, NO_CONVERTER) for name in full
+    ]
 
 
 def page() -> str:

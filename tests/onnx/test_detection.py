@@ -15,6 +15,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
 from uaccel.running.packed import run_compiled
+from uaccel.running.second_opinion import second_opinion
 from uaccel.tvm_api.executor import Executor
 
 BOXES, SCORES = Given((2, 9, 4), low=0, high=1), Given((2, 3, 9), low=0, high=1)
@@ -82,6 +83,16 @@ def test_the_order_is_onnx_runtimes(board: str, tmp_path: Path) -> None:
         _assert_equal(names, also, wanted, "the meaning")
     kept = [len(value) for name, value in zip(names, session.run(None, feeds[0]), strict=True) if "boxes" in name]
     assert len(set(kept)) > 1
+
+
+def test_a_second_opinion_is_of_the_boxes_that_there_are(tmp_path: Path) -> None:
+    """ONNX Runtime's result has no room behind them."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model_of({"row": ROWS["no overlap"]}, 17).SerializeToString())
+    compiled, feeds = compile_model(path, board="host"), _feeds({"row": ROWS["no overlap"]}, 0)
+    opinion = second_opinion(compiled.model, path, [[*feeds.values()]], [HostModel(compiled)(*feeds.values())])
+    assert opinion is not None
+    assert 0 < opinion.elements == opinion.equal < 2 * 3 * 9 * 3
 
 
 REFUSALS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,11 +33,25 @@ def _real(*numbers: float) -> Array:
     return np.asarray(numbers, np.float32)
 
 
+def _int(number: int) -> Array:
+    return np.asarray(number, np.int64)
+
+
+def _unsigned(*numbers: int) -> Array:
+    return np.asarray(numbers, np.uint32)
+
+
 def _scalar(number: float, dtype: str = "float32") -> Array:
     return np.asarray(number, dtype)
 
 
-NO = _real()
+TWO: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
+CROP: dict[str, Any] = {
+    "mode": "linear",
+    "coordinate_transformation_mode": "tf_crop_and_resize",
+    "extrapolation_value": 2.5,
+}
+NEAREST: dict[str, Any] = CROP | {"mode": "nearest"}
 
 WINDOWS = {
     "conv": row("Conv", IMAGE, _weights(5, 4, 3, 3), _weights(5), pads=[1, 0, 2, 1], strides=[2, 1]),
@@ -201,6 +216,30 @@ LATER = {
     "pad axes": row("Pad", IMAGE, _ints(1, 2), _scalar(0), _ints(-2)),
     "resize axes": row("Resize", IMAGE, None, _real(2, 2), mode="nearest", axes=[2, 3]),
 }
+NEWER = ("AffineGrid", "Col2Im")
+RARER = {
+    "spectrum": row("DFT", Given((2, 6, 3, 1)), axis=1),
+    "half a spectrum": row("DFT", Given((2, 3, 7, 1)), axis=2, onesided=1),
+    "spectrum padded": row("DFT", Given((1, 5, 2)), np.asarray(8, np.int64), axis=1),
+    "spectrum back": row("DFT", Given((1, 6, 2)), axis=1, inverse=1),
+    "spectra": row("STFT", Given((2, 40, 1)), _int(5), None, _int(8), onesided=1),
+    "spectra of windows": row("STFT", Given((1, 33, 1)), _int(4), _weights(9), onesided=0),
+    "maxima and where": row("MaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], outputs=2),
+    "maxima by columns": row("MaxPool", IMAGE, kernel_shape=[2, 2], dilations=[2, 1], storage_order=1, outputs=2),
+    "maxima of lines": row("MaxPool", Given((2, 3, 9)), kernel_shape=[3], outputs=2),
+    "maxima put back": row("MaxUnpool", Given((1, 1, 2, 3)), _ints(0, 3, 4, 14, 17, 22).reshape(1, 1, 2, 3), **TWO),
+    "cropped": row("Resize", IMAGE, _real(0, 0, 0.1, -0.2, 1, 1, 0.7, 1.3), None, _ints(1, 4, 5, 9), **CROP),
+    "cropped nearest": row("Resize", IMAGE, _real(0, 0, 0, 0.6, 1, 1, 1, 0.2), None, _ints(1, 4, 3, 4), **NEAREST),
+    "backwards": row("ReverseSequence", Given((5, 3, 2)), _ints(2, 5, 1)),
+    "backwards by batch": row("ReverseSequence", Given((3, 5)), Given((3,), "int64", 1, 5), batch_axis=0, time_axis=1),
+    "windows added up": row("Col2Im", Given((1, 12, 16)), _ints(5, 5), _ints(2, 3), pads=[0, 1, 0, 0]),
+    "windows with gaps": row("Col2Im", Given((2, 8, 12)), _ints(7, 9), _ints(2, 2), strides=[2, 2], dilations=[2, 2]),
+    "integer powers": row("Pow", Given((4,), "int32", 0, 9), Given((4,), "int32", 0, 6)),
+    "integers to real powers": row("Pow", Given((4,), "int32", 0, 9), Given((4,), low=0, high=3)),
+    "shift": row("BitShift", Given((6,), "uint32", 0, 90000), _unsigned(0, 1, 2, 7, 30, 31), direction="LEFT"),
+    "maps of points": row("AffineGrid", Given((2, 2, 3)), _ints(2, 1, 4, 5)),
+    "maps to corners": row("AffineGrid", Given((1, 3, 4)), _ints(1, 1, 3, 2, 4), align_corners=1),
+}
 GROUPS: dict[str, tuple[int, Mapping[str, Row]]] = {
     "windows": (13, WINDOWS),
     "norms": (17, NORMS),
@@ -210,6 +249,8 @@ GROUPS: dict[str, tuple[int, Mapping[str, Row]]] = {
     "resizes": (16, RESIZES),
     "reductions": (13, REDUCTIONS),
     "later": (21, LATER),
+    "rarer": (17, {name: entry for name, entry in RARER.items() if entry.op not in NEWER}),
+    "newer": (20, {name: entry for name, entry in RARER.items() if entry.op in NEWER}),
 }
 
 
@@ -229,3 +270,15 @@ def test_operators_give_what_onnx_runtime_gives(group: str, tmp_path: Path) -> N
     values = [feeds[spec.name] for spec in compiled.model.signature.inputs]
     for name, got, expected in zip(names, HostModel(compiled)(*values), wanted, strict=True):
         compare(got, expected, name, relative=3e-5)
+
+
+def test_extremes_of_infinities_are_infinite(tmp_path: Path) -> None:
+    """As rows are that a mask leaves nothing of."""
+    rows = {"largest": row("ReduceMax", ROWS, axes=[1]), "least": row("ReduceMin", ROWS, axes=[1])}
+    model, path = model_of(rows, 13), tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    feeds = feeds_of(rows) | {"largest/in0": np.full((3, 8), -np.inf, np.float32)}
+    feeds["least/in0"][1] = np.inf
+    outputs = HostModel(compile_model(path, board="host"))(*feeds.values())
+    for got, wanted in zip(outputs, session_of(model).run(None, feeds), strict=True):
+        np.testing.assert_array_equal(got, wanted)

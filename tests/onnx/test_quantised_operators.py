@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from support.hostlib import HostModel
 from support.onnx_rows import Array, Given, Row, compare, feeds_of, model_of, row, session_of
+from uaccel.errors import ModelError
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 
@@ -140,3 +142,31 @@ def test_operators_on_integers(name: str, results: dict[str, tuple[Array, Array,
         for got, how in zip(ours, PATH, strict=True):
             apart = compare(got, wanted, f"{name} {how}", steps=steps)
             assert apart <= 0.05 * wanted.size, f"{name} {how}: {apart} of {wanted.size} are a step apart"
+
+
+def test_half_precision_between_integers_is_no_float(tmp_path: Path) -> None:
+    """What comes out in half precision has no C; what lies between integers has."""
+    from onnx import helper, numpy_helper
+
+    parts = {"s": np.float16(0.05), "z": np.int8(3), "n": np.int8(0), "w": np.eye(4, 3, dtype=np.int8) * 20}
+    nodes = [("DequantizeLinear", "xsz", "a"), ("DequantizeLinear", "wsn", "b"), ("MatMul", "ab", "c")]
+    nodes += [("QuantizeLinear", "csz", "y"), ("DequantizeLinear", "ysz", "q")]
+    path = tmp_path / "half.onnx"
+    for last, kind in (("y", 3), ("q", 10)):
+        graph = helper.make_graph(
+            [helper.make_node(op, list(given), [made]) for op, given, made in nodes[: 4 if last == "y" else 5]],
+            "g",
+            [helper.make_tensor_value_info("x", 3, [2, 4])],
+            [helper.make_tensor_value_info(last, kind, [2, 3])],
+            [numpy_helper.from_array(np.asarray(value), name) for name, value in parts.items()],
+        )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        path.write_bytes(made.SerializeToString())
+        if last == "q":
+            with pytest.raises(ModelError, match="cannot be in C: C99 has no type float16; convert"):
+                compile_model(path, board="host")
+            return
+        value = np.arange(8, dtype=np.int8).reshape(2, 4) * 9
+        (got,) = HostModel(compile_model(path, board="host"))(value)
+        (wanted,) = session_of(made).run(None, {"x": value})
+        compare(got, wanted, "y", steps=1)

@@ -15,7 +15,7 @@ from uaccel.ops.kernel import Constant
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.running.packed import run_compiled
 
-STEPS, BATCH, DEPTH, UNITS = 5, 2, 4, 3
+STEPS, BATCH, DEPTH, UNITS = 5, 3, 4, 3
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 SEQUENCE = Given((STEPS, BATCH, DEPTH))
 MICROSOFT = "com.microsoft"
@@ -38,11 +38,16 @@ BOTH: dict[str, Any] = {"direction": "bidirectional"}
 STATE = Given((1, BATCH, UNITS))
 STATES = Given((2, BATCH, UNITS))
 LENGTHS = np.full(BATCH, STEPS, np.int32)
+SOME_STEPS, GIVEN_STEPS = np.asarray([2, STEPS, 1], np.int32), Given((BATCH,), "int32", 1, STEPS)
 FLOATS = {
     "lstm": _layer("LSTM"),
     "lstm without bias, backwards": _layer("LSTM", bias=False, direction="reverse"),
     "lstm both ways with states": _layer("LSTM", LENGTHS, STATES, STATES, **BOTH),
     "lstm known states": _layer("LSTM", None, _drawn(2, BATCH, UNITS), _drawn(2, BATCH, UNITS, seed=5), **BOTH),
+    "lstm of three lengths": _layer("LSTM", SOME_STEPS, STATE, STATE),
+    "lstm of given lengths, both ways": _layer("LSTM", GIVEN_STEPS, STATES, STATES, **BOTH),
+    "gru of three lengths, backwards": _layer("GRU", SOME_STEPS, direction="reverse"),
+    "rnn of given lengths": _layer("RNN", GIVEN_STEPS, STATE),
     "lstm peepholes": _layer("LSTM", None, STATE, STATE, _drawn(1, 3 * UNITS, seed=4)),
     "lstm clipped": _layer("LSTM", clip=0.3),
     "lstm other functions": _layer("LSTM", activations=["HardSigmoid", "Relu", "Tanh"]),
@@ -55,7 +60,7 @@ FLOATS = {
 }
 
 
-FEW = ("lstm both ways with states", "gru resets after", "rnn")
+FEW = ("lstm of given lengths, both ways", "gru resets after", "rnn")
 
 
 def _compiled(model: Any, path: Path, board: str = "host") -> Compiled:
@@ -80,6 +85,11 @@ def test_layers_give_what_onnx_runtime_gives(board: str, tmp_path: Path) -> None
         compare(got, wanted, name, relative=3e-5)
     layers = [layer.op for layer in compiled.program.layers]
     assert layers.count("recurrent") == sum(1 + (BOTH.items() <= entry.attributes.items()) for entry in rows.values())
+
+
+def test_a_float_layer_is_not_called_quantised(tmp_path: Path) -> None:
+    (warning,) = _compiled(model_of({"row": _layer("LSTM")}, 14), tmp_path / "m.onnx").warnings
+    assert warning.startswith("it computes in float; quantised to int8, its float weights would take")
 
 
 def _split(model: Any, name: str, axis: int | None) -> tuple[Array, Array, Array]:

@@ -225,10 +225,6 @@ NODES: dict[str, tuple[Row, str]] = {
         row("LSTM", *RECURRENT, hidden_size=3, input_forget=1),
         r"its gates are coupled \(input_forget\), which is not supported",
     ),
-    "lengths of sequences": (
-        row("LSTM", *RECURRENT, None, Given((1,), "int32", 1, 4), hidden_size=3),
-        'sequence lengths "row/in4" are not known to be 4; cut sequences before the layer',
-    ),
     "function of gates": (
         row("LSTM", *RECURRENT, hidden_size=3, activations=["Sigmoid", "Elu", "Tanh"]),
         "activation elu is not supported; Sigmoid, Tanh, Relu and HardSigmoid can be compiled",
@@ -250,9 +246,9 @@ NODES: dict[str, tuple[Row, str]] = {
             *("Resize", Given((1, 1, 4, 4)), np.asarray([0, 0, 0, 0, 1, 1, 1, 1], np.float32), None),
             np.asarray([1, 1, 2, 2], np.int64),
             mode="linear",
-            coordinate_transformation_mode="tf_crop_and_resize",
+            coordinate_transformation_mode="tf_half_pixel_for_nn",
         ),
-        "coordinate_transformation_mode tf_crop_and_resize is not supported; supported are .*",
+        "coordinate_transformation_mode tf_half_pixel_for_nn is not supported; supported are .*",
     ),
     "index": (
         row("Gather", REAL, np.asarray([5], np.int64), axis=1),

@@ -17,12 +17,18 @@ from uaccel.errors import ModelError
 from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
 
+REGULAR = {"use_regular_nms": True}
 DETECTORS = {
     "as exported": Detector(),
     "fewer than there is room for": Detector(options={"nms_score_threshold": 0.95}, most=12),
     "no background": Detector(background=0, classes=2),
     "room for more than there are boxes": Detector(boxes=5, most=9, options={"nms_iou_threshold": 0.9}),
     "none overlap": Detector(options={"nms_iou_threshold": 0.01}),
+    "class by class": Detector(options=REGULAR),
+    "few of each class": Detector(most=5, classes=4, options={**REGULAR, "detections_per_class": 2}),
+    "class by class, room for more": Detector(boxes=6, classes=2, background=0, most=30, options=REGULAR),
+    "unsigned": Detector(dtype="uint8"),
+    "unsigned, class by class": Detector(dtype="uint8", options=REGULAR),
 }
 
 
@@ -52,6 +58,13 @@ def test_detections_are_litert_s(name: str) -> None:
     assert max(counts) > 0
 
 
+def test_signed_integers_mean_the_same() -> None:
+    """LiteRT has unsigned ones alone."""
+    signed, unsigned = Detector(dtype="int8"), Detector(dtype="uint8")
+    host, reference = HostModel(compile_bytes(signed.build())), LiteRt(unsigned.build())
+    assert _assert_same(host(*signed.inputs(0)), reference.run(unsigned.inputs(0)), "the C") > 0
+
+
 def test_detections_on_a_board(tmp_path: Path) -> None:
     board, detector = board_with_tools("mps2_an386"), Detector()
     data, samples = detector.build(), [detector.inputs(seed) for seed in range(3)]
@@ -79,15 +92,15 @@ def test_the_largest_are_litert_s(dtype: str) -> None:
 
 DETECTIONS = 'operator 0 CUSTOM:TFLite_Detection_PostProcess ("corners"): '
 REFUSALS = {
-    "each class by itself": (
-        Detector(options={"use_regular_nms": True}),
-        "use_regular_nms is not supported; export it with fast suppression",
+    "none of each class": (
+        Detector(options={**REGULAR, "detections_per_class": 0}),
+        "detections_per_class is 0, wanted a positive number",
     ),
     "several classes": (
         Detector(options={"max_classes_per_detection": 2}),
         "max_classes_per_detection is 2; only 1 can be compiled",
     ),
-    "integers": (Detector(dtype="int8"), 'input "boxes" is int8, supported is float32'),
+    "wide integers": (Detector(dtype="int16"), 'input "boxes" is int16, supported is float32 or int8 or uint8'),
     "scales": (
         Detector(options={"h_scale": 0.0}),
         "its y_scale, x_scale, h_scale, w_scale must be above 0",

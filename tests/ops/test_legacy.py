@@ -73,6 +73,9 @@ ROWS: dict[str, bytes] = {
     ),
     "add": single_op("ADD", [X, Y], [_activation(*IMAGE, scale=0.07, zero_point=100)], {}),
     "mul": single_op("MUL", [X, Y], [_activation(*IMAGE, scale=0.2, zero_point=128)], {}),
+    "relu": single_op("RELU", [X], [Y], {}),
+    "relu of the same grid": single_op("RELU", [X], [X], {}),
+    "relu6": single_op("RELU6", [X], [Y], {}),
     "max pool": single_op("MAX_POOL_2D", [X], [_activation(1, 4, 6, 4)], WINDOW),
     "average pool": single_op("AVERAGE_POOL_2D", [X], [_activation(1, 4, 6, 4)], WINDOW),
     "softmax": single_op(

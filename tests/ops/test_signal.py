@@ -11,11 +11,12 @@ from flatbuffers import flexbuffers
 from models import hearing
 from support.audio import FrontEnd
 from support.exactness import assert_exact, assert_exact_random
-from support.hostlib import compile_bytes
-from support.oracle import Array
+from support.hostlib import HostModel, compile_bytes
+from support.oracle import Array, Tflm
 from support.sanitized import assert_clean
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
+from uaccel.tvm_api.executor import Executor
 
 Shape = tuple[int, ...]
 
@@ -127,6 +128,46 @@ def refusal(code: str, options: bytes, shapes: tuple[tuple[int, ...], tuple[int,
     with pytest.raises(ModelError) as caught:
         compile_bytes(model.build())
     return str(caught.value).partition('("y"): ')[2]
+
+
+def stacking(width: int, left: int, right: int, step: int) -> bytes:
+    model, size = ModelBuilder(), width * (left + right + 1)
+    options = {"num_channels": width, "stacker_left_context": left, "stacker_right_context": right}
+    given, made = model.input("x", (width,), "int16"), model.tensor("y", (size,), "int16")
+    valid = model.tensor("valid", (), "bool")
+    written_options = written({**options, "stacker_step": step})
+    model.op("CUSTOM", [given], [made, valid], custom_code="SignalStacker", custom_options=written_options)
+    for tensor in (made, valid):
+        model.output(tensor)
+    return model.build()
+
+
+@pytest.mark.parametrize("kind", [(2, 1, 1, 1), (3, 1, 1, 2), (1, 2, 1, 4), (2, 0, 0, 1)])
+def test_stacked_frames(kind: tuple[int, int, int, int]) -> None:
+    """What TensorFlow Lite Micro leaves in a row that is not complete is what was there."""
+    data = stacking(*kind)
+    compiled, reference = compile_bytes(data), Tflm(data)
+    host, meaning = HostModel(compiled), Executor(compiled.model.module, state=compiled.model.state)
+    complete = 0
+    for frame in range(9):
+        sample = np.arange(kind[0], dtype=np.int16) + np.int16(100 * frame + 7)
+        row, valid = reference.run([sample])
+        for found in (host(sample), meaning.run([sample])):
+            assert bool(found[1]) == bool(valid)
+            np.testing.assert_array_equal(found[0], row if valid else np.zeros_like(row))
+        complete += bool(valid)
+    assert complete > 1
+
+
+def test_a_stack_that_leaves_frames_out() -> None:
+    with pytest.raises(ModelError, match=r"its step of 3 frames is not from 1 to the 2 of a row$"):
+        compile_bytes(stacking(1, 0, 1, 3))
+
+
+@pytest.mark.parametrize(("length", "rows"), [(4, ()), (8, (2,)), (32, ()), (512, ())])
+def test_back_from_a_spectrum(length: int, rows: Shape) -> None:
+    code, options = "SignalIrfft", {"T": 7, "fft_length": length}
+    assert_exact_random(remembering(code, options, ((*rows, length + 2), (*rows, length)), "int16"), runs=4)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from support.exported import Net, computed, exported, imported, random, save
 from support.torch_rows import GROUPS, SLOW_GROUPS, Row
+from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 
 INPUTS = [random(1, 4, 8, 8), random(1, 4, 8, 8, seed=1)]
@@ -38,3 +39,12 @@ def test_operators_compute_what_pytorch_does(group: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("group", SLOW_GROUPS)
 def test_more_operators_compute_what_pytorch_does(group: str, tmp_path: Path) -> None:
     assert wrong(SLOW_GROUPS[group], tmp_path) == {}
+
+
+def test_a_recurrent_layer_stays_one_for_each_direction(tmp_path: Path) -> None:
+    """And is not unrolled into its steps."""
+    rows = {name: GROUPS["often"][name] for name in ("lstm two layers both ways", "lstm projected", "rnn relu")}
+    program = exported(Net(lambda x, y: tuple(row(x, y) for row in rows.values())).eval(), INPUTS)
+    layers = compile_model(save(program, tmp_path / "rows.pt2"), board="host").program.layers
+    assert [layer.op for layer in layers].count("recurrent") == 4 + 4 + 1
+    assert len(layers) < 60

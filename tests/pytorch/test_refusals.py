@@ -251,15 +251,6 @@ OPERATORS: dict[str, tuple[Callable[..., Any], str]] = {
         lambda x: x.bfloat16().float(),
         'operator 1 aten._to_copy.default ("to"): its result has type bfloat16, which cannot be compiled',
     ),
-    "projection": (
-        lambda x: torch.lstm(
-            *(x[0], (torch.zeros(1, 8, 2), torch.zeros(1, 8, 4))),
-            [torch.ones(16, 8), torch.ones(16, 2), torch.ones(2, 4)],
-            *(False, 1, 0.0, False, False, False),
-        )[0],
-        'operator 6 aten.lstm.input ("lstm"): it projects its hidden state (proj_size), which is not supported; '
-        "an LSTM without can be compiled",
-    ),
     "second result": (
         lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
         'operator 2 getitem ("getitem_1"): the program declares int64 [1,4,4,4], TVM\'s converter computes '

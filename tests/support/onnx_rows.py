@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from uaccel.frontend.onnx.operators import LEARNING
+
 Array = npt.NDArray[Any]
 
 
@@ -70,7 +72,9 @@ def model_of(rows: Mapping[str, Row], opset: int) -> Any:
         nodes.append(onnx.helper.make_node(entry.op, names, made, name=name, domain=entry.domain, **entry.attributes))
         outputs += [onnx.helper.make_value_info(output, onnx.TypeProto()) for output in made]
     graph = onnx.helper.make_graph(nodes, "rows", inputs, outputs, constants)
-    opsets = [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid("com.microsoft", 1)]
+    domains = {"": opset, "com.microsoft": 1}
+    domains |= {LEARNING: 3} if any(entry.domain == LEARNING for entry in rows.values()) else {}
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in domains.items()]
     return with_types(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10))
 
 

@@ -207,6 +207,8 @@ LAYERS: Mapping[str, Row] = {
     "lstm with states": _using(
         nn.LSTM(8, 4, bias=False), lambda part, x, y: part(x[0, 0], (y[0, 0, :1, :4], y[0, 0, 1:2, :4]))[0]
     ),
+    "lstm projected": _using(nn.LSTM(8, 5, 2, proj_size=3, bidirectional=True), lambda part, x, y: part(x[0])[1][0]),
+    "lstm projected, no bias": _using(nn.LSTM(8, 5, bias=False, proj_size=2), lambda part, x, y: part(x[0])[0]),
     "gru": _using(nn.GRU(8, 3, batch_first=True), lambda part, x, y: part(x[0])[0]),
     "gru both ways": _using(nn.GRU(8, 3, bidirectional=True), lambda part, x, y: part(x[0])[1]),
     "rnn": _using(nn.RNN(8, 3), lambda part, x, y: part(x[0])[0]),
@@ -250,7 +252,7 @@ _OFTEN = (
     ),
     *("avg_pool without padding", "adaptive_max_pool", "batch_norm", "batch_norm after conv with bias"),
     *("batch_norm after linear", "layer_norm not affine", "sdpa", "sdpa causal", "sdpa mask computed"),
-    *("lstm two layers both ways", "lstm with states", "gru both ways", "rnn relu"),
+    *("lstm two layers both ways", "lstm with states", "lstm projected", "gru both ways", "rnn relu"),
 )
 """Converters of ours above all: they are there because TVM's gave something else."""
 

@@ -234,6 +234,13 @@ class ExpressionPrinter:
             return integer.shift(_SHIFTS[name], left, right, dtype)
         return integer.bitwise(_BITS[name], left, right, dtype)
 
+    def same_bits(self, node: Any) -> Value:
+        value, dtype = self(node.args[0]), supported(dtype_of(node))
+        if not (value.is_float or dtype in FLOATS):
+            return cast(value, dtype)
+        text = f"{self.scope.helpers.same_bits(value.dtype, dtype)}({value.text})"
+        return Value(text, Level.PRIMARY, dtype, *limits(dtype))
+
     def not_a_number(self, node: Any) -> Value:
         value = operand(self(node.args[0]), Level.SHIFT)
         return Value(f"{value} != {value}", Level.COMPARE, "bool", 0, 1)
@@ -268,6 +275,7 @@ _CALLS: dict[str, Callable[[ExpressionPrinter, Any], Value]] = {
     "prim.if_then_else": ExpressionPrinter.if_then_else,
     "prim.likely": lambda printer, node: printer(node.args[0]),
     "tirx.call_pure_extern": ExpressionPrinter.extern,
+    "tirx.reinterpret": ExpressionPrinter.same_bits,
     "tirx.isnan": ExpressionPrinter.not_a_number,
 }
 

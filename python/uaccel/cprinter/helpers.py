@@ -65,6 +65,15 @@ def float_to_int(name: str, source: str, target: str) -> str:
     )
 
 
+def other_reading(name: str, source: str, target: str) -> str:
+    """The same bits as a number of another type."""
+    return (
+        f"static inline {c_type(target)} {name}({c_type(source)} x)\n{{\n"
+        f"    union {{\n        {c_type(source)} given;\n        {c_type(target)} read;\n    }} both;\n"
+        f"    both.given = x;\n    return both.read;\n}}\n"
+    )
+
+
 _FAMILIES: dict[str, Callable[[str, str], str]] = {
     "min": lambda name, dtype: min_max(name, "<", dtype),
     "max": lambda name, dtype: min_max(name, ">", dtype),
@@ -91,6 +100,12 @@ class Helpers:
         """The name of the function that converts floating point to int32, int64 or uint64."""
         name = f"uaccel_{short(source)}_to_{short(target)}"
         self._sources.setdefault(name, float_to_int(name, source, target))
+        return name
+
+    def same_bits(self, source: str, target: str) -> str:
+        """The name of the function that reads the bits of one type as another, of the same width."""
+        name = f"uaccel_{short(source)}_bits_{short(target)}"
+        self._sources.setdefault(name, other_reading(name, source, target))
         return name
 
     def define(self, text: str) -> str:

@@ -146,17 +146,19 @@ class _Rewrite:
 
     def _real(self, emitter: Emitter, var: Any, expr: Any) -> Any:
         """The variable in its own type: floats, or integers that the model gives out as such."""
-        if var in emitter.integers and info_of(var).dtype != "float32":
-            return emitter.as_declared(emitter.integers[var], info_of(var).dtype)
+        declared = "" if hasattr(var.ty, "fields") else info_of(var).dtype
+        if var in emitter.integers and not declared.startswith("float"):
+            return emitter.as_declared(emitter.integers[var], declared)
         grid = None if hasattr(var.ty, "fields") else grid_of(self.graph, var)
         if grid is not None:
             held = integers_of(emitter, var, grid)
-            if info_of(var).dtype == "float32":
-                return emitter.dequantized(held)
-            return emitter.as_declared(held, info_of(var).dtype)
+            if not declared.startswith("float"):
+                return emitter.as_declared(held, declared)
+            real = emitter.dequantized(held)
+            return real if declared == "float32" else emitter.bind(relax.op.astype(real, declared), suffix="_half")
         known = self.graph.value(var) if not hasattr(var.ty, "fields") else None
         if known is not None:
-            return relax.const(known, str(known.dtype))
+            return relax.const(known.astype(declared), declared)
         if _is(expr, QUANTIZE, DEQUANTIZE):
             return emitter.bind(self._spelt_out(emitter, expr), tensor=self._tensor(var))
         return emitter.bind(emitter.again(expr), tensor=self._tensor(var))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, register, require
 from uaccel.ops.boxes import CORNERS, Box, Greedy
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.loops import computed_once, count_to, local_array, written_by_loops
+from uaccel.tvm_api.loops import computed_once, count_to, local_array, where, while_holds, written_by_loops
 
 
 @dataclass(frozen=True)
 class DetectionsAttrs(Attributes):
     """``most``: detections; ``classes`` are the last of those that have scores. Scores below ``least`` are none.
-    Positions and sizes are divided by the four scales."""
+    Positions and sizes are divided by the four scales. ``each``: how many boxes a class may have, which then looks at
+    no other class; or 0, where each box has its best class alone."""
 
     most: int
     classes: int
@@ -28,11 +29,12 @@ class DetectionsAttrs(Attributes):
     x_scale: float
     h_scale: float
     w_scale: float
+    each: int = 0
 
 
 @register
 class Detections(IntegerOperator[DetectionsAttrs]):
-    """Corners, classes and scores of the best, whatever class they have, and how many these are. Behind them are zeros.
+    """Corners, classes and scores of the best of all classes, and how many these are. Behind them are zeros.
 
     ``boxes`` and ``anchors`` are y, x of the middle, height and width.
     """
@@ -62,10 +64,8 @@ class Detections(IntegerOperator[DetectionsAttrs]):
             for array, info in zip(outputs, results, strict=True):
                 with count_to(info.elements) as i:
                     array[i] = zero
-            best, written = local_array(count, "int32"), local_array(1, "int32")
+            written = local_array(1, "int32")
             written[0] = 0
-            with count_to(count) as n:
-                _best_class(scores, best, n, row, attrs.classes)
             decoded = local_array(CORNERS * count, "float32")
             with count_to(count) as n:
                 _decode(boxes, anchors, decoded, n, attrs)
@@ -74,21 +74,80 @@ class Detections(IntegerOperator[DetectionsAttrs]):
                 first = at * CORNERS
                 return decoded[first], decoded[first + 1], decoded[first + 2], decoded[first + 3]
 
-            def score(at: Any) -> Any:
-                return scores[at * row + best[at]]
-
-            def keep(at: Any) -> None:
-                for place, value in enumerate(box(at)):
-                    corners[written[0] * CORNERS + place] = value
-                classes[written[0]] = tirx.Cast("float32", best[at] - (row - attrs.classes))
-                given[written[0]] = score(at)
-                written[0] = written[0] + 1
+            if attrs.each:
+                _ClassByClass(attrs, scores, row, count, box).write(corners, classes, given, written)
                 number[0] = tirx.Cast("float32", written[0])
-
-            greedy = Greedy(count, min(attrs.most, count), attrs.overlap, score, box)
-            greedy.write(lambda at: score(at) >= tirx.const(attrs.least, "float32"), keep)
+                return
+            _best_of_all(attrs, scores, row, count, box, outputs, written)
 
         return written_by_loops([(info.shape, info.dtype) for info in results], list(inputs), write, self.name)
+
+
+def _write_box(corners: Any, at: Any, box: Box) -> None:
+    for place, value in enumerate(box):
+        corners[at * CORNERS + place] = value
+
+
+def _best_of_all(
+    attrs: DetectionsAttrs, scores: Any, row: int, count: int, box: Callable[[Any], Box], outputs: Any, written: Any
+) -> None:
+    """Each box with the class that it has most of."""
+    corners, classes, given, number = outputs
+    best = local_array(count, "int32")
+    with count_to(count) as n:
+        _best_class(scores, best, n, row, attrs.classes)
+
+    def score(at: Any) -> Any:
+        return scores[at * row + best[at]]
+
+    def keep(at: Any) -> None:
+        _write_box(corners, written[0], box(at))
+        classes[written[0]] = tirx.Cast("float32", best[at] - (row - attrs.classes))
+        given[written[0]] = score(at)
+        written[0] = written[0] + 1
+        number[0] = tirx.Cast("float32", written[0])
+
+    greedy = Greedy(count, min(attrs.most, count), attrs.overlap, score, box)
+    greedy.write(lambda at: score(at) >= tirx.const(attrs.least, "float32"), keep)
+
+
+@dataclass(frozen=True)
+class _ClassByClass:
+    """The boxes that each class keeps take their places among the best so far, behind those as good."""
+
+    attrs: DetectionsAttrs
+    scores: Any
+    row: int
+    count: int
+    box: Callable[[Any], Box]
+
+    def write(self, corners: Any, classes: Any, given: Any, written: Any) -> None:
+        attrs, place = self.attrs, local_array(1, "int32")
+        picked = local_array(attrs.most, "int32")
+        with count_to(attrs.classes) as kind:
+
+            def score(at: Any) -> Any:
+                return self.scores[at * self.row + (self.row - attrs.classes) + kind]
+
+            def keep(at: Any) -> None:
+                value = computed_once(score(at))
+                last = given[tirx.max(written[0], 1) - 1]
+                with where(tirx.any(written[0] < attrs.most, value > last)):
+                    written[0] = tirx.min(written[0] + 1, attrs.most)
+                    place[0] = written[0] - 1
+                    before = tirx.max(place[0], 1) - 1
+                    with while_holds(tirx.all(place[0] > 0, value > given[before])):
+                        for array in (given, classes, picked):
+                            array[place[0]] = array[before]
+                        place[0] = place[0] - 1
+                    given[place[0]] = value
+                    classes[place[0]] = tirx.Cast("float32", kind)
+                    picked[place[0]] = at
+
+            greedy = Greedy(self.count, min(attrs.each, self.count), attrs.overlap, score, self.box)
+            greedy.write(lambda at: score(at) >= tirx.const(attrs.least, "float32"), keep)
+        with count_to(attrs.most) as n, where(n < written[0]):
+            _write_box(corners, n, self.box(picked[n]))
 
 
 def _best_class(scores: Any, best: Any, n: Any, row: int, classes: int) -> None:

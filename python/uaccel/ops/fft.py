@@ -87,10 +87,7 @@ class Rfft(IntegerOperator[RfftAttrs]):
                         zero = exact.const(0, "int16")
                         value = data[row * width + inside]
                         work[2 * i + part] = exact.chosen(at < width, value, zero)
-                for number, (part, length) in reversed(list(enumerate(factors(half)))):
-                    blocks = math.prod(p for p, _ in factors(half)[:number])
-                    with count_to(blocks) as block, count_to(length) as k:
-                        _butterfly(work, turned, part, length, block * part * length + k, k * blocks)
+                _transformed(work, turned, half)
                 _unpacked(work, last, output, half, row * (attrs.length + 2))
 
         return written_by_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
@@ -103,11 +100,53 @@ class Rfft(IntegerOperator[RfftAttrs]):
         return 4 * rows * each
 
 
-def tables(length: int) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
+@register
+class Irfft(IntegerOperator[RfftAttrs]):
+    """Back from length / 2 + 1 pairs to rows of samples, whose tables turn the other way."""
+
+    name = "irfft"
+    arguments = ("input", "order", "turns", "last_turns")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: RfftAttrs) -> TensorInfo:
+        data = inputs[0]
+        power = attrs.length >= 4 and attrs.length & (attrs.length - 1) == 0
+        require(power, f"irfft: length {attrs.length} is no power of two from 4 on")
+        fits = data.dtype == "int16" and data.shape[-1] == attrs.length + 2
+        require(fits, f"irfft: input {data}, wanted int16 in rows of {attrs.length + 2}")
+        return TensorInfo((*data.shape[:-1], attrs.length), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
+        result = self.infer([exact.info(tensor) for tensor in inputs], attrs)
+        half = attrs.length // 2
+
+        def write(data: Any, places: Any, turned: Any, first: Any, output: Any) -> None:
+            pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
+            with count_to(result.elements // attrs.length) as row:
+                _packed(data, first, pairs, half, row * (half + 1))
+                with count_to(half) as i:
+                    for part in (0, 1):
+                        work[2 * i + part] = pairs[2 * places[i] + part]
+                _transformed(work, turned, half, inverse=True)
+                with count_to(attrs.length) as i:
+                    output[row * attrs.length + i] = work[i]
+
+        return written_by_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
+
+
+def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
+    """``sign`` is 1 for the way back."""
     half = length // 2
-    inner = turns(-2 * np.pi * np.arange(half) / half)
-    last = turns(-np.pi * ((np.arange(half // 2) + 1) / half + 0.5))
+    inner = turns(sign * 2 * np.pi * np.arange(half) / half)
+    last = turns(sign * np.pi * ((np.arange(half // 2) + 1) / half + 0.5))
     return order(half), inner, last
+
+
+def _transformed(work: Any, turned: Any, count: int, *, inverse: bool = False) -> None:
+    """In place, of numbers in the innermost stage's order."""
+    for number, (part, length) in reversed(list(enumerate(factors(count)))):
+        blocks = math.prod(p for p, _ in factors(count)[:number])
+        with count_to(blocks) as block, count_to(length) as k:
+            _butterfly(work, turned, part, length, block * part * length + k, k * blocks, inverse=inverse)
 
 
 def _rounded(value: Any) -> Any:
@@ -141,7 +180,7 @@ def _sum(one: Pair, other: Pair, sign: int = 1) -> Pair:
     return computed_once(exact.i32(parts[0])), computed_once(exact.i32(parts[1]))
 
 
-def _butterfly(work: Any, table: Any, part: int, length: int, at: Any, turn: Any) -> None:
+def _butterfly(work: Any, table: Any, part: int, length: int, at: Any, turn: Any, *, inverse: bool) -> None:
     values = [_load(work, at + length * i, part) for i in range(part)]
     turned = [values[0], *(_product(values[i], table, turn * i) for i in range(1, part))]
     if part == 2:
@@ -152,8 +191,9 @@ def _butterfly(work: Any, table: Any, part: int, length: int, at: Any, turn: Any
     added, apart = _sum(turned[1], turned[3]), _sum(turned[1], turned[3], -1)
     _store(work, at + 2 * length, _sum(even, added, -1))
     _store(work, at, _sum(even, added))
-    _store(work, at + length, (odd[0] + apart[1], odd[1] - apart[0]))
-    _store(work, at + 3 * length, (odd[0] - apart[1], odd[1] + apart[0]))
+    second, fourth = (3, 1) if inverse else (1, 3)
+    _store(work, at + second * length, (odd[0] + apart[1], odd[1] - apart[0]))
+    _store(work, at + fourth * length, (odd[0] - apart[1], odd[1] + apart[0]))
 
 
 def _unpacked(work: Any, table: Any, output: Any, half: int, start: Any) -> None:
@@ -174,6 +214,21 @@ def _unpacked(work: Any, table: Any, output: Any, half: int, start: Any) -> None
         output[start + 2 * k + 1] = ((both[1] + turned[1]) >> one).astype("int16")
         output[start + 2 * (half - k)] = ((both[0] - turned[0]) >> one).astype("int16")
         output[start + 2 * (half - k) + 1] = ((turned[1] - both[1]) >> one).astype("int16")
+
+
+def _packed(spectrum: Any, table: Any, pairs: Any, half: int, start: Any) -> None:
+    """The spectrum of the pairs from that of the real numbers, whose parts begin at number ``start``."""
+    ends = [exact.i32(spectrum[2 * (start + at)]) for at in (0, half)]
+    share = exact.const(ONE // 2, "int32")
+    for part, total in enumerate((ends[0] + ends[1], ends[0] - ends[1])):
+        pairs[part] = _rounded(exact.i32(total.astype("int16")) * share)
+    with count_to(half // 2) as i:
+        k = i + 1
+        front, back = _load(spectrum, start + k, 2), _mirrored(spectrum, start + half - k)
+        both, turned = _sum(front, back), _product(_sum(front, back, -1), table, i)
+        _store(pairs, k, _sum(both, turned))
+        real, imaginary = _sum(both, turned, -1)
+        _store(pairs, half - k, (real, -imaginary))
 
 
 def _mirrored(work: Any, at: Any) -> Pair:

@@ -14,7 +14,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.loops import computed_once, count_to, local_array, written_by_loops
+from uaccel.tvm_api.loops import computed_once, count_to, local_array, where, written_by_loops
 
 
 class Cell(str, Enum):
@@ -38,7 +38,8 @@ SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
 @dataclass(frozen=True)
 class RecurrentAttrs(Attributes):
     """``functions`` are names of ``FUNCTIONS``, with spaces between. ``clip`` bounds what goes into them, ``cell_clip``
-    an LSTM's cell; 0 means none. ``reset_after``: a GRU resets the product, not the hidden state before it."""
+    an LSTM's cell; 0 means none. ``reset_after``: a GRU resets the product, not the hidden state before it.
+    ``peepholes``, ``projected`` and ``measured`` say which arguments there are."""
 
     cell: str
     time_major: int
@@ -48,6 +49,8 @@ class RecurrentAttrs(Attributes):
     cell_clip: float = 0.0
     reset_after: int = 0
     peepholes: int = 0
+    projected: int = 0
+    measured: int = 0
 
 
 @register
@@ -55,11 +58,15 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
     """What every step shows, and the states after the last.
 
     ``bias`` has a row for each gate; of a GRU that resets the product one more, for what is reset. ``scales``, of
-    integer weights alone, are those of all rows of ``weights`` and then of ``recurrent_weights``.
+    integer weights alone, are those of all rows of ``weights`` and then of ``recurrent_weights``. ``projection`` makes
+    an LSTM's hidden state of what its cells show. Behind the last of ``lengths`` steps a sequence shows zeros.
     """
 
     name = "recurrent"
-    arguments = ("input", "hidden", "cell", "weights", "recurrent_weights", "bias", "peepholes", "scales")
+    arguments = (
+        *("input", "hidden", "cell", "weights", "recurrent_weights"),
+        *("bias", "peepholes", "projection", "lengths", "scales"),
+    )
     variadic = True
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RecurrentAttrs) -> tuple[TensorInfo, ...]:
@@ -70,50 +77,75 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
         data, bias, gates = named["input"], named["bias"], GATES[Cell(attrs.cell)]
         require(len(data.shape) == 3, f"{attrs.cell}: input {data}, wanted rank 3")
         depth, units, batch = data.shape[2], bias.shape[1], data.shape[1 if attrs.time_major else 0]
-        states = [named[name] for name in ("hidden", "cell") if name in named]
-        for state in states:
-            require(state.elements == batch * units, f"{attrs.cell}: state {state} for {units} units of {data}")
-        for name, width in (("weights", depth), ("recurrent_weights", units)):
+        shown = _shown(named)
+        states = [(named[name], width) for name, width in (("hidden", shown), ("cell", units)) if name in named]
+        for state, width in states:
+            require(state.elements == batch * width, f"{attrs.cell}: state {state} for {width} units of {data}")
+        extras = {"projection": (shown, units), "lengths": (batch,)}
+        for name in extras.keys() & named.keys():
+            require(named[name].shape == extras[name], f"{attrs.cell}: {name} {named[name]}, wanted {extras[name]}")
+        for name, width in (("weights", depth), ("recurrent_weights", shown)):
             wanted = (gates, units, width)
             require(named[name].shape == wanted, f"{attrs.cell}: {name} {named[name]}, wanted {list(wanted)}")
         require(bias.shape[0] == gates + attrs.reset_after, f"{attrs.cell}: bias {bias} for {gates} gates")
-        return (TensorInfo((*data.shape[:2], units), data.dtype), *states)
+        return (TensorInfo((*data.shape[:2], shown), data.dtype), *(state for state, _ in states))
 
     def meaning(self, inputs: Sequence[Any], attrs: RecurrentAttrs) -> Any:
         infos = [exact.info(tensor) for tensor in inputs]
         named = _named(infos, attrs)
         outputs = [(result.shape, result.dtype) for result in self.infer(infos, attrs)]
-        data, units = named["input"], named["bias"].shape[1]
+        data, units, shown = named["input"], named["bias"].shape[1], _shown(named)
         steps, batch = data.shape[:2] if attrs.time_major else data.shape[1::-1]
 
         def write(*arrays: Any) -> None:
             """In vectors of input and output, the one of a step lies at batch * stride + step * other stride."""
             given, (output, *states) = _named(arrays[: len(inputs)], attrs), arrays[len(inputs) :]
             for state, name in zip(states, ("hidden", "cell"), strict=False):
-                with count_to(batch * units) as i:
+                with count_to(named[name].elements) as i:
                     state[i] = given[name][i]
-            step = _Step(attrs, given, states, data.shape[2], units, data.dtype)
+            step = _Step(attrs, given, states, data.shape[2], units, shown, data.dtype)
             with count_to(batch) as b, count_to(steps) as t:
-                time = steps - 1 - t if attrs.reverse else t
-                vector = time * batch + b if attrs.time_major else b * steps + time
-                step.write(b * units, vector)
-                with count_to(units) as u:
-                    output[vector * units + u] = states[0][b * units + u]
+
+                def vector(time: Any) -> Any:
+                    return time * batch + b if attrs.time_major else b * steps + time
+
+                def write_step(length: Any) -> None:
+                    at = computed_once(vector(length - 1 - t if attrs.reverse else t))
+                    step.write(b, at)
+                    with count_to(shown) as u:
+                        output[at * shown + u] = states[0][b * shown + u]
+
+                if not attrs.measured:
+                    write_step(steps)
+                    return
+                length = computed_once(tirx.min(tirx.Cast("int32", given["lengths"][b]), steps))
+                with where(t < length):
+                    write_step(length)
+                with where(t >= length), count_to(shown) as u:
+                    output[vector(t) * shown + u] = tirx.const(0, data.dtype)
 
         return written_by_loops(outputs, list(inputs), write, attrs.cell)
 
     def macs(self, site: Site[RecurrentAttrs]) -> int:
         named = _named([operand.info for operand in site.operands], site.attrs)
         steps: int = named["input"].shape[0] * named["input"].shape[1]
-        products: int = named["weights"].elements + named["recurrent_weights"].elements
+        matrices = [named[name] for name in ("weights", "recurrent_weights", "projection") if name in named]
+        products: int = sum(matrix.elements for matrix in matrices)
         return steps * products
 
 
 def _named(values: Sequence[Any], attrs: RecurrentAttrs) -> dict[str, Any]:
     """The arguments; which there are depends on the attributes, but for scales, which are the last."""
     left_out = {"cell"} if attrs.cell != Cell.LSTM else set()
-    left_out |= set() if attrs.peepholes else {"peepholes"}
+    switches = {"peepholes": attrs.peepholes, "projection": attrs.projected, "lengths": attrs.measured}
+    left_out |= {name for name, given in switches.items() if not given}
     return dict(zip([name for name in Recurrent.arguments if name not in left_out], values, strict=False))
+
+
+def _shown(named: Mapping[str, TensorInfo]) -> int:
+    """How many numbers a step shows."""
+    projection = named.get("projection")
+    return named["bias"].shape[1] if projection is None else projection.shape[0]
 
 
 FUNCTIONS: Final[Mapping[str, Callable[[Any, Callable[[float], Any]], Any]]] = {
@@ -134,17 +166,22 @@ class _Step:
     states: Sequence[Any]
     depth: int
     units: int
+    shown: int
     dtype: str
 
-    def write(self, at: Any, vector: Any) -> None:
-        """``at``: where the states of the sequence begin; ``vector``: the number of the input's vector."""
-        {Cell.LSTM: self._lstm, Cell.GRU: self._gru, Cell.RNN: self._rnn}[Cell(self.attrs.cell)](at, vector)
+    def write(self, sequence: Any, vector: Any) -> None:
+        """Of the sequence of a number; ``vector``: the number of the input's vector."""
+        if self.attrs.cell == Cell.LSTM:
+            self._lstm(sequence, vector)
+        else:
+            (self._gru if self.attrs.cell == Cell.GRU else self._rnn)(sequence * self.units, vector)
 
-    def _lstm(self, at: Any, vector: Any) -> None:
+    def _lstm(self, sequence: Any, vector: Any) -> None:
         hidden, cell = self.states
-        gates = self._local(4)
+        gates, at, first = self._local(4), sequence * self.units, sequence * self.shown
         with count_to(4 * self.units) as row:
-            gates[row] = self._given(vector, row) + self._kept(hidden, at, row)
+            gates[row] = self._given(vector, row) + self._kept(hidden, first, row)
+        shows, start = (self._local(1), 0) if self.attrs.projected else (hidden, first)
         with count_to(self.units) as u:
             into, forget, update, show = (gates[gate * self.units + u] for gate in range(4))
             before = computed_once(cell[at + u])
@@ -153,7 +190,10 @@ class _Step:
             cell[at + u] = computed_once(self._clipped(computed_once(total), self.attrs.cell_clip))
             after = cell[at + u]
             shown = self._function(0, self._peeped(show, 1, u, after)) * self._function(2, after, clipped=False)
-            hidden[at + u] = computed_once(shown)
+            shows[start + u] = computed_once(shown)
+        if self.attrs.projected:
+            with count_to(self.shown) as p:
+                hidden[first + p] = self._product(shows, 0, "projection", p, self.units)
 
     def _gru(self, at: Any, vector: Any) -> None:
         (hidden,) = self.states
@@ -187,19 +227,23 @@ class _Step:
         return self.given["bias"][row] + self._sum(self.given["input"], vector * self.depth, "weights", row, self.depth)
 
     def _kept(self, hidden: Any, at: Any, row: Any) -> Any:
-        return self._sum(hidden, at, "recurrent_weights", row, self.units)
+        return self._sum(hidden, at, "recurrent_weights", row, self.shown)
 
     def _sum(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
-        """Of products of a vector with a row of a matrix."""
+        """Of products of a vector with a row of a matrix, which may be integers."""
+        total = self._product(vector, start, name, row, depth)
+        if self._scales is None:
+            return total
+        first = 0 if name == "weights" else GATES[Cell(self.attrs.cell)] * self.units
+        return total * self._scales[first + row]
+
+    def _product(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
         total = local_array(1, self.dtype)
         total[0] = self._number(0)
         with count_to(depth) as k:
-            weight = self.given[name][row * depth + k]
-            total[0] = total[0] + vector[start + k] * (weight if self._scales is None else weight.astype(self.dtype))
-        if self._scales is None:
-            return total[0]
-        first = 0 if name == "weights" else GATES[Cell(self.attrs.cell)] * self.units
-        return total[0] * self._scales[first + row]
+            weight = self.given[name][row * depth + k].astype(self.dtype)
+            total[0] = total[0] + vector[start + k] * weight
+        return total[0]
 
     @property
     def _scales(self) -> Any | None:

@@ -11,6 +11,8 @@ from uaccel.ops.base import info_of, infos_of, operator_of
 from uaccel.ops.traits import DEQUANTIZE, FLOATS, QUANTIZE, macs_of, name_of, tensor_arguments
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
 
+SMALL = ("int8", "uint8", "int16", "uint16")
+
 
 def float_advice(model: ImportedModel) -> tuple[str, ...]:
     """One sentence, or none: steps that quantise inputs and dequantise outputs do no work to speak of.
@@ -26,7 +28,7 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     if not floating and not size:
         return ()
     work = f"{_share(floating, total)} multiply-accumulates are in float" if floating else "it computes in float"
-    if model.source_format != "tflite" and any(operator_of(call) is not None for call in calls):
+    if model.source_format != "tflite" and any(map(_is_quantised, calls)):
         return (f"{work} though the model is quantised: its steps leave them out, or a warning says why they are",)
     saving = f"quantised to int8, its float weights would take {size // 4:,} bytes of flash instead of {size:,}"
     saving = saving if size else "quantised to int8, it would compute in integers"
@@ -37,9 +39,17 @@ def _is_float(call: Any) -> bool:
     return infos_of(call)[0].dtype in FLOATS
 
 
+def _is_quantised(call: Any) -> bool:
+    """Whether it takes or gives small integers, or multiplies by such: tables of trees are no quantised numbers."""
+    if operator_of(call) is None:
+        return False
+    given = [argument for argument in tensor_arguments(call.args) if macs_of(call) or not is_constant(argument)]
+    return any(info.dtype in SMALL for info in (*infos_of(call), *map(info_of, given)))
+
+
 def _float_weights(call: Any) -> Iterator[Any]:
-    """Constants of more than a number that are computed with; those of quantising are scales, which stay."""
-    own = operator_of(call) is not None and not _is_float(call)
+    """Constants of more than a number that are multiplied with; those of quantising are scales, which stay."""
+    own = operator_of(call) is not None and not (_is_float(call) and macs_of(call))
     if not own and name_of(call) not in (QUANTIZE, DEQUANTIZE):
         for argument in tensor_arguments(call.args):
             if is_constant(argument):

@@ -67,7 +67,8 @@ def compared(model: ImportedModel, name: str, outputs: Samples, wanted: Samples)
     steps: list[Array] = [np.zeros(0)]
     floats: list[float] = []
     for given, expected in zip(outputs, wanted, strict=True):
-        for value, other, scale in zip(given, expected, scales, strict=True):
+        for whole, other, scale in zip(given, expected, scales, strict=True):
+            value = whole[tuple(map(slice, other.shape))]  # behind the rows that depend on data there may be room
             if scale is None:
                 floats.append(_relative(value, other))
             else:
@@ -117,7 +118,13 @@ def _onnx_runtime(_model: ImportedModel, path: Path, samples: Samples) -> tuple[
         results = [session.run(None, dict(zip(names, sample, strict=True))) for sample in samples]
     except Exception:  # it lacks operators that uaccel has; then it has no opinion
         return None
-    return f"ONNX Runtime {onnxruntime.__version__}", [[np.asarray(value) for value in row] for row in results]
+    return f"ONNX Runtime {onnxruntime.__version__}", [[_as_array(value) for value in row] for row in results]
+
+
+def _as_array(value: Any) -> Array:
+    """Of maps from labels to scores, one a row, the scores."""
+    maps = isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
+    return np.asarray([list(row.values()) for row in value] if maps else value)
 
 
 def tflite_micro(model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:

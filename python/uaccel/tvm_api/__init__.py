@@ -22,6 +22,8 @@ from tvm.ir import Op
 from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern, wildcard
 from tvm_ffi.structural import structural_equal, structural_hash
 
+from uaccel.tvm_api.extremes import register_extremes
+
 __all__ = [
     "TYPE_ERRORS",
     "CallPattern",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 DictAttrs = tvm.ir.DictAttrs
+register_extremes()
 
 
 def register_operator(

@@ -41,6 +41,11 @@ def where(condition: Any) -> Iterator[None]:
         yield
 
 
+def while_holds(condition: Any) -> Any:
+    """A loop inside ``written_by_loops`` that goes on while the condition holds."""
+    return script.While(condition)
+
+
 def local_array(count: int, dtype: str) -> Any:
     """An array inside ``written_by_loops``."""
     return script.buffer_proxy(script.decl_buffer([count], dtype, scope="local"))

@@ -115,9 +115,7 @@ def static_info(expr: Expr, name: str) -> TensorInfo:
     try:
         return info_of(expr)
     except (InternalError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(
-            f'the shape of "{name}" depends on data ({expr.ty}), and firmware needs every shape fixed'
-        ) from error
+        raise ModelError(f'the shape of "{name}" depends on data, and firmware needs every shape fixed') from error
 
 
 CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.onnx")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.onnx import fallback
+from uaccel.frontend.checks import need_type
 from uaccel.frontend.onnx.convert import Context, Expr, converts
-from uaccel.frontend.onnx.graph import Node
+from uaccel.frontend.onnx.graph import DTYPES, Node
 from uaccel.frontend.onnx.integer import real, round_half_even
-from uaccel.ops.base import constant
+from uaccel.frontend.onnx.package import onnx_package
+from uaccel.frontend.onnx.structure import dtype_name
+from uaccel.ops.base import constant, get
+from uaccel.ops.bit_cast import BitCast, BitCastAttrs
 from uaccel.tvm_api import relax
 
 
@@ -49,7 +52,7 @@ def rounded(context: Context, node: Node) -> Expr:
 
 @converts("Pow")
 def power(context: Context, node: Node) -> Expr:
-    """Small whole exponents are products, as ONNX Runtime computes squares and cubes."""
+    """Small whole exponents are products, as ONNX Runtime computes squares and cubes; integers go through float64."""
     name, exponent = node.required_input(0), node.required_input(1)
     info, data, known = context.info(name), context.expr(name), context.known(exponent)
     if known is not None and known.size == 1:
@@ -62,20 +65,20 @@ def power(context: Context, node: Node) -> Expr:
             return result if value > 1.0 else relax.op.add(data, real(0, context, data))
         if value == 0.5 and ranks and info.dtype.startswith("float"):
             return relax.op.sqrt(data)
-    need(info.dtype.startswith("float"), f"powers of {info.dtype} are supported for the exponents 1, 2 and 3")
+    kind = info.dtype if info.dtype.startswith("float") else "float64"
     given = context.expr(exponent)
-    cast = given if context.info(exponent).dtype == info.dtype else relax.op.astype(given, info.dtype)
-    return relax.op.power(data, cast)
+    cast = given if context.info(exponent).dtype == kind else relax.op.astype(given, kind)
+    if kind == info.dtype:
+        return relax.op.power(data, cast)
+    return relax.op.astype(relax.op.power(relax.op.astype(data, kind), cast), info.dtype)
 
 
 @converts("Dropout")
 def dropout(context: Context, node: Node) -> list[Expr]:
-    """At inference nothing is dropped, and the mask says so."""
-    training = node.optional_input(2)
-    need(
-        not training or ((known := context.known(training)) is not None and not known.any()),
-        "training mode is random; export the model for inference",
-    )
+    """At inference, and of no share, nothing is dropped, and the mask says so."""
+    switches = [name for place in (2, 1) if (name := node.optional_input(place))] if node.optional_input(2) else []
+    off = any((known := context.known(name)) is not None and not known.any() for name in switches)
+    need(off or not switches, "training mode is random; export the model for inference")
     name = node.required_input(0)
     outputs = [context.expr(name)]
     if len(node.outputs) > 1:
@@ -102,10 +105,43 @@ def is_infinite(context: Context, node: Node) -> Expr:
 
 
 @converts("BitShift")
-def bit_shift(context: Context, node: Node) -> list[Expr]:
-    """C leaves open what other shifts give, and ONNX did for long."""
+def bit_shift(context: Context, node: Node) -> Expr:
+    """By as many bits as the type has, or by fewer than none, nothing is left but the sign: C leaves that open."""
     name = node.required_input(0)
-    bits = 8 * context.info(name).itemsize
+    info = context.info(name)
+    bits, signed = 8 * info.itemsize, info.dtype.startswith("int")
     shift = context.need_known(node.required_input(1), "shift")
-    need(bool(np.all((shift >= 0) & (shift < bits))), f"a shift is not within the {bits} bits of the type")
-    return fallback.convert(context, node)
+    inside = (shift >= 0) & (shift < bits)
+    data, given = context.expr(name), constant(np.where(inside, shift, bits - 1).astype(info.dtype))
+    right = node.attributes["direction"] == "RIGHT"
+    shifted = (relax.op.right_shift if right else relax.op.left_shift)(data, given)
+    if inside.all() or (right and signed):
+        return shifted
+    return relax.op.where(constant(np.asarray(inside)), shifted, constant(np.zeros((), info.dtype)))
+
+
+@converts("Mod")
+def modulo(context: Context, node: Node) -> Expr:
+    """Of float the remainder of a quotient towards zero, which without ``fmod`` takes the divisor's sign."""
+    names = [node.required_input(place) for place in range(2)]
+    left, right = map(context.expr, names)
+    if not context.info(names[0]).dtype.startswith("float"):
+        return (relax.op.mod if node.attributes.get("fmod", 0) else relax.op.floor_mod)(left, right)
+    rest = context.block.builder.emit(relax.op.mod(left, right))
+    if node.attributes.get("fmod", 0):
+        return rest
+    zero = real(0.0, context, rest)
+    unlike = relax.op.logical_xor(relax.op.less(rest, zero), relax.op.less(right, zero))
+    turned = relax.op.logical_and(relax.op.not_equal(rest, zero), unlike)
+    return relax.op.where(turned, relax.op.add(rest, right), rest)
+
+
+@converts("BitCast")
+def bit_cast(context: Context, node: Node) -> Expr:
+    name, dtype = node.required_input(0), dtype_name(onnx_package(), node.attributes["to"])
+    info = context.info(name)
+    need_type(dtype, DTYPES, "its result")
+    need(info.itemsize == np.dtype(dtype).itemsize, f"{info.dtype} and {dtype} differ in width")
+    if "bool" in (info.dtype, dtype):
+        return relax.op.astype(context.expr(name), dtype)
+    return get(BitCast)(context.expr(name), attrs=BitCastAttrs(dtype))

@@ -7,7 +7,7 @@ from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA
 from uaccel.frontend.onnx.convert import Context, Expr, static_info
 from uaccel.frontend.onnx.functions import expand
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
-from uaccel.frontend.onnx.operators import DATA_DEPENDENT, DEFINED
+from uaccel.frontend.onnx.operators import DATA_DEPENDENT, DEFINED, SIZED
 from uaccel.model import TensorInfo
 from uaccel.tvm_api.converters import TvmConversionError, convert_onnx_node, knows_onnx_operator
 
@@ -18,6 +18,7 @@ def convert(context: Context, node: Node) -> list[Expr]:
         node.op not in DATA_DEPENDENT,
         f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application",
     )
+    need(node.op not in SIZED, f"{SHAPE_OF_DATA}; give it constants")
     need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
     reason = f"{NO_CONVERTER}; {ADVICE}"
     if knows_onnx_operator(node.op) and node.op not in DEFINED:

@@ -9,7 +9,7 @@ from typing import Any
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import ADVICE, need_elements, need_size, need_type
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, need_elements, need_size, need_type
 from uaccel.frontend.onnx import fallback, quantise
 from uaccel.frontend.onnx.convert import Context, Expr, expressions, static_info
 from uaccel.frontend.onnx.folding import folded
@@ -60,13 +60,15 @@ def _signature(graph: Graph, context: Context) -> Signature:
 
 @dataclass(kw_only=True)
 class _Import(Walk[Node]):
-    """``bound``: the variables of tensors; ``depth``: in how many nodes the graph lies."""
+    """``bound``: the variables of tensors; ``depth``: in how many nodes the graph lies. What is ``guessed`` comes from
+    a node that was refused, and its type is unknown."""
 
     graph: Graph
     parameters: list[Any]
     depth: int = 0
     context: Context = field(init=False)
     bound: set[Any] = field(default_factory=set)
+    guessed: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
         self.bound.update(self.parameters)
@@ -103,9 +105,11 @@ class _Import(Walk[Node]):
 
     def stand_in(self, node: Node) -> None:
         for name in node.outputs:
-            info = self.graph.inferred.get(name, TensorInfo((1,), "float32"))
-            dtype = info.dtype if info.dtype in DTYPES else "float32"
-            self.context.exprs[name] = self.block.stand_in(info.shape, dtype)
+            info = self.graph.inferred.get(name)
+            if info is None or info.dtype not in DTYPES:
+                self.guessed.add(name)
+                info = TensorInfo((1,), "float32")
+            self.context.exprs[name] = self.block.stand_in(info.shape, info.dtype)
 
     def check(self, module: Any) -> None:
         """TVM's converters may make what only TVM's own run time executes: TIR of their own, and shapes as values."""
@@ -117,6 +121,18 @@ class _Import(Walk[Node]):
                 self.problems.append(f'node {origin.index} {origin.op} ("{origin.tensor}"): {reason}')
 
     def convert(self, node: Node) -> None:
+        """What is refused where an input is a guess has no reason of its own."""
+        guessed = not self.guessed.isdisjoint(node.inputs)
+        try:
+            self._convert(node)
+        except ModelError as error:
+            if not guessed or str(error).startswith(NO_CONVERTER):
+                raise
+            self.stand_in(node)
+        if guessed:
+            self.guessed.update(node.outputs)
+
+    def _convert(self, node: Node) -> None:
         context = self.context
         values = folded(context, node, checked_types(context, node))
         if values is not None:

@@ -52,8 +52,12 @@ def lp_normalization(context: Context, node: Node) -> Expr:
 
 @converts("ReduceMax", "ReduceMin")
 def extreme(context: Context, node: Node) -> list[Expr]:
-    need(context.info(node.required_input(0)).dtype != "bool", "extremes of bool are not supported; cast to uint8")
-    return fallback.convert(context, node)
+    name, axes = node.required_input(0), node.optional_input(1)
+    if context.info(name).dtype != "bool":
+        return fallback.convert(context, node)
+    widened = relax.op.astype(context.expr(name), "uint8")
+    made = context.compute(node.op, [widened, context.expr(axes) if axes else None], **node.attributes)
+    return [relax.op.astype(made[0], "bool")]
 
 
 @converts("RoiAlign")

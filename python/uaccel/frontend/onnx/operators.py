@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+LEARNING: Final = "ai.onnx.ml"
+"""The domain of models that are no networks."""
 MOVING: Final = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 """Their result has the elements of their first input, each once."""
 SAME_VALUES: Final = (
@@ -16,9 +18,11 @@ SMALLER: Final = ("Compress", "NonZero", "Unique")
 """Their results' shapes depend on data, and hold at most a number for each element and axis of the input."""
 DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")
 """The shapes of their results depend on data."""
+SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
+"""Their inputs say how large their results are; of constants they are computed at import."""
 KEPT: Final = ("DequantizeLinear",)
 """Stay although their inputs are constant: the integers must remain visible to later stages."""
-DEFINED: Final = ("Attention", "AffineGrid", "RMSNormalization")
+DEFINED: Final = ("Attention", "RMSNormalization")
 """TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
 AT_ONCE: Final = frozenset(
     {

@@ -58,6 +58,7 @@ def stored(context: Context, node: Node, position: int) -> Stored:
     info = context.info(name)
     need(info.dtype in STORED, f'"{name}" is {info.dtype}, wanted {", ".join(STORED)}')
     scale, point = parameters(context, node.required_input(position + 1), node.optional_input(position + 2), info.dtype)
+    scale = scale.astype(np.float32)
     need(str(point.dtype) == info.dtype, f'the zero point is {point.dtype} and "{name}" is {info.dtype}')
     if scale.ndim == 0:
         context.quantisation.setdefault(name, quantisation(scale, point, 0))
@@ -67,6 +68,7 @@ def stored(context: Context, node: Node, position: int) -> Stored:
 def result(context: Context, node: Node, real: Expr, position: int, dtype: str) -> Expr:
     """The real result as the scale and zero point at this position say; without a zero point of type ``dtype``."""
     scale, point = parameters(context, node.required_input(position), node.optional_input(position + 1), dtype)
+    scale = scale.astype(np.float32)
     need(scale.ndim == 0, "a scale for each slice of the output is not supported")
     context.quantisation[node.outputs[0]] = quantisation(scale, point, 0)
     return quantised(context.normal(real), scale, point, 0, str(point.dtype))

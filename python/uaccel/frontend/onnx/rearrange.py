@@ -57,14 +57,16 @@ def tile(context: Context, node: Node) -> Expr:
     return relax.op.tile(context.expr(node.required_input(0)), repeats)
 
 
-@converts("CumSum")
-def cumulative_sum(context: Context, node: Node) -> Expr:
+@converts("CumSum", "CumProd")
+def cumulative(context: Context, node: Node) -> Expr:
+    """What comes so far, or the rest from there on."""
+    operator = relax.op.cumsum if node.op == "CumSum" else relax.op.cumprod
     name = node.required_input(0)
     info, data = context.info(name), context.expr(name)
     axis = need_axis(int(context.need_number(node.required_input(1), "axis")), len(info.shape))
     backwards = bool(node.attributes.get("reverse", 0))
     data = relax.op.flip(data, axis) if backwards else data
-    total = relax.op.cumsum(data, axis, info.dtype, bool(node.attributes.get("exclusive", 0)))
+    total = operator(data, axis, info.dtype, bool(node.attributes.get("exclusive", 0)))
     return relax.op.flip(total, axis) if backwards else total
 
 
@@ -170,8 +172,13 @@ def expand(context: Context, node: Node) -> Expr:
 @converts("SpaceToDepth")
 def space_to_depth(context: Context, node: Node) -> list[Expr]:
     mode = node.attributes.get("mode", "DCR")
-    need(mode == "DCR", f"mode {mode} is not supported, only DCR")
-    return fallback.convert(context, node)
+    if mode == "DCR":
+        return fallback.convert(context, node)
+    name, block = node.required_input(0), int(node.attributes["blocksize"])
+    batch, channels, height, width = context.info(name).shape
+    blocks = relax.op.reshape(context.expr(name), (batch, channels, height // block, block, width // block, block))
+    moved = relax.op.permute_dims(blocks, [0, 1, 3, 5, 2, 4])
+    return [relax.op.reshape(moved, (batch, channels * block * block, height // block, width // block))]
 
 
 @converts("OneHot")

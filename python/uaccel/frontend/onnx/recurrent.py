@@ -71,10 +71,13 @@ class _Layer:
         need(data.dtype == "float32", f"its input is {data.dtype}; only float32 is supported")
         need(len(data.shape) == 3, f"its input is {data}, wanted rank 3")
         need(not node.attributes.get("input_forget", 0), "its gates are coupled (input_forget), which is not supported")
-        name = node.optional_input(LENGTHS)
-        lengths, steps = context.known(name), data.shape[1 if self.batch_first else 0]
-        whole = not name or (lengths is not None and bool((lengths == steps).all()))
-        need(whole, f'sequence lengths "{name}" are not known to be {steps}; cut sequences before the layer')
+
+    def lengths(self) -> list[Expr]:
+        """How many steps each sequence has, unless all of them have all."""
+        context, name = self.context, self.node.optional_input(LENGTHS)
+        steps = context.info(self.node.required_input(0)).shape[1 if self.batch_first else 0]
+        known = context.known(name) if name else np.asarray([steps])
+        return [] if known is not None and bool((known == steps).all()) else [context.expr(name)]
 
     def direction(self, number: int, reverse: bool) -> list[Expr]:
         """Its sequence and its last states."""
@@ -89,16 +92,17 @@ class _Layer:
             clip=float(node.attributes.get("clip", 0.0)),
             reset_after=int(reset_after),
             peepholes=int(peepholes is not None),
+            measured=len(self.lengths()),
         )
         gates = Gates(self.cell, self.units, ORDERS[self.cell], reset_after)
         bias = self._part(BIAS, number)
         both = np.zeros(2 * len(gates.order) * self.units, np.float32) if bias is None else bias
         matrices = [self._matrix(position, number) for position in WEIGHTS]
         weights, scales = gates.parameters(matrices, np.split(both, 2))
-        parameters = [*weights, *([] if peepholes is None else [peepholes]), *scales]
+        parameters = map(constant, [*weights, *([] if peepholes is None else [peepholes])])
         states = [self._state(position, number) for position in STATES[: 2 if is_lstm else 1]]
         data = context.expr(node.required_input(0))
-        call = get(Recurrent)(data, *states, *map(constant, parameters), attrs=attrs)
+        call = get(Recurrent)(data, *states, *parameters, *self.lengths(), *map(constant, scales), attrs=attrs)
         made = context.block.emit(call, f"{node.layer_name}_{'reverse' if reverse else 'forward'}")
         return [context.normal(relax.TupleGetItem(made, place)) for place in range(1 + len(states))]
 

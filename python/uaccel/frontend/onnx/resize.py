@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,27 +12,31 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
+from uaccel.frontend.onnx.integer import real
 from uaccel.model import Array
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
-COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+CROP = "tf_crop_and_resize"
+COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", CROP)
 OPERATOR_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 METHODS = {"nearest": "nearest_neighbor", "linear": "linear"}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """``scale`` is the one that coordinates go by, which need not be the quotient of the extents."""
+    """``scale`` is the one that coordinates go by, which need not be the quotient of the extents; ``crop`` is from
+    where to where, as parts of the extent."""
 
     number: int
     extent: int
     size: int
     scale: float
+    crop: tuple[float, float] = (0.0, 1.0)
 
     @property
     def plain(self) -> bool:
-        return self.size == self.extent and self.scale == 1.0
+        return self.size == self.extent and self.scale == 1.0 and self.crop == (0.0, 1.0)
 
 
 @converts("Resize")
@@ -60,8 +64,22 @@ def resize(context: Context, node: Node) -> Expr:
             rounding_method=node.attributes.get("nearest_mode", "round_prefer_floor"),
         )
     for axis in axes:
-        data = _along(context, node, data, axis, mode, _positions(axis, coordinates))
+        positions = _positions(axis, coordinates)
+        data = _along(context, node, data, axis, mode, positions)
+        if coordinates == CROP:
+            data = _bordered(context, node, data, axis, positions)
     return data
+
+
+def _bordered(context: Context, node: Node, data: Expr, axis: Axis, positions: Array) -> Expr:
+    """With a number of its own for what lies outside of the input."""
+    outside = (positions < 0) | (positions > axis.extent - 1)
+    if not outside.any():
+        return data
+    shape = [1] * len(context.normal(data).ty.shape)
+    shape[axis.number] = -1
+    value = real(float(node.attributes.get("extrapolation_value", 0.0)), context, data)
+    return context.normal(relax.op.where(constant(outside.reshape(shape)), value, data))
 
 
 def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
@@ -79,7 +97,12 @@ def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
         found = _by_sizes(node, shape, numbers, [int(size) for size in sizes])
     context.budget.bytes(64 * sum(max(0, axis.size) for axis in found))
     need(all(axis.size > 0 for axis in found), "an axis would have no elements; nothing to compute")
-    return found
+    if node.attributes.get("coordinate_transformation_mode") != CROP:
+        return found
+    ends = _numbers(context, node.required_input(1))
+    need(len(ends) == 2 * len(found), f"{len(ends)} ends of the region of interest for {len(found)} axes")
+    pairs = zip(ends[: len(found)], ends[len(found) :], strict=True)
+    return [replace(axis, crop=crop) for axis, crop in zip(found, pairs, strict=True)]
 
 
 def _by_sizes(node: Node, shape: tuple[int, ...], numbers: list[int], sizes: list[int]) -> list[Axis]:
@@ -110,6 +133,9 @@ def _smooths(node: Node, axes: list[Axis]) -> bool:
 def _positions(axis: Axis, coordinates: str) -> Array:
     """Where in the input each output element lies."""
     out = np.arange(axis.size, dtype=np.float64)
+    if coordinates == CROP:
+        first, last = ((axis.extent - 1) * end for end in axis.crop)
+        return first + out * (last - first) / (axis.size - 1) if axis.size > 1 else (first + last) / 2 + out
     if coordinates == "asymmetric":
         return out / axis.scale
     if coordinates == "align_corners":

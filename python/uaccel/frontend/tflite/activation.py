@@ -21,6 +21,7 @@ from uaccel.frontend.tflite.convert import (
     quantize_value,
 )
 from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.legacy import was_unsigned
 from uaccel.frontend.tflite.quantize import rescaled
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact, function_tables
@@ -78,8 +79,11 @@ def relu(context: Context, operator: Operator) -> Expr:
 
 @converts("RELU6")
 def relu6(context: Context, operator: Operator) -> Expr:
-    """The reference clamps what is stored by the input's quantisation and leaves the output's alone."""
+    """TensorFlow Lite Micro clamps what is stored by the input's quantisation and leaves the output's alone. LiteRT
+    does not, and it is the reference of unsigned ones."""
     data, output = _tensors(operator)
+    if was_unsigned(data):
+        return rescaled(context, data, output, *bounded_range(output, 0.0, 6.0))
     _, highest = exact.limits(data.info.dtype)
     attrs = RequantizeAttrs(
         input_zero_point=0,

@@ -47,6 +47,10 @@ def signed(operator: Operator) -> Operator:
     return replace(operator, inputs=tuple(inputs), outputs=tuple(map(_signed, operator.outputs)))
 
 
+def was_unsigned(tensor: Tensor) -> bool:
+    return tensor.index < 0
+
+
 def _signed(tensor: Tensor) -> Tensor:
     """Its number is below 0, and no other tensor's."""
     if tensor.info.dtype != "uint8":

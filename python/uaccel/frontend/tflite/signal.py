@@ -20,10 +20,11 @@ from uaccel.ops.channel_gain import (
     SubtractionAttrs,
     log_table,
 )
-from uaccel.ops.fft import Rfft, RfftAttrs, tables
+from uaccel.ops.fft import Irfft, Rfft, RfftAttrs, tables
 from uaccel.ops.filter_bank import FilterBank, FilterBankAttrs, SquareRoot
 from uaccel.ops.frames import Delay, Framer, FramerAttrs, OverlapAdd, OverlapAddAttrs
 from uaccel.ops.spectrum import AutoScale, Energy, EnergyAttrs, NoAttrs, Window, WindowAttrs
+from uaccel.ops.stacker import Stacker, StackerAttrs
 
 LARGEST_FFT = 1 << 14
 
@@ -44,14 +45,15 @@ def fft_auto_scale(context: Context, operator: Operator) -> Several:
     return Several(get(AutoScale)(*_exprs(context, operator, 1), attrs=NoAttrs()))
 
 
-@converts("CUSTOM:SignalRfft", when=always)
+@converts("CUSTOM:SignalRfft", "CUSTOM:SignalIrfft", when=always)
 def rfft(context: Context, operator: Operator) -> Expr:
+    """And the way back."""
     length = whole_number(custom_options(operator), "fft_length")
     need(4 <= length <= LARGEST_FFT, f"its FFT has {length} samples; 4 to {LARGEST_FFT} can be compiled")
     need(length & (length - 1) == 0, f"its FFT has {length} samples; powers of two can be compiled")
-    return get(Rfft)(
-        *_exprs(context, operator, 1), *(constant(table) for table in tables(length)), attrs=RfftAttrs(length)
-    )
+    kind, sign = (Rfft, -1) if operator.name.endswith("SignalRfft") else (Irfft, 1)
+    given = [constant(table) for table in tables(length, sign)]
+    return get(kind)(*_exprs(context, operator, 1), *given, attrs=RfftAttrs(length))
 
 
 @converts("CUSTOM:SignalEnergy", when=always)
@@ -119,6 +121,18 @@ def framer(context: Context, operator: Operator) -> Update:
     attrs = FramerAttrs(*(whole_number(options, name) for name in ("frame_size", "frame_step")))
     need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
     return _remembering(context, operator, Framer, attrs)
+
+
+@converts("CUSTOM:SignalStacker", when=always)
+def stacker(context: Context, operator: Operator) -> Update:
+    options = custom_options(operator)
+    attrs = StackerAttrs(
+        *(whole_number(options, f"stacker_{name}") for name in ("left_context", "right_context", "step"))
+    )
+    longest = f"its step of {attrs.step} frames is not from 1 to the {attrs.frames} of a row"
+    need(0 < attrs.step <= attrs.frames, longest)
+    need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
+    return _remembering(context, operator, Stacker, attrs)
 
 
 def _remembering(context: Context, operator: Operator, kind: type[IntegerOperator[Any]], attrs: Any) -> Update:

@@ -71,11 +71,18 @@ def _of_overlap(operator: Operator) -> TensorInfo:
     return TensorInfo((*info.shape[:-2], info.shape[-1]) if len(info.shape) > 1 else (), info.dtype)
 
 
+def _of_stacker(operator: Operator) -> TensorInfo:
+    """How many frames there are, and a row of them."""
+    info = operator.outputs[0].info
+    return TensorInfo((info.elements + 1,), info.dtype)
+
+
 OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     SUBTRACTION: lambda operator: operator.outputs[-1].info,
     "CUSTOM:SignalDelay": _of_delay,
     "CUSTOM:SignalFramer": _of_framer,
     "CUSTOM:SignalOverlapAdd": _of_overlap,
+    "CUSTOM:SignalStacker": _of_stacker,
 }
 """What operators remember that no tensor of the file holds."""
 MOST_SAMPLES = 1 << 20

@@ -33,11 +33,6 @@ def recurrent(context: Context, node: Any) -> list[Expr]:
     directions, layers = 2 if given["bidirectional"] else 1, given["num_layers"]
     params = given["params"]
     count = len(params) // (layers * directions)
-    wanted = 4 if given["has_biases"] else 2
-    need(
-        count == wanted,
-        "it projects its hidden state (proj_size), which is not supported; an LSTM without can be compiled",
-    )
     last: list[list[Expr]] = []
     for layer in range(layers):
         results = []
@@ -56,7 +51,8 @@ def _one(
     """One layer in one direction."""
     cell, order, functions = CELLS[node.target.__name__.partition(".")[0]]
     arrays = [context.array(param) for param in params]
-    units = arrays[1].shape[1]
+    projections = [arrays.pop()] if len(arrays) in (3, 5) else []
+    units = len(arrays[0]) // len(order)
     gates = Gates(cell, units, order, reset_after=cell is Cell.GRU)
     biases = arrays[2:] or [np.zeros(len(order) * units, np.float32)] * 2
     weights, _ = gates.parameters([Matrix(array) for array in arrays[:2]], biases)
@@ -66,8 +62,9 @@ def _one(
         functions,
         int(reverse),
         reset_after=int(gates.reset_after),
+        projected=len(projections),
     )
-    made = context.emit(get(Recurrent)(data, *states, *map(constant, weights), attrs=attrs))
+    made = context.emit(get(Recurrent)(data, *states, *map(constant, [*weights, *projections]), attrs=attrs))
     return [context.emit(relax.TupleGetItem(made, place)) for place in range(1 + len(states))]
 
 

@@ -1,0 +1,40 @@
+"""Maxima and minima of floats, right for infinities too: TVM's begin with the largest finite number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from tvm import te, tirx, topi
+from tvm.ir import Op
+
+PICKS: Final = {"max": (topi.max, tirx.max, -math.inf), "min": (topi.min, tirx.min, math.inf)}
+
+
+def _legalised(name: str) -> Any:
+    usual, pick, start = PICKS[name]
+    reducer = te.comm_reducer(lambda one, other: pick(one, other), lambda dtype: tirx.const(start, dtype), name)
+
+    def compute(data: Any, axes: Any, keep: bool) -> Any:
+        rank, dtype = len(data.shape), str(data.dtype)
+        if not dtype.startswith("float"):
+            return usual(data, axes, keep)
+        reduced = sorted({int(axis) % rank for axis in (range(rank) if axes is None else axes)})
+        loops = {axis: te.reduce_axis((0, data.shape[axis]), name=f"k{axis}") for axis in reduced}
+        kept = [axis for axis in range(rank) if keep or axis not in loops]
+        shape = [1 if axis in loops else data.shape[axis] for axis in kept]
+
+        def element(*index: Any) -> Any:
+            place = dict(zip(kept, index, strict=True)) | loops
+            return reducer(data(*(place[axis] for axis in range(rank))), axis=list(loops.values()))
+
+        return te.compute(shape, element, name=name) if loops else data
+
+    return lambda builder, call: builder.call_te(
+        compute, call.args[0], call.attrs.axis, call.attrs.keepdims, primfunc_name_hint=name
+    )
+
+
+def register_extremes() -> None:
+    for name in PICKS:
+        Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)  # TVM's own is at 10
