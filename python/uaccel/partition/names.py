@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from uaccel.floats import Fused
 from uaccel.model import ImportedModel, UniqueNames, c_identifier
 from uaccel.partition.layouts import LayoutsChanged
 from uaccel.tvm_api import is_call, is_operator_call, main_bindings
@@ -29,6 +30,13 @@ def turned_names(before: Any, turned: LayoutsChanged, names: Mapping[str, str]) 
         if old in names and is_call(expr) and expr.op == operators.get(old):
             found[var.name] = names[old]
     return found
+
+
+def fused_names(fused: Fused, names: Mapping[str, str]) -> Mapping[str, str]:
+    """By binding once float layers are joined; what only gives such a one in the model's layout is not the layer."""
+    moved = set(fused.origins.values())
+    found = {name: names[old] for name, old in fused.origins.items() if old in names}
+    return found | {name: layer for name, layer in names.items() if name not in moved}
 
 
 def wanted_name(model: ImportedModel, binding: str, call: Any) -> str:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uaccel.accelerator import Accelerator
+from uaccel.floats import Fused, fuse_floats
 from uaccel.model import ImportedModel, Origin
 from uaccel.partition.choose import Constraints, choose, constraints_of
 from uaccel.partition.claims import Claim, Claims, find_claims
 from uaccel.partition.graph import Graph, graph_of
 from uaccel.partition.layouts import CancelTransposes
-from uaccel.partition.names import layer_names, turned_names
+from uaccel.partition.names import fused_names, layer_names, turned_names
 from uaccel.partition.passes import changed
 from uaccel.partition.regions import groups_of
 from uaccel.partition.report import Decision, decisions_of
-from uaccel.partition.rewrite import EngineCall, fields_of, rewrite
+from uaccel.partition.rewrite import EngineCall, Rewritten, fields_of, rewrite
 from uaccel.partition.wishes import Wishes
 from uaccel.simplify import simplify
 
@@ -88,17 +89,40 @@ def divided(question: Question, taken: Sequence[Claim], how: str = "") -> Partit
     how = how or question.wishes.choose
     decisions = decisions_of(graph, question.claims, question.constraints, taken, groups, how)
     origins = {names[binding]: model.origins[binding] for binding in names if binding in model.origins}
-    if not taken:
-        same = {key: key for var, _ in graph.bindings for key in fields_of(var)}
-        return Partitioned(model, {}, names, origins, decisions, accelerators, stages, same)
-    done = rewrite(graph, groups)
-    stages["partition"] = done.module
-    turned = CancelTransposes().run(done.module)
+    done = rewrite(graph, groups) if taken else _as_it_is(model.module, graph)
+    fused = fuse_floats(done.module)
+    if not taken and not fused.covers:
+        return Partitioned(model, {}, names, origins, decisions, accelerators, stages, done.stands_for)
+    if taken:
+        stages["partition"] = done.module
+    if fused.covers:
+        stages["floats"] = fused.module
+    turned = CancelTransposes().run(fused.module)
     stages["layouts"] = turned.module
-    final = replace(model, module=turned.module, origins=_origins(model, done.origins, turned.origins))
-    layers = turned_names(done.module, turned, done.layer_names)
-    renamed = frozenset(turned.origins)
-    return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, done.stands_for, renamed)
+    renamed = fused.origins | {name: fused.origins.get(old, old) for name, old in turned.origins.items()}
+    final = replace(model, module=turned.module, origins=_origins(model, done.origins, renamed))
+    layers = turned_names(fused.module, turned, fused_names(fused, done.layer_names))
+    decisions = _joined(decisions, fused, done.layer_names)
+    others = frozenset(renamed)
+    return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, done.stands_for, others)
+
+
+def _as_it_is(module: Any, graph: Graph) -> Rewritten:
+    """Where no accelerator takes anything."""
+    same = {key: key for var, _ in graph.bindings for key in fields_of(var)}
+    return Rewritten(module, layer_names=dict(graph.names), stands_for=same)
+
+
+def _joined(decisions: Sequence[Decision], fused: Fused, names: Mapping[str, str]) -> list[Decision]:
+    """About the layers that are left: of several that became one, what was decided about the first."""
+    by_layer = {decision.layer: decision for decision in decisions}
+    last = {}
+    for covers in fused.covers.values():
+        layers = [names[binding] for binding in covers]
+        gone = [by_layer.pop(layer) for layer in layers[:-1]]
+        first = (gone or [by_layer[layers[-1]]])[0]
+        last[layers[-1]] = replace(first, layer=layers[-1])
+    return [last.get(decision.layer, decision) for decision in decisions if decision.layer in by_layer]
 
 
 def _origins(model: ImportedModel, parts: Mapping[str, str], turned: Mapping[str, str]) -> dict[str, Origin]:

@@ -330,14 +330,31 @@ def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings
 
     ``change`` gives the expression of each binding, a constant for one that is known.
     """
+
+    def write(emit: Emit, var: Any, value: Any) -> Any:
+        expr = change(var, value)
+        return expr if is_constant(expr) else emit(expr, var.name)
+
+    return rewrite_main(module, write, all_bindings=all_bindings)
+
+
+Emit = Callable[[Any, str], Any]
+
+
+def rewrite_main(module: Any, write: Callable[[Emit, Any, Any], Any], *, all_bindings: bool = False) -> Any:
+    """The same, where ``write`` binds what it likes by a function that it is given, and gives what then stands for the
+    binding."""
     function = module["main"]
     builder = relax.BlockBuilder()
     bound: dict[Any, Any] = {}
+
+    def emit(expr: Any, name: str) -> Any:
+        return builder.emit(expr, name_hint=name)
+
     with builder.function("main", list(function.params)):
         with builder.dataflow():
             for var, value in main_bindings(module)[1]:
-                expr = change(var, relax_substitute(value, bound))
-                bound[var] = expr if is_constant(expr) else builder.emit(expr, name_hint=var.name)
+                bound[var] = write(emit, var, relax_substitute(value, bound))
             wanted = relax_substitute(function.body.body, bound)
             result = builder.emit_output(relax.Tuple([wanted, *bound.values()]) if all_bindings else wanted)
         builder.emit_func_output(result)

@@ -1,0 +1,122 @@
+/* Depthwise convolution of floats, four channels of up to two pixels at a time: NHWC. Weights of four channels lie side by
+ * side, tap by tap; those of channels that are left over follow one by one. */
+#ifndef UACCEL_DEPTHWISE_CONV2D_FLOAT_H
+#define UACCEL_DEPTHWISE_CONV2D_FLOAT_H
+
+#include "uaccel_float.h"
+
+struct uaccel_depthwise_conv2d_float {
+    uaccel_index batch, in_height, in_width, in_channels;
+    uaccel_index out_height, out_width;
+    uaccel_index multiplier; /* output channels of each input channel */
+    uaccel_index kernel_height, kernel_width;
+    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
+    uaccel_index pad_top, pad_left;
+    int32_t adds; /* 1: another tensor, before the activation */
+    struct uaccel_float_finish finish;
+};
+
+/* The taps of a window that lie inside of the input, and how far elements are from each other. */
+struct uaccel_float_taps {
+    uaccel_index rows, columns;
+    uaccel_index row_step, column_step;   /* of the input */
+    uaccel_index weight_row, weight_step; /* of the weights: what a row leaves out, and a tap */
+    uaccel_index pixel;                   /* to the second window */
+};
+
+UACCEL_SHARED void uaccel_float_channels(const struct uaccel_float_taps *taps, const float *restrict input,
+                                         const float *restrict weights, float *restrict sums)
+{
+    UACCEL_FLOAT_BEGIN(0);
+    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
+        const float *tap = input;
+        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
+            sum00 = uaccel_float_mac(sum00, tap[0], weights[0]);
+            sum01 = uaccel_float_mac(sum01, tap[1], weights[1]);
+            sum02 = uaccel_float_mac(sum02, tap[2], weights[2]);
+            sum03 = uaccel_float_mac(sum03, tap[3], weights[3]);
+            tap += taps->column_step;
+            weights += 4;
+        }
+        input += taps->row_step;
+        weights += taps->weight_row;
+    }
+    UACCEL_FLOAT_END(0)
+}
+
+UACCEL_SHARED void uaccel_float_channels_twice(const struct uaccel_float_taps *taps, const float *restrict input,
+                                               const float *restrict weights, float *restrict sums)
+{
+    UACCEL_FLOAT_BEGIN(0);
+    UACCEL_FLOAT_BEGIN(1);
+    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
+        const float *tap = input, *next = input + taps->pixel;
+        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
+            const float weight0 = weights[0], weight1 = weights[1], weight2 = weights[2], weight3 = weights[3];
+            sum00 = uaccel_float_mac(sum00, tap[0], weight0);
+            sum01 = uaccel_float_mac(sum01, tap[1], weight1);
+            sum02 = uaccel_float_mac(sum02, tap[2], weight2);
+            sum03 = uaccel_float_mac(sum03, tap[3], weight3);
+            sum10 = uaccel_float_mac(sum10, next[0], weight0);
+            sum11 = uaccel_float_mac(sum11, next[1], weight1);
+            sum12 = uaccel_float_mac(sum12, next[2], weight2);
+            sum13 = uaccel_float_mac(sum13, next[3], weight3);
+            tap += taps->column_step;
+            next += taps->column_step;
+            weights += 4;
+        }
+        input += taps->row_step;
+        weights += taps->weight_row;
+    }
+    UACCEL_FLOAT_END(0)
+    UACCEL_FLOAT_END(1)
+}
+
+UACCEL_SHARED float uaccel_float_channel(const struct uaccel_float_taps *taps, const float *restrict input,
+                                         const float *restrict weights)
+{
+    float sum = 0;
+    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
+        const float *tap = input;
+        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
+            sum = uaccel_float_mac(sum, *tap, *weights);
+            tap += taps->column_step;
+            weights += 1;
+        }
+        input += taps->row_step;
+        weights += taps->weight_row;
+    }
+    return sum;
+}
+
+/* Of `extent` taps those at positions of `first`, `first` + `step`, ... that are not below 0 and below `end`. */
+UACCEL_KERNEL uaccel_index uaccel_float_skipped(uaccel_index first, uaccel_index step)
+{
+    return first < 0 ? (step - 1 - first) / step : 0;
+}
+
+UACCEL_KERNEL uaccel_index uaccel_float_inside(uaccel_index first, uaccel_index step, uaccel_index extent,
+                                               uaccel_index end)
+{
+    const uaccel_index last = first < end ? (end - 1 - first) / step + 1 : 0;
+    const uaccel_index skipped = uaccel_float_skipped(first, step);
+    const uaccel_index taken = last < extent ? last : extent;
+    return taken > skipped ? taken - skipped : 0;
+}
+
+UACCEL_KERNEL void uaccel_depthwise_float_store(const struct uaccel_depthwise_conv2d_float *p, float sum, float bias,
+                                                const float *added, float *output)
+{
+    const float value = sum + bias;
+    *output = uaccel_float_finish(&p->finish, p->adds ? value + *added : value);
+}
+
+#define UACCEL_FN(name) name##_f32
+#define UACCEL_FLOAT_CHANNELS1 uaccel_float_channels
+#define UACCEL_FLOAT_CHANNELS2 uaccel_float_channels_twice
+#include "uaccel_depthwise_conv2d_float_body.h"
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_CHANNELS1
+#undef UACCEL_FLOAT_CHANNELS2
+
+#endif

@@ -1,0 +1,102 @@
+/* What the kernels for floats share: sums of products, and what is done with a sum.
+ *
+ * A sum begins with zero and takes its products one by one, in the order of the weights. Each product is rounded before
+ * it is added: with that every CPU and compiler gives the same bits. */
+#ifndef UACCEL_FLOAT_H
+#define UACCEL_FLOAT_H
+
+#include "uaccel_kernel.h"
+
+/* Compilers like to round a product and an addition once, where the CPU can. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__) && defined(__FP_FAST_FMAF)
+#if defined(__arm__)
+#define UACCEL_FLOAT_ROUNDED(product) __asm__("" : "+t"(product))
+#elif defined(__aarch64__)
+#define UACCEL_FLOAT_ROUNDED(product) __asm__("" : "+w"(product))
+#elif defined(__riscv)
+#define UACCEL_FLOAT_ROUNDED(product) __asm__("" : "+f"(product))
+#elif defined(__SSE__)
+#define UACCEL_FLOAT_ROUNDED(product) __asm__("" : "+x"(product))
+#else
+#define UACCEL_FLOAT_ROUNDED(product) __asm__("" : "+m"(product))
+#endif
+#endif
+#ifndef UACCEL_FLOAT_ROUNDED
+#define UACCEL_FLOAT_ROUNDED(product)
+#endif
+
+/* `activation` is 0 for none, 1 for a lower bound, 2 for both. NaN becomes a bound. */
+struct uaccel_float_finish {
+    int32_t activation;
+    float lower, upper;
+};
+
+UACCEL_KERNEL float uaccel_float_finish(const struct uaccel_float_finish *finish, float value)
+{
+    if (finish->activation > 1) {
+        value = value < finish->upper ? value : finish->upper;
+    }
+    return finish->activation == 0 || value > finish->lower ? value : finish->lower;
+}
+
+UACCEL_KERNEL float uaccel_float_mac(float sum, float value, float weight)
+{
+    float product = value * weight;
+    UACCEL_FLOAT_ROUNDED(product);
+    return sum + product;
+}
+
+#define UACCEL_FLOAT_TAKE(n, value)                             \
+    {                                                           \
+        const float taken = value;                              \
+        sum##n##0 = uaccel_float_mac(sum##n##0, taken, weight0); \
+        sum##n##1 = uaccel_float_mac(sum##n##1, taken, weight1); \
+        sum##n##2 = uaccel_float_mac(sum##n##2, taken, weight2); \
+        sum##n##3 = uaccel_float_mac(sum##n##3, taken, weight3); \
+    }
+#define UACCEL_FLOAT_BEGIN(n) float sum##n##0 = 0, sum##n##1 = 0, sum##n##2 = 0, sum##n##3 = 0
+#define UACCEL_FLOAT_END(n)          \
+    {                                \
+        sums[4 * (n)] = sum##n##0;     \
+        sums[4 * (n) + 1] = sum##n##1; \
+        sums[4 * (n) + 2] = sum##n##2; \
+        sums[4 * (n) + 3] = sum##n##3; \
+    }
+
+/* One row of `depth` elements with four columns of weights, that lie side by side. */
+UACCEL_SHARED void uaccel_float_row(const float *restrict row, const float *restrict weights, uaccel_index depth,
+                                    float *restrict sums)
+{
+    UACCEL_FLOAT_BEGIN(0);
+    for (const float *const end = row + depth; row != end; ++row, weights += 4) {
+        const float weight0 = weights[0], weight1 = weights[1], weight2 = weights[2], weight3 = weights[3];
+        UACCEL_FLOAT_TAKE(0, *row)
+    }
+    UACCEL_FLOAT_END(0)
+}
+
+/* Four rows, `depth` elements from each other: a weight serves all of them. */
+UACCEL_SHARED void uaccel_float_rows(const float *restrict row, const float *restrict weights, uaccel_index depth,
+                                     float *restrict sums)
+{
+    const float *restrict row1 = row + depth, *restrict row2 = row1 + depth, *restrict row3 = row2 + depth;
+    UACCEL_FLOAT_BEGIN(0);
+    UACCEL_FLOAT_BEGIN(1);
+    UACCEL_FLOAT_BEGIN(2);
+    UACCEL_FLOAT_BEGIN(3);
+    for (const float *const end = row1; row != end; weights += 4) {
+        const float weight0 = weights[0], weight1 = weights[1], weight2 = weights[2], weight3 = weights[3];
+        UACCEL_FLOAT_TAKE(0, *row++)
+        UACCEL_FLOAT_TAKE(1, *row1++)
+        UACCEL_FLOAT_TAKE(2, *row2++)
+        UACCEL_FLOAT_TAKE(3, *row3++)
+    }
+    UACCEL_FLOAT_END(0)
+    UACCEL_FLOAT_END(1)
+    UACCEL_FLOAT_END(2)
+    UACCEL_FLOAT_END(3)
+}
+
+#endif
