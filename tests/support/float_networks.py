@@ -89,7 +89,7 @@ def mobilenet(size: int = 32) -> FloatNetwork:
         layers += [Layer("conv", 4 * inputs, activation=RELU6), Layer("depthwise", 0, (3, 3), stride, RELU6)]
         layers.append(Layer("conv", outputs))
         if stride == 1 and inputs == outputs:
-            layers.append(Layer("add", back=4))
+            layers.append(Layer("add", back=3))
         inputs = outputs
     return FloatNetwork((size, size, 3), [*layers, Layer("conv", 48, activation=RELU6), Layer("pool"), Layer("dense", 10)])
 

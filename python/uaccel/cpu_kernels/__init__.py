@@ -4,7 +4,7 @@ The import order is that in which they are tried: a CPU with Helium has the DSP 
 """
 
 from uaccel.cpu_kernels import helium, helium_add, helium_depthwise, helium_dots, helium_int16  # isort: skip
-from uaccel.cpu_kernels import helium_lookup, helium_mul  # isort: skip
+from uaccel.cpu_kernels import helium_float, helium_lookup, helium_mul  # isort: skip
 from uaccel.cpu_kernels import dsp, dsp_add, dsp_add_linear, dsp_columns, dsp_depthwise, dsp_dots  # isort: skip
 from uaccel.cpu_kernels import dsp_int16, dsp_lines, dsp_mul, dsp_small, dsp_winograd  # isort: skip
 from uaccel.cpu_kernels import arm_pool, arm_reduce, int16_lstm, lstm_dots  # isort: skip
@@ -50,6 +50,7 @@ __all__ = [
     "helium_add",
     "helium_depthwise",
     "helium_dots",
+    "helium_float",
     "helium_int16",
     "helium_lookup",
     "helium_mul",

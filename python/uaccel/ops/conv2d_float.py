@@ -101,7 +101,7 @@ def _padded(data: Any, padding: Sequence[int]) -> Any:
     return te.compute((batch, height + top + bottom, width + left + right, channels), element, name="padded")
 
 
-def conv2d_kernel(site: Site[Any], family: str = "portable", suffix: str = "f32") -> Kernel:
+def conv2d_kernel(site: Site[Any]) -> Kernel:
     """Four pixels at a time. Their windows are copied side by side unless they are so in the input."""
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     channels, height, width, channels_in = site.operands[1].info.shape
@@ -113,7 +113,7 @@ def conv2d_kernel(site: Site[Any], family: str = "portable", suffix: str = "f32"
     weights = np.concatenate([in_blocks(group) for group in groups])
     copied = not pointwise and attrs.groups == 1
     behind = {0: rows_behind(rows, data, output, TOGETHER)} if pointwise else site_behind(site, TOGETHER, copied=copied)
-    return sums_kernel(
+    return _kernel(
         "conv2d_float",
         site,
         weights,
@@ -130,13 +130,11 @@ def conv2d_kernel(site: Site[Any], family: str = "portable", suffix: str = "f32"
         },
         behind,
         scratch=0 if pointwise else TOGETHER * depth * data.itemsize,
-        family=family,
-        suffix=suffix,
         effort=len(weights) * BLOCK / channels,
     )
 
 
-def sums_kernel(
+def _kernel(
     name: str,
     site: Site[Any],
     weights: Any,
@@ -144,17 +142,14 @@ def sums_kernel(
     behind: dict[int, int],
     *,
     scratch: int = -1,
-    family: str = "portable",
-    suffix: str = "f32",
     effort: float = 1.0,
 ) -> Kernel:
     """``scratch``: bytes, of a kernel that takes some where it needs them."""
-    header = f"uaccel_{name}" + ("" if suffix == "f32" else f"_{family}")
     given, inplace = sum_arguments(site, weights)
     parameters = {**fields, "adds": int(len(site.operands) > 3), **finish_fields(site.attrs)}
     arguments = given if scratch < 0 else (*given, Scratch() if scratch else given[-1])
-    call = KernelCall(f"uaccel_{name}_{suffix}", f"{header}.h", f"uaccel_{name}", parameters, arguments)
-    return Kernel(family, (call,), scratch=max(0, scratch), inplace=inplace, behind=behind, effort=effort)
+    call = KernelCall(f"uaccel_{name}_f32", f"uaccel_{name}.h", f"uaccel_{name}", parameters, arguments)
+    return Kernel("portable", (call,), scratch=max(0, scratch), inplace=inplace, behind=behind, effort=effort)
 
 
 def _window_fields(attrs: Any, kernel: tuple[int, int]) -> dict[str, ParameterValue]:
@@ -167,7 +162,7 @@ def _window_fields(attrs: Any, kernel: tuple[int, int]) -> dict[str, ParameterVa
     }
 
 
-def depthwise_kernel(site: Site[Any], family: str = "portable", suffix: str = "f32") -> Kernel:
+def depthwise_kernel(site: Site[Any]) -> Kernel:
     """Two pixels at a time, four channels of each."""
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     channels, height, width, _ = site.operands[1].info.shape
@@ -182,7 +177,6 @@ def depthwise_kernel(site: Site[Any], family: str = "portable", suffix: str = "f
         "multiplier": multiplier,
         **_window_fields(attrs, (height, width)),
     }
-    behind = site_behind(site, 2)
-    return sums_kernel("depthwise_conv2d_float", site, weights, fields, behind, family=family, suffix=suffix)
+    return _kernel("depthwise_conv2d_float", site, weights, fields, site_behind(site, 2))
 
 

@@ -1,0 +1,62 @@
+/* Depthwise convolution of floats with Arm Helium. */
+#ifndef UACCEL_DEPTHWISE_CONV2D_FLOAT_HELIUM_H
+#define UACCEL_DEPTHWISE_CONV2D_FLOAT_HELIUM_H
+
+#include "uaccel_depthwise_conv2d_float.h"
+#include "uaccel_float_helium.h"
+
+UACCEL_SHARED void uaccel_float_channels_helium(const struct uaccel_float_taps *taps, const float *restrict input,
+                                                const float *restrict weights, float *restrict sums)
+{
+    const float *row = input, *weight = weights;
+    float32x4_t sum = vdupq_n_f32(0);
+    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
+        const float *tap = row;
+        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
+            sum = uaccel_float_macs_apart(sum, vld1q_f32(weight), vld1q_f32(tap));
+            tap += taps->column_step;
+            weight += 4;
+        }
+        row += taps->row_step;
+        weight += taps->weight_row;
+    }
+    vst1q_f32(sums, sum);
+    if (uaccel_float_is_flushed(sum, sum, sum, sum)) {
+        uaccel_float_channels(taps, input, weights, sums);
+    }
+}
+
+UACCEL_SHARED void uaccel_float_channels_twice_helium(const struct uaccel_float_taps *taps,
+                                                      const float *restrict input, const float *restrict weights,
+                                                      float *restrict sums)
+{
+    const float *row = input, *weight = weights;
+    float32x4_t sum0 = vdupq_n_f32(0), sum1 = sum0;
+    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
+        const float *tap = row;
+        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
+            const float32x4_t four = vld1q_f32(weight);
+            sum0 = uaccel_float_macs_apart(sum0, four, vld1q_f32(tap));
+            sum1 = uaccel_float_macs_apart(sum1, four, vld1q_f32(tap + taps->pixel));
+            tap += taps->column_step;
+            weight += 4;
+        }
+        row += taps->row_step;
+        weight += taps->weight_row;
+    }
+    vst1q_f32(sums, sum0);
+    vst1q_f32(sums + 4, sum1);
+    if (uaccel_float_is_flushed(sum0, sum1, sum0, sum1)) {
+        uaccel_float_channels_twice(taps, input, weights, sums);
+    }
+}
+
+#define UACCEL_FN(name) name##_helium
+#define UACCEL_FLOAT_CHANNELS1 uaccel_float_channels_helium
+#define UACCEL_FLOAT_CHANNELS2 uaccel_float_channels_twice_helium
+#include "uaccel_depthwise_conv2d_float_body.h"
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_CHANNELS1
+#undef UACCEL_FLOAT_CHANNELS2
+
+#endif

@@ -1,0 +1,34 @@
+"""Layers of floats with Arm Helium: a vector is four output channels, so that every sum keeps its order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.base import Site
+from uaccel.ops.conv2d_float import Conv2dFloat, conv2d_kernel, depthwise_kernel, is_depthwise
+from uaccel.ops.float_sums import FloatSumAttrs, is_kernels
+from uaccel.ops.fully_connected_float import FullyConnectedFloat, as_pixels
+from uaccel.ops.kernel import Kernel
+
+REQUIRES: Final = ("helium", "fpu")
+
+
+@offers(Conv2dFloat, REQUIRES)
+def conv2d(site: Site[Any]) -> Kernel | None:
+    if not is_kernels(site):
+        return None
+    return _with_helium((depthwise_kernel if is_depthwise(site) else conv2d_kernel)(site))
+
+
+@offers(FullyConnectedFloat, REQUIRES)
+def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
+    return _with_helium(conv2d_kernel(as_pixels(site))) if is_kernels(site) else None
+
+
+def _with_helium(kernel: Kernel) -> Kernel:
+    """The same call of the function whose sums Helium adds up."""
+    (call,) = kernel.calls
+    name = call.function.removesuffix("_f32") + "_helium"
+    return replace(kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=REQUIRES)
