@@ -1,26 +1,75 @@
-"""Layers of floats: their kernels give the bits of their meaning, whatever compiler made them."""
+"""Layers of floats: their kernels give the bits of their meaning, whatever compiler and CPU they are made for."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.float_rows import ROWS, FloatRow, assert_same_bits, conv, inputs_of, together
-from support.hostlib import HostModel
+from support.boards import board_with_tools
+from support.float_rows import ROWS, FloatRow, assert_same_bits, conv, inputs_of, pool, together
+from support.hostlib import Array, HostModel
 from support.relax_modules import compiled_module
+from support.sanitized import run_sanitized
+from uaccel.cpu_kernels.selection import selection_for
+from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
 
-CONTRACTING = ("-std=gnu11", "-mfma", "-ffp-contract=fast")
+FLAGS: dict[str, Sequence[str]] = {
+    "as it is built": (),
+    "products joined with additions, if the compiler may": ("-std=gnu11", "-mfma", "-ffp-contract=fast"),
+}
+BOARDS = {
+    "mps2_an386": "portable",  # with an FPU
+    "mps2_an385": "portable",  # without
+    "mps3_an547": "arm_helium",
+}
 
 
-def test_kernels_give_the_bits_of_the_meaning() -> None:
+@dataclass(frozen=True)
+class Meant:
+    """A module of all rows, some inputs, and the outputs that they mean."""
+
+    module: Any
+    samples: list[list[Array]]
+    outputs: list[list[Array]]
+
+
+@pytest.fixture(scope="module")
+def meant() -> Meant:
     module = together(ROWS)
-    compiled = compiled_module(module)
+    samples = [inputs_of(ROWS, seed) for seed in range(3)]
+    executor = Executor(module)
+    return Meant(module, samples, [executor.run(sample) for sample in samples])
+
+
+def assert_outputs(found: Sequence[Sequence[Array]], meant: Meant) -> None:
+    for results, wanted in zip(found, meant.outputs, strict=True):
+        for name, got, one in zip(ROWS, results, wanted, strict=True):
+            assert_same_bits(np.asarray(got), one, name)
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_kernels_give_the_bits_of_the_meaning(flags: str, meant: Meant) -> None:
+    compiled = compiled_module(meant.module)
     assert {layer.kernel.family for layer in compiled.program.layers} == {"portable"}
-    host, meaning = HostModel(compiled), Executor(module)
-    for seed in range(3):
-        values = inputs_of(ROWS, seed)
-        for name, got, wanted in zip(ROWS, host(*values), meaning.run(values), strict=True):
-            assert_same_bits(got, wanted, name)
+    host = HostModel(compiled, optimise="-O3", flags=FLAGS[flags])
+    assert_outputs([host(*sample) for sample in meant.samples], meant)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", BOARDS)
+def test_boards_give_the_bits_of_the_meaning(name: str, meant: Meant, tmp_path: Path) -> None:
+    """Numbers are among them that are too small for Helium."""
+    board = board_with_tools(name)
+    compiled = compiled_module(meant.module, selection=selection_for(board))
+    families = {layer.kernel.family for layer in compiled.program.layers if layer.macs}
+    assert families == {BOARDS[name]}
+    done = run_compiled(compiled, board, meant.samples, tmp_path, lambda step: None)
+    assert_outputs(done.run.outputs, meant)
