@@ -8,6 +8,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_store)(const struct uaccel_conv
 {
     for (uaccel_index c = 0; c < count; ++c) {
         float value = sums[c] + bias[c];
+        UACCEL_FLOAT_ALONE(value);
         if (p->adds) {
             value += added[c];
         }

@@ -89,25 +89,11 @@ UACCEL_SHARED float uaccel_float_channel(const struct uaccel_float_taps *taps, c
     return sum;
 }
 
-/* Of `extent` taps those at positions of `first`, `first` + `step`, ... that are not below 0 and below `end`. */
-UACCEL_KERNEL uaccel_index uaccel_float_skipped(uaccel_index first, uaccel_index step)
-{
-    return first < 0 ? (step - 1 - first) / step : 0;
-}
-
-UACCEL_KERNEL uaccel_index uaccel_float_inside(uaccel_index first, uaccel_index step, uaccel_index extent,
-                                               uaccel_index end)
-{
-    const uaccel_index last = first < end ? (end - 1 - first) / step + 1 : 0;
-    const uaccel_index skipped = uaccel_float_skipped(first, step);
-    const uaccel_index taken = last < extent ? last : extent;
-    return taken > skipped ? taken - skipped : 0;
-}
-
 UACCEL_KERNEL void uaccel_depthwise_float_store(const struct uaccel_depthwise_conv2d_float *p, float sum, float bias,
                                                 const float *added, float *output)
 {
-    const float value = sum + bias;
+    float value = sum + bias;
+    UACCEL_FLOAT_ALONE(value);
     *output = uaccel_float_finish(&p->finish, p->adds ? value + *added : value);
 }
 

@@ -27,6 +27,13 @@
 #define UACCEL_FLOAT_ROUNDED(product)
 #endif
 
+/* A number that stands by itself. Compilers make vectors of four for Helium, which takes numbers below 2^-126 for zero. */
+#if defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
+#define UACCEL_FLOAT_ALONE(value) __asm__("" : "+t"(value))
+#else
+#define UACCEL_FLOAT_ALONE(value)
+#endif
+
 /* `activation` is 0 for none, 1 for a lower bound, 2 for both. NaN becomes a bound. */
 struct uaccel_float_finish {
     int32_t activation;
@@ -35,9 +42,11 @@ struct uaccel_float_finish {
 
 UACCEL_KERNEL float uaccel_float_finish(const struct uaccel_float_finish *finish, float value)
 {
+    UACCEL_FLOAT_ALONE(value);
     if (finish->activation > 1) {
         value = value < finish->upper ? value : finish->upper;
     }
+    UACCEL_FLOAT_ALONE(value);
     return finish->activation == 0 || value > finish->lower ? value : finish->lower;
 }
 
@@ -45,7 +54,24 @@ UACCEL_KERNEL float uaccel_float_mac(float sum, float value, float weight)
 {
     float product = value * weight;
     UACCEL_FLOAT_ROUNDED(product);
-    return sum + product;
+    sum += product;
+    UACCEL_FLOAT_ALONE(sum);
+    return sum;
+}
+
+/* How many taps at `first`, `first` + `step`, ... lie before an input; and how many of `extent` lie inside of it. */
+UACCEL_KERNEL uaccel_index uaccel_float_skipped(uaccel_index first, uaccel_index step)
+{
+    return first < 0 ? (step - 1 - first) / step : 0;
+}
+
+UACCEL_KERNEL uaccel_index uaccel_float_inside(uaccel_index first, uaccel_index step, uaccel_index extent,
+                                               uaccel_index end)
+{
+    const uaccel_index last = first < end ? (end - 1 - first) / step + 1 : 0;
+    const uaccel_index skipped = uaccel_float_skipped(first, step);
+    const uaccel_index taken = last < extent ? last : extent;
+    return taken > skipped ? taken - skipped : 0;
 }
 
 #define UACCEL_FLOAT_TAKE(n, value)                             \

@@ -3,7 +3,7 @@
 #ifndef UACCEL_POOL_FLOAT_H
 #define UACCEL_POOL_FLOAT_H
 
-#include "uaccel_kernel.h"
+#include "uaccel_float.h"
 
 struct uaccel_pool_float {
     uaccel_index batch, in_height, in_width, channels, out_height, out_width;
@@ -17,6 +17,13 @@ struct uaccel_pool_float_taps {
     uaccel_index rows, columns, row_step, column_step;
 };
 
+UACCEL_KERNEL float uaccel_pool_float_plus(float sum, float value)
+{
+    sum += value;
+    UACCEL_FLOAT_ALONE(sum);
+    return sum;
+}
+
 UACCEL_SHARED void uaccel_pool_float_sums(const struct uaccel_pool_float_taps *taps, const float *restrict input,
                                           float *restrict sums)
 {
@@ -24,10 +31,10 @@ UACCEL_SHARED void uaccel_pool_float_sums(const struct uaccel_pool_float_taps *t
     for (uaccel_index ky = taps->rows; ky > 0; --ky) {
         const float *tap = input;
         for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            sum0 += tap[0];
-            sum1 += tap[1];
-            sum2 += tap[2];
-            sum3 += tap[3];
+            sum0 = uaccel_pool_float_plus(sum0, tap[0]);
+            sum1 = uaccel_pool_float_plus(sum1, tap[1]);
+            sum2 = uaccel_pool_float_plus(sum2, tap[2]);
+            sum3 = uaccel_pool_float_plus(sum3, tap[3]);
             tap += taps->column_step;
         }
         input += taps->row_step;
@@ -44,7 +51,7 @@ UACCEL_SHARED float uaccel_pool_float_sum(const struct uaccel_pool_float_taps *t
     for (uaccel_index ky = taps->rows; ky > 0; --ky) {
         const float *tap = input;
         for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            sum += *tap;
+            sum = uaccel_pool_float_plus(sum, *tap);
             tap += taps->column_step;
         }
         input += taps->row_step;
@@ -55,6 +62,7 @@ UACCEL_SHARED float uaccel_pool_float_sum(const struct uaccel_pool_float_taps *t
 /* The later of two wins unless the first is larger, so with NaN. */
 UACCEL_KERNEL float uaccel_pool_float_larger(float first, float second)
 {
+    UACCEL_FLOAT_ALONE(first);
     return first > second ? first : second;
 }
 
@@ -93,31 +101,16 @@ UACCEL_SHARED float uaccel_pool_float_maximum(const struct uaccel_pool_float_tap
     return largest;
 }
 
-/* How many taps from `first` on, `step` apart, lie below 0; and how many of `extent` lie inside. */
-UACCEL_KERNEL uaccel_index uaccel_pool_float_skipped(uaccel_index first, uaccel_index step)
-{
-    return first < 0 ? (step - 1 - first) / step : 0;
-}
-
-UACCEL_KERNEL uaccel_index uaccel_pool_float_inside(uaccel_index first, uaccel_index step, uaccel_index extent,
-                                                    uaccel_index end)
-{
-    const uaccel_index last = first < end ? (end - 1 - first) / step + 1 : 0;
-    const uaccel_index skipped = uaccel_pool_float_skipped(first, step);
-    const uaccel_index taken = last < extent ? last : extent;
-    return taken > skipped ? taken - skipped : 0;
-}
-
 /* The first element of the window of an output pixel, channel 0. */
 UACCEL_KERNEL const float *uaccel_pool_float_window(const struct uaccel_pool_float *p, const float *input,
                                                     uaccel_index y, uaccel_index x,
                                                     struct uaccel_pool_float_taps *taps)
 {
     const uaccel_index top = y * p->stride_height - p->pad_top, left = x * p->stride_width - p->pad_left;
-    const uaccel_index row = top + uaccel_pool_float_skipped(top, p->dilation_height) * p->dilation_height;
-    const uaccel_index column = left + uaccel_pool_float_skipped(left, p->dilation_width) * p->dilation_width;
-    taps->rows = uaccel_pool_float_inside(top, p->dilation_height, p->window_height, p->in_height);
-    taps->columns = uaccel_pool_float_inside(left, p->dilation_width, p->window_width, p->in_width);
+    const uaccel_index row = top + uaccel_float_skipped(top, p->dilation_height) * p->dilation_height;
+    const uaccel_index column = left + uaccel_float_skipped(left, p->dilation_width) * p->dilation_width;
+    taps->rows = uaccel_float_inside(top, p->dilation_height, p->window_height, p->in_height);
+    taps->columns = uaccel_float_inside(left, p->dilation_width, p->window_width, p->in_width);
     taps->row_step = p->dilation_height * p->in_width * p->channels;
     taps->column_step = p->dilation_width * p->channels;
     return taps->rows > 0 && taps->columns > 0 ? input + (row * p->in_width + column) * p->channels : input;
@@ -137,7 +130,9 @@ UACCEL_KERNEL void uaccel_average_pool_float(const struct uaccel_pool_float *p, 
                 float sums[4];
                 uaccel_pool_float_sums(&taps, window + c, sums);
                 for (uaccel_index i = 0; i < 4; ++i) {
-                    *output++ = sums[i] / count;
+                    float mean = sums[i] / count;
+                    UACCEL_FLOAT_ALONE(mean);
+                    *output++ = mean;
                 }
             }
             for (; c < p->channels; ++c) {

@@ -66,7 +66,7 @@ def test_kernels_give_the_bits_of_the_meaning(flags: str, meant: Meant) -> None:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", BOARDS)
 def test_boards_give_the_bits_of_the_meaning(name: str, meant: Meant, tmp_path: Path) -> None:
-    """Numbers are among them that are too small for Helium."""
+    """Helium takes numbers for zero that are too small to be normal: the last inputs are such."""
     board = board_with_tools(name)
     compiled = compiled_module(meant.module, selection=selection_for(board))
     families = {layer.kernel.family for layer in compiled.program.layers if layer.macs}
