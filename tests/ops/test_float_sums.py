@@ -16,14 +16,17 @@ from support.boards import board_with_tools
 from support.float_rows import ROWS, FloatRow, assert_same_bits, conv, inputs_of, pool, together
 from support.hostlib import Array, HostModel
 from support.relax_modules import compiled_module
-from support.sanitized import run_sanitized
+from support.sanitized import POOL, run_sanitized
+from uaccel import memory
 from uaccel.cpu_kernels.selection import selection_for
+from uaccel.emit.options import EmitOptions
 from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
 
+FMA = "fma" in Path("/proc/cpuinfo").read_text(errors="replace").split()
 FLAGS: dict[str, Sequence[str]] = {
     "as it is built": (),
-    "products joined with additions, if the compiler may": ("-std=gnu11", "-mfma", "-ffp-contract=fast"),
+    "products joined with additions, if the compiler may": ("-std=gnu11", *["-mfma"] * FMA, "-ffp-contract=fast"),
 }
 BOARDS = {
     "mps2_an386": "portable",  # with an FPU
@@ -73,3 +76,41 @@ def test_boards_give_the_bits_of_the_meaning(name: str, meant: Meant, tmp_path: 
     assert families == {BOARDS[name]}
     done = run_compiled(compiled, board, meant.samples, tmp_path, lambda step: None)
     assert_outputs(done.run.outputs, meant)
+
+
+@pytest.mark.slow
+def test_clean_under_sanitizers(meant: Meant) -> None:
+    compiled = compiled_module(meant.module, EmitOptions(pools=(memory.Pool(POOL),)))
+    assert_outputs(run_sanitized(compiled, meant.samples), meant)
+
+
+windows = st.tuples(st.integers(1, 4), st.integers(1, 4))
+steps = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> dict[str, FloatRow]:
+    """A convolution, a depthwise one and a pool with windows and borders of any size."""
+    shape = (draw(st.integers(1, 2)), draw(st.integers(1, 9)), draw(st.integers(1, 9)), draw(st.integers(1, 6)))
+    kernel, strides, dilation = draw(windows), draw(steps), draw(steps)
+    reach = [(extent - 1) * step for extent, step in zip(kernel, dilation, strict=True)]
+    borders = [draw(st.integers(max(0, reach[a] + 1 - shape[1 + a]), reach[a] + 1)) for a in (0, 1)]
+    padding = (borders[0], borders[1], draw(st.integers(0, 3)), draw(st.integers(0, 3)))
+    bounds = draw(st.sampled_from([(), (0.0,), (-0.5, 1.0)]))
+    channels, adds = draw(st.integers(1, 9)), draw(st.booleans())
+    more: dict[str, Any] = {"bounds": bounds, "adds": adds}
+    depthwise = conv(shape, shape[3] * draw(st.integers(1, 2)), kernel, strides, padding, dilation, groups=shape[3])
+    return {
+        "conv": conv(shape, channels, kernel, strides, padding, dilation, **more),
+        "depthwise": depthwise,
+        "pool": pool(draw(st.sampled_from(["max", "mean"])), shape, kernel, strides, padding, dilation),
+    }
+
+
+@settings(max_examples=6, deadline=None)
+@given(drawn())
+def test_windows_of_any_size(rows: dict[str, FloatRow]) -> None:
+    module, values = together(rows), inputs_of(rows, 1)
+    host = HostModel(compiled_module(module))
+    for name, got, wanted in zip(rows, host(*values), Executor(module).run(values), strict=True):
+        assert_same_bits(got, wanted, f"{name} {rows[name].attrs} of {rows[name].shapes}")

@@ -91,7 +91,9 @@ def mobilenet(size: int = 32) -> FloatNetwork:
         if stride == 1 and inputs == outputs:
             layers.append(Layer("add", back=3))
         inputs = outputs
-    return FloatNetwork((size, size, 3), [*layers, Layer("conv", 48, activation=RELU6), Layer("pool"), Layer("dense", 10)])
+    return FloatNetwork(
+        (size, size, 3), [*layers, Layer("conv", 48, activation=RELU6), Layer("pool"), Layer("dense", 10)]
+    )
 
 
 def as_tflite(network: FloatNetwork) -> bytes:

@@ -61,7 +61,8 @@ def conv(
     attrs = Conv2dFloatAttrs(*_activation(bounds), strides, padding, dilation, groups)
     weights = _floats(1, channels, *kernel, shape[3] // groups)
     extents = (
-        (shape[1 + a] + padding[a] + padding[2 + a] - (kernel[a] - 1) * dilation[a] - 1) // strides[a] + 1 for a in (0, 1)
+        (shape[1 + a] + padding[a] + padding[2 + a] - (kernel[a] - 1) * dilation[a] - 1) // strides[a] + 1
+        for a in (0, 1)
     )
     shapes = [shape, (shape[0], *extents, channels)] if adds else [shape]
     return FloatRow(Conv2dFloat, shapes, attrs, [weights, _floats(2, channels) * np.float32(bias)])
@@ -138,4 +139,6 @@ def assert_same_bits(got: Array, wanted: Array, what: str) -> None:
     assert got.shape == wanted.shape, f"{what}: {got.shape}, wanted {wanted.shape}"
     same = (got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))
     first = np.argwhere(~same)[:1]
-    assert same.all(), f"{what}: {(~same).sum()} of {same.size} differ, first at {first}: {got[~same][0]!r}, {wanted[~same][0]!r}"
+    assert same.all(), (
+        f"{what}: {(~same).sum()} of {same.size} differ, first at {first}: {got[~same][0]!r}, {wanted[~same][0]!r}"
+    )

@@ -31,4 +31,6 @@ def _with_helium(kernel: Kernel) -> Kernel:
     """The same call of the function whose sums Helium adds up."""
     (call,) = kernel.calls
     name = call.function.removesuffix("_f32") + "_helium"
-    return replace(kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=REQUIRES)
+    return replace(
+        kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=REQUIRES
+    )

@@ -42,8 +42,10 @@ def _pool(var: Any, call: Any) -> Pool | None:
     layout = {"NHWC": NHWC, "NCHW": NCHW}.get(str(attrs.layout))
     if layout is None or str(attrs.out_layout or attrs.layout) != str(attrs.layout):
         return None
-    sizes = [tuple(int(n) for n in values) for values in (attrs.pool_size, attrs.strides, attrs.padding, attrs.dilation)]
-    made = PoolFloatAttrs(*sizes, counts_padding=int(bool(attrs.count_include_pad)))
+    window, strides, padding, dilation = (
+        tuple(int(n) for n in values) for values in (attrs.pool_size, attrs.strides, attrs.padding, attrs.dilation)
+    )
+    made = PoolFloatAttrs(window, strides, padding, dilation, int(bool(attrs.count_include_pad)))
     data, wanted = (_turned(info_of(each), layout) for each in (call.args[0], var))
     if operator.infer([data], made) != wanted:
         return None  # windows overhang

@@ -112,10 +112,9 @@ def grown(sums: Sums, var: Any, call: Any, before: Any) -> Sums | None:
         return None
     name = name_of(call).removeprefix("relax.")
     more = _bounded(sums, name, call)
-    others = [arg for arg in call.args if arg is not before and not (is_var(arg) and arg.same_as(before))]
-    if more is None and name in _FOLDED and len(others) == 1 and sums.added is None:
-        first = call.args[0] is not others[0]
-        more = _with_other(sums, name, others[0], before, first=first)
+    if more is None and name in _FOLDED and sums.added is None:
+        at = next(position for position, arg in enumerate(call.args) if is_var(arg) and arg.same_as(before))
+        more = _with_other(sums, name, call.args[1 - at], before, first=at == 0)
     return None if more is None else replace(more, covers=(*sums.covers, var.name))
 
 
@@ -139,11 +138,12 @@ def _shifted(sums: Sums, values: Floats) -> Sums:
 
 
 def _scaled(sums: Sums, values: Floats) -> Sums:
-    spread = values.reshape(-1, *(1,) * (sums.weights.ndim - 1)).astype(np.float64)
-    return replace(sums, weights=_rounded(sums.weights * spread), bias=_rounded(sums.bias * values.astype(np.float64)))
+    factors = values.astype(np.float64)
+    spread = factors.reshape(-1, *(1,) * (sums.weights.ndim - 1))
+    return replace(sums, weights=_rounded(sums.weights * spread), bias=_rounded(sums.bias * factors))
 
 
-def _rounded(values: NDArray[np.float64]) -> Floats:
+def _rounded(values: NDArray[Any]) -> Floats:
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 

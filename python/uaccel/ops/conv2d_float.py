@@ -66,7 +66,9 @@ class Conv2dFloat(FloatSums):
         of_group = channels // attrs.groups
         around = _padded(data, attrs.padding)
         info = [TensorInfo(tuple(int(extent) for extent in each.shape), each.dtype) for each in inputs]
-        taps = [te.reduce_axis((0, extent), name=name) for extent, name in ((height, "ky"), (width, "kx"), (depth, "k"))]
+        taps = [
+            te.reduce_axis((0, extent), name=name) for extent, name in ((height, "ky"), (width, "kx"), (depth, "k"))
+        ]
         ky, kx, k = taps
 
         def sums(n: Any, y: Any, x: Any, c: Any) -> Any:
@@ -178,5 +180,3 @@ def depthwise_kernel(site: Site[Any]) -> Kernel:
         **_window_fields(attrs, (height, width)),
     }
     return _kernel("depthwise_conv2d_float", site, weights, fields, site_behind(site, 2))
-
-

@@ -57,9 +57,7 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
             "pad_left": attrs.padding[1],
             "divisor": math.prod(attrs.window) if attrs.counts_padding else 0,
         }
-        return [
-            portable(self.kernel, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=site_behind(site))
-        ]
+        return [portable(self.kernel, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=site_behind(site))]
 
 
 def _shape(operator: _PoolFloat, data: Any, attrs: PoolFloatAttrs) -> tuple[int, ...]:

@@ -99,7 +99,7 @@ def divided(question: Question, taken: Sequence[Claim], how: str = "") -> Partit
         stages["floats"] = fused.module
     turned = CancelTransposes().run(fused.module)
     stages["layouts"] = turned.module
-    renamed = fused.origins | {name: fused.origins.get(old, old) for name, old in turned.origins.items()}
+    renamed = {**fused.origins, **{name: fused.origins.get(old, old) for name, old in turned.origins.items()}}
     final = replace(model, module=turned.module, origins=_origins(model, done.origins, renamed))
     layers = turned_names(fused.module, turned, fused_names(fused, done.layer_names))
     decisions = _joined(decisions, fused, done.layer_names)

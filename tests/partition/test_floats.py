@@ -1,0 +1,127 @@
+"""Float operators that become one layer, and those that must not: what is left, and that it computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.float_rows import assert_same_bits
+from support.hostlib import Array, HostModel
+from support.relax_modules import compiled_module, module_of
+from uaccel.ops.base import constant
+from uaccel.tvm_api import relax
+from uaccel.tvm_api.executor import Executor
+
+CONV, DENSE = "conv2d_float", "fully_connected_float"
+OURS = {CONV, DENSE, "max_pool2d_float", "average_pool2d_float"}
+IMAGE = (1, 4, 6, 5)
+nn, op = relax.op.nn, relax.op
+
+
+@dataclass(frozen=True)
+class Case:
+    """``layers``: those that are left and no change of layout or shape."""
+
+    build: Callable[..., Any]
+    layers: Sequence[str]
+    shapes: Sequence[tuple[int, ...]] = (IMAGE,)
+
+
+def floats(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def conv(x: Any, channels: int = 4, **options: Any) -> Any:
+    """NCHW, 3x3."""
+    return nn.conv2d(
+        x, constant(floats(channels, 4 // options.get("groups", 1), 3, 3)), padding=[1, 1, 1, 1], **options
+    )
+
+
+def channels(*, seed: int = 1, count: int = 4) -> Any:
+    return constant(floats(1, count, 1, 1, seed=seed))
+
+
+def twice(x: Any) -> Any:
+    """Somebody else reads what comes before the activation."""
+    block = relax.BlockBuilder.current()
+    begun = block.emit(op.add(conv(x), channels()))
+    return relax.Tuple([nn.relu(begun), op.exp(begun)])
+
+
+def shared(x: Any) -> Any:
+    """A sum with the layer's own input, whose bytes are read to the end."""
+    return op.add(nn.conv2d(x, constant(floats(4, 4, 1, 1))), x)
+
+
+def bottleneck(x: Any) -> Any:
+    block = relax.BlockBuilder.current()
+    first = block.emit(nn.relu(op.add(conv(x), channels())))
+    second = block.emit(nn.relu(op.add(conv(first), channels(seed=2))))
+    return nn.relu(op.add(op.add(conv(second), channels(seed=3)), first))
+
+
+def matrix(x: Any) -> Any:
+    return op.add(op.matmul(x, constant(floats(6, 7))), constant(floats(7)))
+
+
+def line(x: Any) -> Any:
+    made = nn.conv1d(x, constant(floats(5, 4, 3)), strides=2, padding=[1, 0], dilation=1)
+    return nn.relu(op.add(made, constant(floats(1, 5, 1))))
+
+
+def framed(x: Any) -> Any:
+    return nn.conv2d(nn.pad(x, [0, 0, 0, 0, 1, 0, 2, 1]), constant(floats(4, 4, 3, 3)))
+
+
+CASES: Mapping[str, Case] = {
+    "bias": Case(lambda x: op.add(conv(x), channels()), [CONV]),
+    "bias and activation": Case(lambda x: nn.relu(op.add(conv(x), channels())), [CONV]),
+    "two bounds": Case(lambda x: op.clip(conv(x), -0.5, 1.5), [CONV]),
+    "normalisation": Case(
+        lambda x: nn.relu(op.add(op.multiply(op.add(conv(x), channels()), channels(seed=2)), channels(seed=3))), [CONV]
+    ),
+    "a constant is taken away": Case(lambda x: op.subtract(conv(x), channels()), [CONV]),
+    "from a constant it is taken away": Case(lambda x: op.subtract(channels(), conv(x)), [CONV, "subtract"]),
+    "a residual": Case(bottleneck, [CONV, CONV, CONV]),
+    "its own input": Case(shared, [CONV, "add"]),
+    "a sum of two convolutions": Case(lambda x: op.add(conv(x), conv(x, dilation=1)), [CONV, CONV]),
+    "read twice": Case(twice, [CONV, "nn.relu", "exp"]),
+    "a sum behind the activation": Case(lambda x, y: op.add(nn.relu(conv(x)), y), [CONV, "add"], (IMAGE, IMAGE)),
+    "a constant that is no channel's": Case(lambda x: op.add(conv(x), constant(floats(1, 1, 6, 5))), [CONV, "add"]),
+    "another function": Case(lambda x: op.tanh(op.add(conv(x), channels())), [CONV, "tanh"]),
+    "depthwise": Case(lambda x: nn.relu(op.add(conv(x, groups=4), channels())), [CONV]),
+    "a frame of zeros": Case(framed, [CONV]),
+    "a line": Case(line, [CONV], ((2, 4, 9),)),
+    "a matrix": Case(lambda x: nn.relu(matrix(x)), [DENSE], ((3, 6),)),
+    "many matrices": Case(lambda x, y: op.add(matrix(x), y), [DENSE], ((2, 3, 6), (2, 3, 7))),
+    "pools": Case(
+        lambda x: op.mean(nn.max_pool2d(conv(x), [2, 2], [2, 2], [0, 0, 1, 1]), [2, 3]),
+        [CONV, "max_pool2d_float", "average_pool2d_float"],
+    ),
+    "a pool alone, whose channels lie apart": Case(lambda x: nn.max_pool2d(x, [2, 2]), ["nn.max_pool2d"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_left_computes_the_same(name: str) -> None:
+    case = CASES[name]
+    values = [floats(*shape, seed=7 + number) for number, shape in enumerate(case.shapes)]
+    module = module_of(values, case.build)
+    compiled = compiled_module(module)
+    plain = ("permute_dims", "reshape")
+    assert [layer.op for layer in compiled.program.layers if layer.op not in plain] == case.layers
+    found = HostModel(compiled)(*values)
+    for got, meant, lowered in zip(found, Executor(module).run(values), run_of(compiled, values), strict=True):
+        np.testing.assert_allclose(got, meant, rtol=1e-5, atol=1e-5 * abs(meant).max())
+        if set(case.layers) <= OURS:
+            assert_same_bits(got, lowered, name)
+
+
+def run_of(compiled: Any, values: Sequence[Array]) -> list[Array]:
+    """The module that was lowered, executed."""
+    return Executor(compiled.partitioned.model.module).run(values)
