@@ -89,6 +89,7 @@ bench: setup-test ## Measure, and compare with the stored results
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/networks.py
+	$(BIN)/python benchmarks/floats.py
 	$(BIN)/python benchmarks/frontier.py
 
 site: setup-test ## Build the documentation's site into build/site; warnings fail

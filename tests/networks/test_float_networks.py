@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from support.float_networks import FORMATS, FloatNetwork, as_torch, keyword, mobilenet, written
+from support.float_networks import NETWORKS as WHOLE
 from support.float_rows import assert_same_bits
 from support.hostlib import HostModel
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.tvm_api.executor import Executor
 
-NETWORKS: dict[str, FloatNetwork] = {"keyword": keyword(8, 2, 13), "mobilenet": mobilenet(16)}
+ROOT = Path(__file__).resolve().parents[2]
+NETWORKS: dict[str, FloatNetwork] = {"keyword": keyword(8, 2, 13), "mobilenet": mobilenet(16, 2)}
 Array = NDArray[Any]
 
 
@@ -44,7 +47,7 @@ def oracle(network: FloatNetwork, form: str, path: Path, value: Array) -> Array:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [*FORMATS[:-1], pytest.param(FORMATS[-1], marks=pytest.mark.slow)])
 def test_results_are_those_of_the_formats_runtime(form: str, name: str, tmp_path: Path) -> None:
     network = NETWORKS[name]
     path = written(network, form, tmp_path)
@@ -53,11 +56,8 @@ def test_results_are_those_of_the_formats_runtime(form: str, name: str, tmp_path
     (got,) = HostModel(compiled)(given(value, form))
     wanted = oracle(network, form, path, value)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5 * abs(wanted).max())
-    exact = Executor(compiled.model.module).run([given(value, form)])[0]
-    assert_same_bits(got, exact, "the module that was lowered")
-    (meant,) = Executor(compiled.stages["import"]).run([given(value, form)])
-    if form == "tflite":
-        assert_same_bits(got, meant, "the model as it was imported: its sums have this order")
+    stage = compiled.stages["import"] if form == "tflite" else compiled.model.module
+    assert_same_bits(got, Executor(stage).run([given(value, form)])[0], "what it means: TFLite's sums have this order")
     assert layers_of(compiled) == [kind_of(layer.kind) for layer in network.layers if layer.kind != "add"]
 
 
@@ -68,3 +68,22 @@ def kind_of(kind: str) -> str:
 def layers_of(compiled: Compiled) -> list[str]:
     """All that compute something."""
     return [layer.op for layer in compiled.program.layers if not layer.is_view and layer.op != "permute_dims"]
+
+
+STORED: dict[str, dict[str, Any]] = json.loads((ROOT / "benchmarks" / "floats.json").read_text())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_arena_is_as_stored(name: str, tmp_path: Path) -> None:
+    path = written(WHOLE[name](), "tflite", tmp_path)
+    assert compile_model(path, board="host").placement.arena == STORED[name]["mps2_an386"]["now"]["arena"]
+
+
+def test_figures_stand_on_the_page() -> None:
+    page = (ROOT / "docs" / "kernels.md").read_text()
+    keys = ("instructions", "cycles_estimated", "arena")
+    for name, boards in STORED.items():
+        for board, entry in boards.items():
+            figures = " | ".join(f"{entry[when][key]:,}" for key in keys for when in ("before", "now"))
+            assert f"| `{name}` | `{board}` | {figures} |" in page
+            assert all(entry["now"][key] < entry["before"][key] / 2 for key in keys)

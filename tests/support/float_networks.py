@@ -82,10 +82,10 @@ def keyword(channels: int = 64, blocks: int = 4, frames: int = 49) -> FloatNetwo
     return FloatNetwork((frames, 10, 1), [*layers, Layer("pool"), Layer("dense", 12)])
 
 
-def mobilenet(size: int = 32) -> FloatNetwork:
+def mobilenet(size: int = 32, blocks: int = 5) -> FloatNetwork:
     """Inverted residuals, as in MobileNet V2 with few channels."""
     layers, inputs = [Layer("conv", 8, (3, 3), 2, RELU6)], 8
-    for outputs, stride in ((8, 1), (12, 2), (12, 1), (16, 2), (16, 1)):
+    for outputs, stride in ((8, 1), (12, 2), (12, 1), (16, 2), (16, 1))[:blocks]:
         layers += [Layer("conv", 4 * inputs, activation=RELU6), Layer("depthwise", 0, (3, 3), stride, RELU6)]
         layers.append(Layer("conv", outputs))
         if stride == 1 and inputs == outputs:
