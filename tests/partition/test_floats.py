@@ -103,6 +103,13 @@ CASES: Mapping[str, Case] = {
         lambda x: op.mean(nn.max_pool2d(conv(x), [2, 2], [2, 2], [0, 0, 1, 1]), [2, 3]),
         [CONV, "max_pool2d_float", "average_pool2d_float"],
     ),
+    "means without borders": Case(
+        lambda x: nn.avg_pool2d(conv(x), [3, 3], [1, 2], [1, 1, 1, 1]), [CONV, "average_pool2d_float"]
+    ),
+    "means with borders": Case(
+        lambda x: nn.avg_pool2d(conv(x), [3, 3], [1, 1], [1, 1, 1, 1], count_include_pad=True),
+        [CONV, "average_pool2d_float"],
+    ),
     "a pool alone, whose channels lie apart": Case(lambda x: nn.max_pool2d(x, [2, 2]), ["nn.max_pool2d"]),
 }
 

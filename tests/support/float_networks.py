@@ -131,10 +131,8 @@ def _append(
         return
     constants = [builder.constant(f"{name}_{number}", value) for name, value in zip("wb", weights, strict=True)]
     kinds = {"conv": "CONV_2D", "depthwise": "DEPTHWISE_CONV_2D", "dense": "FULLY_CONNECTED"}
-    options = {} if layer.kind == "dense" else common
-    if layer.kind == "depthwise":
-        options = options | {"depth_multiplier": 1}
-    builder.op(kinds[layer.kind], [made[-1], *constants], [result], options | activation)
+    more = {"dense": {}, "conv": common, "depthwise": {**common, "depth_multiplier": 1}}[layer.kind]
+    builder.op(kinds[layer.kind], [made[-1], *constants], [result], {**more, **activation})
 
 
 def as_onnx(network: FloatNetwork) -> Any:

@@ -75,12 +75,20 @@ def dense(rows: int, depth: int, units: int, *, bounds: Sequence[float] = (), ad
 
 
 def _activation(bounds: Sequence[float]) -> tuple[str, float, float]:
-    return ((NONE, LOWER, BOTH)[len(bounds)], *(*bounds, 0.0, 0.0)[:2])
+    lower, upper, *_ = (*bounds, 0.0, 0.0)
+    return (NONE, LOWER, BOTH)[len(bounds)], lower, upper
 
 
-def pool(kind: str, shape: tuple[int, ...], window: tuple[int, int], *more: Any, counts: int = 0) -> FloatRow:
-    """``more``: strides, padding, dilation."""
-    strides, padding, dilation = (*more, *((1, 1), (0, 0, 0, 0), (1, 1))[len(more) :])
+def pool(
+    kind: str,
+    shape: tuple[int, ...],
+    window: tuple[int, int],
+    strides: tuple[int, int] = (1, 1),
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    *,
+    counts: int = 0,
+) -> FloatRow:
     operator = MaxPool2dFloat if kind == "max" else AveragePool2dFloat
     return FloatRow(operator, [shape], PoolFloatAttrs(window, strides, padding, dilation, counts))
 
