@@ -1,5 +1,6 @@
-/* Convolution of floats, four output channels of up to four pixels at a time: NHWC. Included once for each way to add up
- * products: UACCEL_FLOAT_SUMS4 of four rows, UACCEL_FLOAT_SUMS1 of one. */
+/* Convolution of floats, four output channels of up to four pixels at a time: NHWC.
+ *
+ * Included once for each way to add up products: UACCEL_FLOAT_SUMS4 of four rows, UACCEL_FLOAT_SUMS1 of one. */
 
 /* The results of four channels, or fewer where a group ends, of the pixel whose results begin at `output`. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_store)(const struct uaccel_conv2d_float *p, const float *sums,

@@ -1,5 +1,6 @@
-/* Depthwise convolution of floats, four channels of up to two pixels at a time: NHWC. Weights of four channels lie side by
- * side, tap by tap; those of channels that are left over follow one by one. */
+/* Depthwise convolution of floats, four channels of up to two pixels at a time: NHWC.
+ *
+ * Weights of four channels lie side by side, tap by tap; those of channels that are left over follow one by one. */
 #ifndef UACCEL_DEPTHWISE_CONV2D_FLOAT_H
 #define UACCEL_DEPTHWISE_CONV2D_FLOAT_H
 

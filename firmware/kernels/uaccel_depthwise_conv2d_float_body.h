@@ -1,7 +1,7 @@
 /* Depthwise convolution of floats; included once for each way to add up the taps of four channels, of one pixel
  * (UACCEL_FLOAT_CHANNELS1) and of two (UACCEL_FLOAT_CHANNELS2). */
 
-/* All channels of `pixels` pixels, one or two; `taps` says which lie inside, `weights` begins with the first of them. */
+/* All channels of `pixels` pixels, one or two. `whole` says which taps lie inside, and `first` is the first of them. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_float_pixels)(const struct uaccel_depthwise_conv2d_float *p,
                                                             const struct uaccel_float_taps *whole, uaccel_index pixels,
                                                             uaccel_index first, const float *input,

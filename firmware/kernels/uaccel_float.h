@@ -27,7 +27,7 @@
 #define UACCEL_FLOAT_ROUNDED(product)
 #endif
 
-/* A number that stands by itself. Compilers make vectors of four for Helium, which takes numbers below 2^-126 for zero. */
+/* A number that stands by itself: compilers make vectors for Helium, which takes numbers below 2^-126 for zero. */
 #if defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
 #define UACCEL_FLOAT_ALONE(value) __asm__("" : "+t"(value))
 #else

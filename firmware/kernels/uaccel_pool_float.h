@@ -1,5 +1,6 @@
-/* Means and maxima of floats over windows, four channels at a time: NHWC. Padded elements take no part, or count as zero
- * in a mean. */
+/* Means and maxima of floats over windows, four channels at a time: NHWC.
+ *
+ * Padded elements take no part, or count as zero in a mean. */
 #ifndef UACCEL_POOL_FLOAT_H
 #define UACCEL_POOL_FLOAT_H
 
