@@ -131,7 +131,7 @@ def _append(
         return
     constants = [builder.constant(f"{name}_{number}", value) for name, value in zip("wb", weights, strict=True)]
     kinds = {"conv": "CONV_2D", "depthwise": "DEPTHWISE_CONV_2D", "dense": "FULLY_CONNECTED"}
-    more = {"dense": {}, "conv": common, "depthwise": {**common, "depth_multiplier": 1}}[layer.kind]
+    more: dict[str, Any] = {"dense": {}, "conv": common, "depthwise": {**common, "depth_multiplier": 1}}[layer.kind]
     builder.op(kinds[layer.kind], [made[-1], *constants], [result], {**more, **activation})
 
 
