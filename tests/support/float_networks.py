@@ -117,13 +117,13 @@ def _append(
     result: Tensor,
 ) -> None:
     common: dict[str, Any] = {"padding": "SAME", "stride_h": layer.stride, "stride_w": layer.stride}
-    activation = {"fused_activation_function": layer.activation}
+    activation: dict[str, Any] = {"fused_activation_function": layer.activation}
     if weights is None:
         if layer.kind == "add":
             builder.op("ADD", [made[-1], made[-1 - layer.back]], [result], activation)
         else:
             height, width, channels = made[-1].shape[1:]
-            window = {"filter_height": height, "filter_width": width, "padding": "VALID", "stride_h": 1, "stride_w": 1}
+            window = {**common, "filter_height": height, "filter_width": width, "padding": "VALID"}
             pooled = builder.tensor(f"mean_{number}", (1, 1, 1, channels), "float32")
             builder.op("AVERAGE_POOL_2D", [made[-1]], [pooled], window)
             shape = builder.constant(f"shape_{number}", np.asarray(result.shape, np.int32))
@@ -131,8 +131,11 @@ def _append(
         return
     constants = [builder.constant(f"{name}_{number}", value) for name, value in zip("wb", weights, strict=True)]
     kinds = {"conv": "CONV_2D", "depthwise": "DEPTHWISE_CONV_2D", "dense": "FULLY_CONNECTED"}
-    more: dict[str, Any] = {"dense": {}, "conv": common, "depthwise": {**common, "depth_multiplier": 1}}[layer.kind]
-    builder.op(kinds[layer.kind], [made[-1], *constants], [result], {**more, **activation})
+    if layer.kind != "dense":
+        activation |= common
+    if layer.kind == "depthwise":
+        activation["depth_multiplier"] = 1
+    builder.op(kinds[layer.kind], [made[-1], *constants], [result], activation)
 
 
 def as_onnx(network: FloatNetwork) -> Any:
