@@ -10,6 +10,7 @@ from uaccel.errors import AcceleratorError, ToolError, UaccelError
 from uaccel.resources import data_dir
 from uaccel.rtl import device_library, read_rtl
 from uaccel.rtl.glue import glue, ports_of
+from uaccel.rtl.sources import sources_of
 from uaccel.running.devices import Devices
 
 GOOD = """
@@ -92,6 +93,46 @@ def test_without_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=r"verilator \(needed for running the RTL of accelerators\): .*to get it: "):
         device_library("nuc_fpga", data_dir("accelerators") / "nuc_fpga")
+
+
+GENERATED = GOOD.replace("[registers]", 'generate = ["python", "make.py"]\npackages = ["numpy>=1"]\n[registers]', 1)
+
+
+def sources(folder: Path, place: Path, steps: list[str]) -> list[str]:
+    place.mkdir()
+    return [path.read_text() for path in sources_of(read_rtl(folder), "dots", place, steps.append)]
+
+
+def test_what_a_generator_writes_is_kept_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UACCEL_CACHE", str(tmp_path / "cache"))
+    folder = folder_of(tmp_path, GENERATED)
+    (folder / "rtl" / "make.py").write_text("open('dots.v', 'w').write('module a;')")
+    steps: list[str] = []
+    assert sources(folder, tmp_path / "a", steps) == sources(folder, tmp_path / "b", steps) == ["module a;"]
+    assert steps == ["generate the RTL of dots"]
+    (folder / "rtl" / "make.py").write_text("open('dots.v', 'w').write('module b;')")
+    assert sources(folder, tmp_path / "c", steps) == ["module b;"]
+    assert [path.name for path in (folder / "rtl").iterdir() if path.suffix == ".v"] == []
+
+
+@pytest.mark.parametrize(
+    ("script", "package", "said"),
+    [
+        ("raise ValueError('no width')", "numpy>=1", "the generator failed: ValueError: no width"),
+        ("", "numpy>=1", "no file is any of *.v, *.sv; name the Verilog in 'sources'"),
+        ("", "no-such-package>=2", "no-such-package (needed for the RTL of dots): not installed; to get it: "),
+        ("", "numpy>=1000", "; wanted numpy>=1000; to get it: "),
+    ],
+)
+def test_a_generator_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, package: str, said: str
+) -> None:
+    monkeypatch.setenv("UACCEL_CACHE", str(tmp_path / "cache"))
+    folder = folder_of(tmp_path, GENERATED.replace("numpy>=1", package))
+    (folder / "rtl" / "make.py").write_text(script)
+    with pytest.raises(UaccelError) as raised:
+        sources(folder, tmp_path / "a", [])
+    assert said in str(raised.value)
 
 
 @pytest.mark.parametrize(

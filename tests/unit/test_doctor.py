@@ -63,6 +63,8 @@ def debian(monkeypatch: pytest.MonkeyPatch) -> None:
         ("GNU Make 4.3", (4, 3)),
         ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", (7, 2, 22)),
         ("0.27.0.post1", (0, 27, 0)),
+        ("nextpnr-ice40 -- Next Generation Place and Route (Version 0.4-1+b1)", (0, 4)),
+        ("Yosys 0.23 (git sha1 7ce5011c24b)", (0, 23)),
         ("no number here", None),
     ],
 )
@@ -263,6 +265,7 @@ def missing(name: str) -> Check:
 def test_each_thing_that_cannot_be_done_comes_with_one_line() -> None:
     checks = [ok("apache-tvm"), ok("numpy"), ok("tflite"), missing("onnx"), missing("torch"), missing("torchao")]
     checks += [ok("cmake"), ok("C compiler"), missing("arm-none-eabi-gcc"), missing("qemu-system-arm")]
+    checks += [ok("verilator"), missing("amaranth"), missing("yosys"), missing("nextpnr-ecp5"), ok("nextpnr-ice40")]
     can = {ability.what: ability for ability in abilities(checks, [load_board("host"), load_board("mps2_an386")])}
     pip = f"{sys.executable} -m pip install"
     assert {what: ability.fix for what, ability in can.items()} == {
@@ -271,6 +274,11 @@ def test_each_thing_that_cannot_be_done_comes_with_one_line() -> None:
         "PyTorch models": f"{pip} --index-url https://download.pytorch.org/whl/cpu 'torch>=2.13' && "
         f"{pip} 'torchao>=0.18'",
         "quantising ONNX models": f"{pip} 'onnx>=1.17'",
+        "accelerators' own RTL": None,
+        "RTL written in Amaranth": f"{pip} 'amaranth>=0.5'",
+        "area and clock of RTL on ECP5": "sudo apt-get install -y --no-install-recommends yosys && "
+        f"{pip} 'uaccel[synth]'",
+        "area and clock of RTL on iCE40": "sudo apt-get install -y --no-install-recommends yosys",
         "board host, this computer": None,
         "emulated boards: mps2_an386": "sudo apt-get install -y --no-install-recommends "
         "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import uaccel
+from support.planted import NETWORKS, Bug, reference_network, verified
 from uaccel.testing import DeviceLibrary, check_accelerator
 
 pytestmark = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
@@ -67,56 +63,41 @@ def test_a_job_that_is_stopped_touches_no_memory_any_more() -> None:
     assert (device.read(STATUS), sums.count(0x55)) == (1, 0), "the next one does all of it"
 
 
-def verified(model: Path, board: str, *words: str) -> bool:
-    command = [sys.executable, "-m", "uaccel", "run", str(model), "-a", str(FOLDER), "--board", board, "--json", *words]
-    done = subprocess.run([*command, "--device", "rtl", "--verify"], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["verify"]["bit_exact"] is True
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["host", "mps2_an386", "qemu_riscv32"])
 @pytest.mark.parametrize("name", ["gesture", "residual"])
 def test_own_networks(name: str, board: str) -> None:
-    assert verified(MODELS / f"{name}.tflite", board)
+    assert verified(FOLDER, MODELS / f"{name}.tflite", board)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "board"),
-    [
-        *((name, "host") for name in ("ad", "ic", "kws", "sww", "vww")),
-        *((name, board) for name in ("ad", "kws") for board in ("mps2_an386", "qemu_riscv32")),
-    ],
-)
+@pytest.mark.parametrize(("name", "board"), NETWORKS)
 def test_reference_networks(name: str, board: str) -> None:
-    path = Path(os.environ.get("UACCEL_MODELS") or os.devnull) / f"{name}.tflite"
-    if not path.is_file():
-        pytest.skip("MLPerf Tiny's models are in no folder that UACCEL_MODELS names")
-    assert verified(path, board, "--samples", "2")
+    assert verified(FOLDER, reference_network(name), board, "--samples", "2")
 
 
-# What is changed in which file, and what the report says of it.
-BUGS: dict[str, tuple[str, str, str, str]] = {
-    "the sign of a border": (
+BUGS = {
+    "the sign of a border": Bug(
         "nuc_engine.v",
         "column_at <= -$signed({6'd0, pad_width[15:0]});",
         "column_at <= $signed({6'd0, pad_width[15:0]});",
         "conv2d",
     ),
-    "a lost back pressure": (
+    "a lost back pressure": Bug(
         "nuc_writer.v",
         "wire        goes = wvalid && wready;",
         "wire        goes = wvalid;",
         "conv2d",
+        stalls=1,
     ),
-    "an off-by-one counter": (
+    "an off-by-one counter": Bug(
         "nuc_engine.v",
         "wire        last_ky = ky + 5'd1 == kernel_height[4:0];",
         "wire        last_ky = ky + 5'd2 >= kernel_height[4:0];",
         "conv2d",
     ),
-    "a stale accumulator": ("nuc_engine.v", "touched <= 0;", "touched <= y[0];", "conv2d"),
-    "a dropped last beat": (
+    "a stale accumulator": Bug("nuc_engine.v", "touched <= 0;", "touched <= y[0];", "conv2d"),
+    "a dropped last beat": Bug(
         "nuc_writer.v",
         "left <= address[2] ? {1'b0, numbers[10:1]} + 11'd1",
         "left <= address[2] ? {1'b0, numbers[10:1]} + {10'd0, numbers[0]}",
@@ -125,32 +106,12 @@ BUGS: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-def planted(bug: str, above: Path) -> Path:
-    """The accelerator with it."""
-    name, right, wrong, _ = BUGS[bug]
-    folder = above / "nuc_fpga"
-    shutil.copytree(FOLDER, folder)
-    file = folder / "rtl" / name
-    text = file.read_text()
-    assert text.count(right) == 1
-    file.write_text(text.replace(right, wrong))
-    return folder
-
-
 @pytest.mark.parametrize("bug", BUGS)
 def test_each_can_still_be_planted(bug: str, tmp_path: Path) -> None:
-    assert planted(bug, tmp_path).is_dir()
+    assert BUGS[bug].plant(FOLDER, tmp_path).is_dir()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
-    folder, operation = planted(bug, tmp_path), BUGS[bug][3]
-    stalls = 1 if "pressure" in bug else None
-    with pytest.raises(uaccel.UaccelError) as raised:
-        check_accelerator(folder, layers=50, stalls=stalls, waves=tmp_path / "wrong.vcd")
-    said = str(raised.value)
-    assert f"operation {operation}, " in said
-    assert {"conv2d": "kernel_height", "dense": "depth"}[operation] in said
-    assert "on the rtl: " in said
-    assert (tmp_path / "wrong.vcd").stat().st_size > 0
+    BUGS[bug].is_found(FOLDER, tmp_path)

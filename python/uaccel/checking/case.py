@@ -158,8 +158,9 @@ def _weights(case: Case, random: np.random.Generator, shape: tuple[int, ...], ch
     scales = [quantize_multiplier(typical * float(random.uniform(0.5, 2.0))) for _ in range(channels)]
     multiplier = np.array([scale[0] for scale in scales], np.int32)
     shift = np.array([scale[1] for scale in scales], np.int32)
-    if case["shifted"]:
+    if case["shifted"]:  # sums of few digits, divided by a power of two
         multiplier[:] = 1 << 30
+        weights, bias = weights & np.int8(-64), bias & np.int32(-64)
     return [constant(array) for array in (weights, bias, multiplier, shift)]
 
 

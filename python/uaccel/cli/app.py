@@ -40,6 +40,7 @@ from uaccel.cli import (
     report,
     run,
     sweep,
+    synth,
     tune,
     worker,
 )
@@ -63,6 +64,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     monitor.register,
     run.register,
     check.register,
+    synth.register,
     report.register,
     sweep.register,
     worker.register,

@@ -12,6 +12,7 @@ from typing import Any, Final
 from uaccel.basics.favour import favour_of
 from uaccel.basics.suggest import did_you_mean
 from uaccel.board import load_board
+from uaccel.rtl.parts import PARTS
 from uaccel.running.engines import LATENCY, Engines
 from uaccel.running.prepare import key_of
 from uaccel.running.request import RunRequest, Wishes
@@ -50,8 +51,9 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "seed": Option(int),
     "profile": Option(bool),
     "port": Option(str),
+    "area": Option(str, tuple(PARTS)),
 }
-"""Those of ``uaccel run``, by their names on the command line."""
+"""Those of ``uaccel run``, by their names on the command line, and ``area``: the part that RTL is synthesised for."""
 _WANTED: Final = {str: "text", int: "a number", bool: "true or false", list: "a list"}
 FILES: Final = ("engines", "records", "inputs")
 """Those that name one, from the matrix file's folder."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,9 +30,13 @@ FIGURES: Final = (
     "utilisation",
     "bytes_moved",
     "seconds",
+    "area.lut",
+    "area.ff",
+    "area.bram",
+    "area.dsp",
 )
-"""What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, and
-what they carry between memory and chip."""
+"""What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, what
+they carry between memory and chip, and what their RTL takes of an FPGA."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,27 @@ def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
 
     digest, data = item
     row = Row.from_json(data)
-    return result_of(digest, row, lambda: perform(row.request(), cache=cache_of_user()))
+
+    def run() -> Performed:
+        done = perform(row.request(), cache=cache_of_user())
+        if "area" in row.options and row.accelerators:
+            done.report["area"] = _area(row.accelerators, row.options["area"])
+        return done
+
+    return result_of(digest, row, run)
+
+
+def _area(accelerators: Sequence[str], part: str) -> dict[str, int]:
+    """What the RTL of all of them takes."""
+    from uaccel.accelerator import load_accelerators
+    from uaccel.rtl.parts import KINDS, part_of
+    from uaccel.rtl.synthesis import Question, synthesise
+
+    asked = [
+        Question(one.name, one.folder, part, part_of(part), place=False) for one in load_accelerators(accelerators)
+    ]
+    taken = [synthesise(question, lambda _step: None).area for question in asked]
+    return {kind: sum(one[kind] for one in taken) for kind in KINDS}
 
 
 def result_of(digest: str, row: Row, run: Callable[[], Performed]) -> dict[str, Any]:

@@ -37,6 +37,10 @@ FIGURES: Final = (
     Figure("bytes_moved", "Bytes moved", SIZE),
     Figure("offloaded", "Layers on accelerators", more=True),
     Figure("seconds", "Seconds, measured", SECONDS),
+    Figure("area.lut", "Area: LUT"),
+    Figure("area.ff", "Area: FF"),
+    Figure("area.bram", "Area: BRAM"),
+    Figure("area.dsp", "Area: DSP"),
 )
 
 

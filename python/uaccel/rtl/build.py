@@ -5,19 +5,20 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from uaccel.cache import Entry, Key, cache_of_user, folder_digest
-from uaccel.errors import AcceleratorError, ToolError
+from uaccel.errors import ToolError
 from uaccel.resources import data_dir
 from uaccel.rtl.description import Rtl, read_rtl
 from uaccel.rtl.glue import glue, ports_of
+from uaccel.rtl.messages import reason
+from uaccel.rtl.sources import sources_of
 from uaccel.toolchain import FoundProgram, find_program
 from uaccel.toolchain.children import run
 
@@ -103,7 +104,7 @@ class _Build:
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
 
     def library(self) -> Path:
-        sources = self._sources()
+        sources = sources_of(self._rtl, self._name, self._folder, self._progress)
         self._verilate(sources)
         generated = sorted((self._folder / "obj").glob("*.cpp"))
         if self._rtl.registers is not None:
@@ -122,21 +123,6 @@ class _Build:
         words = ["-shared", "-pthread", "-o", str(made), *map(str, objects), *libraries]
         self._do([*self._compiler.command, *words], "linking")
         return made
-
-    def _sources(self) -> list[Path]:
-        """After the generator, if there is one, has run in a copy of the folder."""
-        folder = self._rtl.folder
-        if self._rtl.generate:
-            folder = self._folder / "rtl"
-            shutil.copytree(self._rtl.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-            command = [sys.executable if word == "python" else word for word in self._rtl.generate]
-            self._do(command, "the generator", folder)
-        found = [path for pattern in self._rtl.sources for path in sorted(folder.glob(pattern))]
-        if not found:
-            raise AcceleratorError(
-                f"{self._rtl.folder}: no file is any of {', '.join(self._rtl.sources)}; name the Verilog in 'sources'"
-            )
-        return found
 
     def _verilate(self, sources: Sequence[Path]) -> None:
         words = [*_VERILATOR, *self._variant.verilator, *self._rtl.verilator, "--top-module", self._rtl.top]
@@ -169,17 +155,7 @@ class _Build:
         self._do([*self._compiler.command, *words], f"compiling {source.name}")
         return made
 
-    def _do(self, command: Sequence[str], what: str, folder: Path | None = None) -> None:
-        done = run(command, cwd=folder)
+    def _do(self, command: Sequence[str], what: str) -> None:
+        done = run(command)
         if done.returncode != 0:
-            raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {_reason(done.stdout)}")
-
-
-def _reason(words: str) -> str:
-    """The first line that tells what is wrong."""
-    lines = [line.strip() for line in words.strip().splitlines() if line.strip()] or ["no message"]
-    return _first(lines, ("%Error", " error: ", "undefined reference", "Error: ")) or lines[-1]
-
-
-def _first(lines: Iterable[str], marks: tuple[str, ...]) -> str:
-    return next((line for line in lines if any(mark in line for mark in marks)), "")
+            raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {reason(done.stdout)}")

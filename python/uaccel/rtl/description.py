@@ -49,6 +49,8 @@ class Rtl:
     memories: tuple[Bus, ...]
     parameters: Mapping[str, int | str]
     generate: tuple[str, ...]
+    packages: tuple[str, ...]
+    """Of Python, that the generator needs, as pip takes them."""
     cpp: tuple[str, ...]
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -78,7 +80,7 @@ class _Reader:
     """One file, checked key by key."""
 
     _KNOWN = ("top", "sources", "clock", "reset", "reset_active", "interrupt", "busy", "clocks", "registers", "memory")
-    _MORE = ("parameters", "generate", "cpp", "flags", "libraries", "verilator")
+    _MORE = ("parameters", "generate", "packages", "cpp", "flags", "libraries", "verilator")
     _BUS = ("bus", "prefix", "ports", "latency", "words")
     _REGISTERS = (*_BUS, "window", "start", "version")
 
@@ -113,6 +115,7 @@ class _Reader:
             memories=tuple(self._bus(entry, MEMORY, "memory") for entry in memories),
             parameters=self._section("parameters"),
             generate=self._words("generate"),
+            packages=self._words("packages"),
             cpp=own,
             flags=self._words("flags"),
             libraries=self._words("libraries"),

