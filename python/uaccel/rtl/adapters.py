@@ -65,6 +65,22 @@ REGISTERS: Final[Mapping[str, Adapter]] = {
         arguments=("shift",),
     ),
 }
+INSTRUCTIONS: Final = "instructions"
+UNIT: Final = Adapter(
+    "uaccel_rtl_unit.h",
+    "UnitRegisters",
+    (
+        "cmd_valid",
+        "cmd_ready",
+        "cmd_payload_function_id",
+        "cmd_payload_inputs_0",
+        "cmd_payload_inputs_1",
+        "rsp_valid",
+        "rsp_ready",
+        "rsp_payload_outputs_0",
+    ),
+)
+"""Custom instructions, as the port of a core gives and takes them."""
 MEMORY: Final[Mapping[str, Adapter]] = {
     "axi4": Adapter(
         "uaccel_rtl_axi4.h",

@@ -80,6 +80,23 @@ def device_library(
     return entry.path(LIBRARY)
 
 
+def sources_of(rtl: Rtl, copy: Path) -> list[Path]:
+    """After the generator, if there is one, has run in a copy of the folder."""
+    folder = rtl.folder
+    if rtl.generate:
+        folder = copy
+        shutil.copytree(rtl.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        done = run([sys.executable if word == "python" else word for word in rtl.generate], cwd=folder)
+        if done.returncode != 0:
+            raise ToolError(f"the RTL in {rtl.folder}: the generator failed: {_reason(done.stdout)}")
+    found = [path for pattern in rtl.sources for path in sorted(folder.glob(pattern))]
+    if not found:
+        raise AcceleratorError(
+            f"{rtl.folder}: no file is any of {', '.join(rtl.sources)}; name the Verilog in 'sources'"
+        )
+    return found
+
+
 _TEXT_OF_GLUE: Final = folder_digest(Path(__file__).parent)
 
 
@@ -103,7 +120,7 @@ class _Build:
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
 
     def library(self) -> Path:
-        sources = self._sources()
+        sources = sources_of(self._rtl, self._folder / "rtl")
         self._verilate(sources)
         generated = sorted((self._folder / "obj").glob("*.cpp"))
         if self._rtl.registers is not None:
@@ -122,21 +139,6 @@ class _Build:
         words = ["-shared", "-pthread", "-o", str(made), *map(str, objects), *libraries]
         self._do([*self._compiler.command, *words], "linking")
         return made
-
-    def _sources(self) -> list[Path]:
-        """After the generator, if there is one, has run in a copy of the folder."""
-        folder = self._rtl.folder
-        if self._rtl.generate:
-            folder = self._folder / "rtl"
-            shutil.copytree(self._rtl.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-            command = [sys.executable if word == "python" else word for word in self._rtl.generate]
-            self._do(command, "the generator", folder)
-        found = [path for pattern in self._rtl.sources for path in sorted(folder.glob(pattern))]
-        if not found:
-            raise AcceleratorError(
-                f"{self._rtl.folder}: no file is any of {', '.join(self._rtl.sources)}; name the Verilog in 'sources'"
-            )
-        return found
 
     def _verilate(self, sources: Sequence[Path]) -> None:
         words = [*_VERILATOR, *self._variant.verilator, *self._rtl.verilator, "--top-module", self._rtl.top]
@@ -169,8 +171,8 @@ class _Build:
         self._do([*self._compiler.command, *words], f"compiling {source.name}")
         return made
 
-    def _do(self, command: Sequence[str], what: str, folder: Path | None = None) -> None:
-        done = run(command, cwd=folder)
+    def _do(self, command: Sequence[str], what: str) -> None:
+        done = run(command)
         if done.returncode != 0:
             raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {_reason(done.stdout)}")
 
