@@ -48,6 +48,8 @@ def complaint_about(instructions: Sequence[Any]) -> str | None:
     taken: dict[int, str] = {}
     names: set[str] = set()
     for one in instructions:
+        if not isinstance(one, Instruction):
+            return f"instructions holds {one!r}; wanted Instruction(...)s"
         complaint = _complaint_about_one(one)
         if complaint is not None:
             return complaint
@@ -63,8 +65,6 @@ def complaint_about(instructions: Sequence[Any]) -> str | None:
 
 
 def _complaint_about_one(one: Any) -> str | None:
-    if not isinstance(one, Instruction):
-        return f"instructions holds {one!r}; wanted Instruction(...)s"
     if not isinstance(one.name, str) or not re.fullmatch(r"[a-z]([a-z0-9_]*[a-z])?", one.name):
         return f"an instruction is called {one.name!r}; wanted lower-case letters, digits inside, and '_' inside"
     if not callable(one.meaning):

@@ -99,7 +99,7 @@ def check_instructions(asked: Asked, progress: Progress) -> WrongInstruction | N
 def drawn(instructions: Sequence[Instruction], random: np.random.Generator) -> tuple[Step, ...]:
     steps = []
     for _ in range(STEPS):
-        one = instructions[random.integers(len(instructions))]
+        one = instructions[int(random.integers(len(instructions)))]
         steps.append(Step(one, int(random.integers(one.count)), _number(random), _number(random)))
     return tuple(steps)
 

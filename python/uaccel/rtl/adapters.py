@@ -43,6 +43,7 @@ _AXI4_REST = {
 _LITE = ("awvalid", "awready", "awaddr", "wvalid", "wready", "wdata", "bvalid", "bready")
 _LITE_READ = ("arvalid", "arready", "araddr", "rvalid", "rready", "rdata")
 _WISHBONE = ("cyc", "stb", "we", "adr", "dat_w", "dat_r", "ack")
+_STREAM = ("tvalid", "tready", "tdata", "tlast")
 
 REGISTERS: Final[Mapping[str, Adapter]] = {
     "axi4-lite": Adapter(
@@ -63,6 +64,14 @@ REGISTERS: Final[Mapping[str, Adapter]] = {
         _WISHBONE,
         {"sel": "0", "err": "0"},
         arguments=("shift",),
+    ),
+    "axi-stream": Adapter(
+        "uaccel_rtl_stream.h",
+        "StreamRegisters",
+        (*(f"s_axis_{signal}" for signal in _STREAM), *(f"m_axis_{signal}" for signal in _STREAM)),
+        {"s_axis_tkeep": "0", "m_axis_tkeep": "~0ull"},
+        "s_axis_tdata",
+        ("bytes",),
     ),
 }
 INSTRUCTIONS: Final = "instructions"
