@@ -82,9 +82,58 @@ class Registers {
     virtual void reset() = 0;
     virtual bool read(uint32_t offset, uint32_t &value) = 0;
     virtual bool write(uint32_t offset, uint32_t value) = 0;
+    virtual void sample() {} /* as of memory, for registers behind which something goes on by itself */
+    virtual void drive() {}
+    virtual bool idle() const
+    {
+        return true;
+    }
 };
 
 constexpr uint32_t PATIENCE = 100000; /* cycles that an access of a register may take */
+
+/* Registers behind a bus on which one access is under way at a time, with the bench as the master. */
+class BusRegisters : public Registers {
+  public:
+    explicit BusRegisters(Bench &bench) : bench_(bench) {}
+
+    bool write(uint32_t offset, uint32_t value) override
+    {
+        return access(offset, true, value);
+    }
+
+    bool read(uint32_t offset, uint32_t &value) override
+    {
+        return access(offset, false, value);
+    }
+
+  protected:
+    struct Answer {
+        bool there, good;
+        uint32_t data;
+    };
+    virtual void begin(uint32_t offset, bool write, uint32_t value) = 0;
+    virtual Answer answer() = 0; /* of this cycle, at the end of its first half */
+    Bench &bench_;
+
+  private:
+    bool access(uint32_t offset, bool write, uint32_t &value)
+    {
+        begin(offset, write, value);
+        for (uint32_t i = 0; i < PATIENCE; ++i) {
+            bench_.cycle_begins();
+            const Answer got = answer();
+            bench_.cycle_ends();
+            if (got.there) {
+                reset();
+                value = write ? value : got.data;
+                return got.good;
+            }
+        }
+        bench_.violates("an access of a register never ends");
+        return false;
+    }
+};
 
 /* Bytes of memory that lie in one beat of a bus. What lies beyond the memory that devices reach reads as 0, unless all
  * does. */

@@ -6,9 +6,9 @@
 
 namespace uaccel_rtl {
 
-template <class Ports> class ApbRegisters : public Registers {
+template <class Ports> class ApbRegisters : public BusRegisters {
   public:
-    ApbRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+    ApbRegisters(Bench &bench, Ports ports) : BusRegisters(bench), p_(ports) {}
 
     void reset() override
     {
@@ -16,43 +16,23 @@ template <class Ports> class ApbRegisters : public Registers {
         p_.penable() = 0;
     }
 
-    bool write(uint32_t offset, uint32_t value) override
-    {
-        p_.pwdata() = value;
-        return access(offset, true, value);
-    }
-
-    bool read(uint32_t offset, uint32_t &value) override
-    {
-        return access(offset, false, value);
-    }
-
   private:
-    bool access(uint32_t offset, bool write, uint32_t &value)
+    void begin(uint32_t offset, bool write, uint32_t value) override
     {
         p_.paddr() = static_cast<decltype(p_.paddr() + 0)>(offset);
+        p_.pwdata() = value;
         p_.pwrite() = write;
         p_.psel() = 1;
         bench_.cycle_begins();
         bench_.cycle_ends();
         p_.penable() = 1;
-        for (uint32_t i = 0; i < PATIENCE; ++i) {
-            bench_.cycle_begins();
-            const bool ready = p_.pready();
-            const bool good = !p_.pslverr();
-            const uint32_t data = p_.prdata();
-            bench_.cycle_ends();
-            if (ready) {
-                reset();
-                value = write ? value : data;
-                return good;
-            }
-        }
-        bench_.violates("an access of a register never ends");
-        return false;
     }
 
-    Bench &bench_;
+    Answer answer() override
+    {
+        return {p_.pready() != 0, !p_.pslverr(), static_cast<uint32_t>(p_.prdata())};
+    }
+
     Ports p_;
 };
 

@@ -165,6 +165,7 @@ template <class Top, class Pins> class Device : public Bench {
         pins_.clock() = 0;
         top_->eval();
         dump();
+        registers_->sample();
         for (auto &memory : memories_) {
             memory->sample();
         }
@@ -183,6 +184,7 @@ template <class Top, class Pins> class Device : public Bench {
         dump();
         context_->timeInc(HALF);
         now_++;
+        registers_->drive();
         for (auto &memory : memories_) {
             memory->drive();
         }
@@ -219,7 +221,7 @@ template <class Top, class Pins> class Device : public Bench {
 
     bool rests()
     {
-        if (!traits_.tells_busy || pins_.busy() != 0) {
+        if (!traits_.tells_busy || pins_.busy() != 0 || !registers_->idle()) {
             return false;
         }
         for (auto &memory : memories_) {

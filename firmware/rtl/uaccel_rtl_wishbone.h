@@ -7,9 +7,9 @@
 namespace uaccel_rtl {
 
 /* SHIFT: 2 where addresses count words of 32 bits, else 0. */
-template <class Ports, uint32_t SHIFT> class WishboneRegisters : public Registers {
+template <class Ports, uint32_t SHIFT> class WishboneRegisters : public BusRegisters {
   public:
-    WishboneRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+    WishboneRegisters(Bench &bench, Ports ports) : BusRegisters(bench), p_(ports) {}
 
     void reset() override
     {
@@ -17,42 +17,22 @@ template <class Ports, uint32_t SHIFT> class WishboneRegisters : public Register
         p_.stb() = 0;
     }
 
-    bool write(uint32_t offset, uint32_t value) override
-    {
-        p_.dat_w() = value;
-        return access(offset, true, value);
-    }
-
-    bool read(uint32_t offset, uint32_t &value) override
-    {
-        return access(offset, false, value);
-    }
-
   private:
-    bool access(uint32_t offset, bool write, uint32_t &value)
+    void begin(uint32_t offset, bool write, uint32_t value) override
     {
         p_.adr() = static_cast<decltype(p_.adr() + 0)>(offset >> SHIFT);
+        p_.dat_w() = value;
         p_.we() = write;
         p_.sel() = 15;
         p_.cyc() = 1;
         p_.stb() = 1;
-        for (uint32_t i = 0; i < PATIENCE; ++i) {
-            bench_.cycle_begins();
-            const bool acknowledged = p_.ack();
-            const bool wrong = p_.err();
-            const uint32_t data = p_.dat_r();
-            bench_.cycle_ends();
-            if (acknowledged || wrong) {
-                reset();
-                value = write ? value : data;
-                return !wrong;
-            }
-        }
-        bench_.violates("an access of a register is never acknowledged");
-        return false;
     }
 
-    Bench &bench_;
+    Answer answer() override
+    {
+        return {p_.ack() || p_.err(), !p_.err(), static_cast<uint32_t>(p_.dat_r())};
+    }
+
     Ports p_;
 };
 

@@ -121,9 +121,9 @@ void Machine::start()
     fetching_.reset();
     accessing_.reset();
     receives_ = resets_ = false;
-    top_->reset_vector = memories_.all.at(0).origin;
-    top_->interrupts = 0;
-    top_->fetch_ack = top_->data_ack = 0;
+    top_->externalResetVector = memories_.all.at(0).origin;
+    top_->externalInterruptArray = 0;
+    top_->iBusWishbone_ACK = top_->dBusWishbone_ACK = 0;
     top_->reset = 1;
     for (int i = 0; i < 8; ++i) {
         top_->clk = 1;
@@ -141,7 +141,7 @@ void Machine::cycle()
     data();
     fetch();
     observe();
-    top_->interrupts = receives_ && line_.has_arrived() ? 1u << console_irq_ : 0;
+    top_->externalInterruptArray = receives_ && line_.has_arrived() ? 1u << console_irq_ : 0;
     top_->clk = 1;
     top_->eval();
     top_->clk = 0;
@@ -157,43 +157,43 @@ void Machine::cycle()
 
 void Machine::fetch()
 {
-    top_->fetch_ack = 0;
-    if (!top_->fetch_cyc || !top_->fetch_stb) {
+    top_->iBusWishbone_ACK = 0;
+    if (!top_->iBusWishbone_CYC || !top_->iBusWishbone_STB) {
         return;
     }
-    const uint32_t address = top_->fetch_adr << 2;
+    const uint32_t address = top_->iBusWishbone_ADR << 2;
     Memory *const memory = memories_.at(address, 4);
-    if (fetching_.answers(memory, top_->fetch_cti != kBurst)) {
-        top_->fetch_ack = 1;
-        top_->fetch_data = memory != nullptr ? memory->word(address) : 0; /* which is no instruction */
+    if (fetching_.answers(memory, top_->iBusWishbone_CTI != kBurst)) {
+        top_->iBusWishbone_ACK = 1;
+        top_->iBusWishbone_DAT_MISO = memory != nullptr ? memory->word(address) : 0; /* which is no instruction */
     }
 }
 
 void Machine::data()
 {
-    top_->data_ack = 0;
-    if (!top_->data_cyc || !top_->data_stb) {
+    top_->dBusWishbone_ACK = 0;
+    if (!top_->dBusWishbone_CYC || !top_->dBusWishbone_STB) {
         return;
     }
-    const uint32_t address = top_->data_adr << 2;
+    const uint32_t address = top_->dBusWishbone_ADR << 2;
     Memory *const memory = address < kFirstDevice ? memories_.at(address, 4) : nullptr;
     if (devices_.holds(address) && !devices_.answers(address, cycles_)) {
         return;
     }
-    if (!accessing_.answers(memory, top_->data_cti != kBurst)) {
+    if (!accessing_.answers(memory, top_->dBusWishbone_CTI != kBurst)) {
         return;
     }
-    top_->data_ack = 1;
+    top_->dBusWishbone_ACK = 1;
     if (memory == nullptr) {
-        if (top_->data_we) {
-            write(address, top_->data_out);
+        if (top_->dBusWishbone_WE) {
+            write(address, top_->dBusWishbone_DAT_MOSI);
         } else {
-            top_->data_in = read(address);
+            top_->dBusWishbone_DAT_MISO = read(address);
         }
-    } else if (!top_->data_we) {
-        top_->data_in = memory->word(address);
+    } else if (!top_->dBusWishbone_WE) {
+        top_->dBusWishbone_DAT_MISO = memory->word(address);
     } else if (memory->writable) {
-        memory->put(address, top_->data_out, top_->data_sel);
+        memory->put(address, top_->dBusWishbone_DAT_MOSI, top_->dBusWishbone_SEL);
     }
 }
 
@@ -202,10 +202,10 @@ void Machine::observe()
     const auto *const core = top_->uaccel_machine->core;
     if (core->lastStageIsFiring) {
         marks_.retired(core->lastStagePc, core->lastStageInstruction);
-    } else if (top_->data_cyc) {
-        const bool device = top_->data_adr << 2 >= kFirstDevice;
+    } else if (top_->dBusWishbone_CYC) {
+        const bool device = top_->dBusWishbone_ADR << 2 >= kFirstDevice;
         (device ? marks_.waited_for_devices : marks_.waited_for_data)++;
-    } else if (top_->fetch_cyc) {
+    } else if (top_->iBusWishbone_CYC) {
         marks_.waited_for_code++;
     }
     if (core->CsrPlugin_inWfi && !line_.has_arrived()) {

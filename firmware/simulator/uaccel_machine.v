@@ -1,81 +1,55 @@
-/* A VexRiscv core and its unit of custom instructions; memories and devices are the simulator's (machine.cpp). */
+/* A VexRiscv core and its unit of custom instructions; memories and devices are the simulator's (machine.cpp). Ports and
+ * wires are called as the core calls them. */
 `default_nettype none
 
 module uaccel_machine (
     input  wire        clk,
     input  wire        reset,
-    input  wire [31:0] reset_vector,
-    input  wire [31:0] interrupts,
+    input  wire [31:0] externalResetVector,
+    input  wire [31:0] externalInterruptArray,
 
-    output wire        fetch_cyc,
-    output wire        fetch_stb,
-    input  wire        fetch_ack,
-    output wire [29:0] fetch_adr,
-    input  wire [31:0] fetch_data,
-    output wire [2:0]  fetch_cti,
+    output wire        iBusWishbone_CYC,
+    output wire        iBusWishbone_STB,
+    input  wire        iBusWishbone_ACK,
+    output wire [29:0] iBusWishbone_ADR,
+    input  wire [31:0] iBusWishbone_DAT_MISO,
+    output wire [2:0]  iBusWishbone_CTI,
 
-    output wire        data_cyc,
-    output wire        data_stb,
-    input  wire        data_ack,
-    output wire        data_we,
-    output wire [29:0] data_adr,
-    input  wire [31:0] data_in,
-    output wire [31:0] data_out,
-    output wire [3:0]  data_sel,
-    output wire [2:0]  data_cti
+    output wire        dBusWishbone_CYC,
+    output wire        dBusWishbone_STB,
+    input  wire        dBusWishbone_ACK,
+    output wire        dBusWishbone_WE,
+    output wire [29:0] dBusWishbone_ADR,
+    input  wire [31:0] dBusWishbone_DAT_MISO,
+    output wire [31:0] dBusWishbone_DAT_MOSI,
+    output wire [3:0]  dBusWishbone_SEL,
+    output wire [2:0]  dBusWishbone_CTI
 );
-    wire        command_valid, command_ready, response_valid, response_ready;
-    wire [9:0]  function_id;
-    wire [31:0] left, right, result;
+    wire        cmd_valid, cmd_ready, rsp_valid, rsp_ready;
+    wire [9:0]  cmd_payload_function_id;
+    wire [31:0] cmd_payload_inputs_0, cmd_payload_inputs_1, rsp_payload_outputs_0;
 
-    uaccel_cfu cfu (
-        .command_valid(command_valid),
-        .command_ready(command_ready),
-        .function_id(function_id),
-        .left(left),
-        .right(right),
-        .response_valid(response_valid),
-        .response_ready(response_ready),
-        .result(result)
-    );
+    uaccel_unit unit (.*);
 
     VexRiscv core (
-        .clk(clk),
-        .reset(reset),
-        .externalResetVector(reset_vector),
         .timerInterrupt(1'b0),
         .softwareInterrupt(1'b0),
-        .externalInterruptArray(interrupts),
-        .CfuPlugin_bus_cmd_valid(command_valid),
-        .CfuPlugin_bus_cmd_ready(command_ready),
-        .CfuPlugin_bus_cmd_payload_function_id(function_id),
-        .CfuPlugin_bus_cmd_payload_inputs_0(left),
-        .CfuPlugin_bus_cmd_payload_inputs_1(right),
-        .CfuPlugin_bus_rsp_valid(response_valid),
-        .CfuPlugin_bus_rsp_ready(response_ready),
-        .CfuPlugin_bus_rsp_payload_outputs_0(result),
-        .iBusWishbone_CYC(fetch_cyc),
-        .iBusWishbone_STB(fetch_stb),
-        .iBusWishbone_ACK(fetch_ack),
+        .CfuPlugin_bus_cmd_valid(cmd_valid),
+        .CfuPlugin_bus_cmd_ready(cmd_ready),
+        .CfuPlugin_bus_cmd_payload_function_id(cmd_payload_function_id),
+        .CfuPlugin_bus_cmd_payload_inputs_0(cmd_payload_inputs_0),
+        .CfuPlugin_bus_cmd_payload_inputs_1(cmd_payload_inputs_1),
+        .CfuPlugin_bus_rsp_valid(rsp_valid),
+        .CfuPlugin_bus_rsp_ready(rsp_ready),
+        .CfuPlugin_bus_rsp_payload_outputs_0(rsp_payload_outputs_0),
         .iBusWishbone_WE(),
-        .iBusWishbone_ADR(fetch_adr),
-        .iBusWishbone_DAT_MISO(fetch_data),
         .iBusWishbone_DAT_MOSI(),
         .iBusWishbone_SEL(),
         .iBusWishbone_ERR(1'b0),
-        .iBusWishbone_CTI(fetch_cti),
         .iBusWishbone_BTE(),
-        .dBusWishbone_CYC(data_cyc),
-        .dBusWishbone_STB(data_stb),
-        .dBusWishbone_ACK(data_ack),
-        .dBusWishbone_WE(data_we),
-        .dBusWishbone_ADR(data_adr),
-        .dBusWishbone_DAT_MISO(data_in),
-        .dBusWishbone_DAT_MOSI(data_out),
-        .dBusWishbone_SEL(data_sel),
         .dBusWishbone_ERR(1'b0),
-        .dBusWishbone_CTI(data_cti),
-        .dBusWishbone_BTE()
+        .dBusWishbone_BTE(),
+        .*
     );
 endmodule
 

@@ -160,7 +160,7 @@ def test_a_real_board_is_refused_at_once(call: Call) -> None:
     assert done.complaint == (
         "board nucleo_f746zg is a real one, and the demo runs where nothing is flashed: host, mps2_an385, mps2_an386, "
         "mps2_an500, mps2_an505, mps3_an547, qemu_riscv32, qemu_riscv32v, rtl_vexriscv, "
-        "rtl_vexriscv_dot4, rtl_vexriscv_qspi; "
+        "rtl_vexriscv_qspi; "
         f"how a real board is used tells {page('boards.md')}"
     )
 

@@ -75,7 +75,6 @@ def test_no_warning_that_clang_knows(network: Network, workspace_io: bool, compi
 CPUS = {
     "dsp": ("mps2_an386", "-mcpu=cortex-m4", "-mthumb"),
     "helium": ("mps3_an547", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
-    "dot4": ("rtl_vexriscv_dot4", "-march=rv32im", "-mabi=ilp32", "-misa-spec=2.2", "--specs=picolibc.specs"),
     "rvv": ("qemu_riscv32v", "-march=rv32imac", "-mabi=ilp32", "-misa-spec=2.2", "--specs=picolibc.specs"),
 }
 """Boards with what the kernels for some CPUs need, and flags, by the word in their headers' names."""

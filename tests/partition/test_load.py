@@ -175,6 +175,7 @@ def test_a_file_that_was_mended_is_read_again(tmp_path: Path) -> None:
 
 NAME = "wanted lower-case letters, digits and underscores, a letter first, no word of C and not 'cpu'"
 LOWER = 'Operation("t", "relax.tanh"'
+ADD = "Instruction('add', 0, run"
 FIELDS = [
     ("name", "'NucFpga'", f"the accelerator's name 'NucFpga' cannot be used; {NAME}"),
     ("name", "'cpu'", f"the accelerator's name 'cpu' cannot be used; {NAME}"),
@@ -228,6 +229,17 @@ FIELDS = [
     ("on_region", "[5]", "on_region holds 5; wanted passes, which take a module and return one"),
     ("after_lowering", "'x'", "after_lowering is 'x'; wanted a list of passes"),
     ("objective", "'energy'", "objective is 'energy'; wanted a function that takes 'latency' or 'energy'"),
+    ("unit", "5", "unit is 5; wanted a function that makes the state of its instructions"),
+    ("instructions", "[5]", "instructions holds 5; wanted Instruction(...)s"),
+    ("instructions", "[Instruction('a4', 0, run)]", "an instruction is called 'a4'; wanted lower-case letters, "),
+    ("instructions", "[Instruction('add', 0, 5)]", "meaning of instruction 'add' is 5; wanted a function of unit, "),
+    ("instructions", "[Instruction('add', 8, run)]", "funct3 of instruction 'add' is 8; wanted 0 to 7"),
+    ("instructions", f"[{ADD}, 128)]", "funct7 of instruction 'add' is 128; wanted 0 to 127"),
+    ("instructions", f"[{ADD}, count=0)]", "count of instruction 'add' is 0; wanted 1 to 128"),
+    ("instructions", f"[{ADD}, 1, 128)]", "instruction 'add' has funct7 up to 128; wanted 127 at most"),
+    ("instructions", f"[{ADD}), {ADD}, 1)]", "two instructions are called 'add'; names must differ"),
+    ("instructions", f"[{ADD}, 0, 4), Instruction('sub', 0, run, 3)]", "instructions 'add' and 'sub' are both "),
+    ("instructions", f"[{ADD})]", "it has instructions and a device; describe what is in the core "),
     ("base", "'/'", "base is '/'; wanted the absolute path of the folder whose C files it shares"),
     ("folder", "'x'", "folder is 'x'; wanted a pathlib.Path, or nothing: the file's own folder"),
 ]  # fmt: skip

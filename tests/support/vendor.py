@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 HEAD = """from uaccel.accelerator import (
-    ANY, Accelerator, Constant, Input, Lowered, Operation, Output, Region, Scratch, library_call, pattern,
+    ANY, Accelerator, Constant, Input, Instruction, Lowered, Operation, Output, Region, Scratch, library_call, pattern,
 )
 
 def run(region):

@@ -1,4 +1,4 @@
-// The line of input, the weights of eight filters, 64 multipliers, and the sums: filters times columns.
+// Lines of input, the weights of eight filters, 64 multipliers, and the sums: filters times columns.
 //
 // A step multiplies one column of the window with eight columns of the output: lane l has column x + l. Its data take
 // three cycles: memories, product, sum. For matrices a step takes eight weights from the bus, and only the first filter's
@@ -7,7 +7,7 @@ module nuc_array (
     input  wire         clk,
     // Words that go on chip.
     input  wire         line_write,
-    input  wire [7:0]   line_at,
+    input  wire [7:0]   line_at,       // the line's memory is a ring
     input  wire         weights_write,
     input  wire [2:0]   weights_filter,
     input  wire [9:0]   weights_at,
@@ -22,6 +22,7 @@ module nuc_array (
     input  wire signed [21:0] position, // of lane 0 in the line; what lies outside is 0
     input  wire [15:0]  stride,
     input  wire [10:0]  length,        // of the line
+    input  wire [7:0]   line_base,     // where its first word lies
     input  wire [2:0]   line_offset,   // of its first byte in its first word
     input  wire [12:0]  weight,        // that all filters take, from their first
     input  wire [23:0]  weight_offsets, // of the filters' first bytes in their first words
@@ -66,9 +67,9 @@ module nuc_array (
             wire [63:0] found;
             reg  [2:0] chosen;
             reg        in_line_b;
-            nuc_memory #(.WIDTH(64), .DEPTH(129), .ADDRESS(8)) line (
+            nuc_memory #(.WIDTH(64), .DEPTH(256), .ADDRESS(8)) line (
                 .clk(clk), .write(line_write), .write_at(line_at), .data(word),
-                .read_at(in_line ? place[10:3] : 8'd0), .found(found));
+                .read_at(in_line ? line_base + place[10:3] : 8'd0), .found(found));
             always @(posedge clk) begin
                 chosen <= place[2:0];
                 in_line_b <= in_line;

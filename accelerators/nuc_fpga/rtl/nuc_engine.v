@@ -1,7 +1,7 @@
 // The loops of a job: which bytes go on chip, which steps the array takes, which sums go back.
 //
 // A convolution works on eight filters and one line of the output at a time: it adds up what each line of each input
-// channel gives. A matrix works on eight units at a time, of whose rows as many bytes as the line holds are on the way.
+// channel gives. A walker asks for these lines ahead, as many as the ring of the array holds. A matrix works on eight units at a time, of whose rows as many bytes as the line holds are on the way.
 module nuc_engine (
     input  wire        clk,
     input  wire        rst_n,
@@ -9,6 +9,7 @@ module nuc_engine (
     input  wire        matrix,
     input  wire        abort,
     output wire        idle,
+    output wire        begins,
     output reg  [1:0]  error,          // of the last job: 1 a parameter, 2 the bus
     input  wire [31:0] features, kernel, out,
     input  wire [31:0] batch, in_ch, in_height, in_width, kernel_number, group,
@@ -17,12 +18,14 @@ module nuc_engine (
     output wire        read_start,
     output wire [31:0] read_address,
     output wire [12:0] read_bytes,
+    input  wire        read_ready,
     input  wire        read_idle,
     input  wire        read_failed,
     input  wire        word_valid,
     output wire        write_start,
     output wire [31:0] write_address,
     output wire [10:0] write_numbers,
+    input  wire        write_ready,
     input  wire        write_idle,
     input  wire        write_failed,
     output wire        pair_valid,
@@ -40,6 +43,7 @@ module nuc_engine (
     output reg  [6:0]  column_group,
     output wire signed [21:0] position,
     output wire [10:0] length,
+    output wire [7:0]  line_base,
     output reg  [2:0]  line_offset,
     output wire [12:0] weight,
     output reg  [23:0] weight_offsets,
@@ -49,10 +53,10 @@ module nuc_engine (
     input  wire [255:0] looked,
     input  wire [31:0] matrix_sum
 );
-    localparam IDLE = 0, SETUP = 1, BLOCK = 2, LINE = 3, CHUNK = 4, WEIGHTS = 5, WEIGHTS_WAIT = 6, ROW = 7, ROW_WAIT = 8,
-        MULTIPLY = 9, DRAIN = 10, NEXT_ROW = 11, STORE = 12, STORE_LOOK = 13, STORE_PAIRS = 14, STORE_WAIT = 15,
-        NEXT_LINE = 16, UNITS = 17, PIECE_WAIT = 18, UNIT = 19, UNIT_WAIT = 20, UNIT_DRAIN = 21, UNIT_ADD = 22, FAIL = 23;
-    localparam LINE_BYTES = 1024;
+    localparam IDLE = 0, SETUP = 1, BLOCK = 2, LINE = 3, CHUNK = 4, WEIGHTS = 5, WEIGHTS_WAIT = 6, ROW = 7,
+        MULTIPLY = 9, DRAIN = 10, STORE = 12, STORE_LOOK = 13, STORE_PAIRS = 14, STORE_WAIT = 15,
+        NEXT_LINE = 16, UNITS = 17, PIECE_WAIT = 18, UNIT = 19, UNIT_WAIT = 20, UNIT_DRAIN = 21, UNIT_ADD = 22, QUIT = 23;
+    localparam LINE_BYTES = 1024, RING = 256;
 
     reg [4:0] state;
 
@@ -106,10 +110,40 @@ module nuc_engine (
     wire        held = y != 0 && {3'd0, at_once} >= depth;
     wire signed [21:0] row = top + $signed({17'd0, ky});
     wire        row_inside = row >= 0 && row < $signed({6'd0, in_height[15:0]});
+    wire [2:0]  row_offset = channel_at[2:0] + row[2:0] * in_width[2:0];
+    wire [8:0]  row_words = words_of(row_offset, in_width[10:0]);
     wire        last_ky = ky + 5'd1 == kernel_height[4:0];
     wire        last_kx = kx + 5'd1 == kernel_width[4:0];
     wire [10:0] last_column = columns[10:0] - 11'd1;
     wire [6:0]  last_group = last_column[9:3];
+
+    function [8:0] words_of(input [2:0] begin_at, input [10:0] bytes);
+        reg [11:0] end_at;
+        begin
+            end_at = {9'd0, begin_at} + {1'b0, bytes} + 12'd7;
+            words_of = end_at[11:3];
+        end
+    endfunction
+
+    // -- the walker: one input line after the other, in the order in which the array takes them --------------------------
+    // Without weights to read between two lines of the output it goes on to the next one by itself.
+    reg         walking;
+    reg  [19:0] walk_y;
+    reg  signed [21:0] walk_top;
+    reg  [12:0] walk_left;    // channels
+    reg  [31:0] walk_channel_at;
+    reg  [4:0]  walk_ky;
+    wire signed [21:0] walk_row = walk_top + $signed({17'd0, walk_ky});
+    wire        walk_inside = walk_row >= 0 && walk_row < $signed({6'd0, in_height[15:0]});
+    wire [31:0] walk_at = walk_channel_at + walk_row[15:0] * in_width[15:0];
+    wire [8:0]  walk_words = words_of(walk_at[2:0], in_width[10:0]);
+
+    // Words of the ring: those that hold a line or wait for one, and those that are there.
+    reg  [8:0]  reserved, arrived;
+    reg  [7:0]  head, tail;
+    wire        releases = state == MULTIPLY && last_kx && column_group == last_group;
+    reg  [8:0]  released;     // by the line under way
+    wire        has_room = {1'b0, reserved} + {1'b0, walk_words} <= RING;
 
     // -- matrices: `channel` counts numbers of a row, `channels` of them are in the line --------------------------------
     reg  [31:0] results [0:7];
@@ -118,17 +152,19 @@ module nuc_engine (
 
     // -- reading --------------------------------------------------------------------------------------------------------
     wire reads_weights = state == WEIGHTS;
-    wire reads_row = state == ROW && row_inside;
+    wire reads_row = walking && walk_inside && has_room && read_ready && state != QUIT;
+    wire walks = walking && (reads_row || !walk_inside);
     wire reads_piece = state == UNITS;
     wire reads_unit = state == UNIT;
-    wire [31:0] row_at = channel_at + row[15:0] * in_width[15:0];
     assign read_start = reads_weights || reads_row || reads_piece || reads_unit;
-    assign read_address = reads_weights || reads_unit ? b_at : reads_piece ? features_at + {16'd0, channel} : row_at;
+    assign read_address = reads_weights || reads_unit ? b_at : reads_piece ? features_at + {16'd0, channel} : walk_at;
     wire [31:0] chunk_bytes = channels * window;
     assign read_bytes = reads_weights ? chunk_bytes[12:0]
         : reads_row ? in_width[12:0] : {2'd0, piece};
-    assign line_write = word_valid && (state == ROW_WAIT || state == PIECE_WAIT);
-    assign line_at = beat[7:0];
+    wire line_word = word_valid && !matrix && state != WEIGHTS_WAIT;
+    assign line_write = line_word || (word_valid && state == PIECE_WAIT);
+    assign line_at = matrix ? beat[7:0] : head;
+    assign line_base = matrix ? 8'd0 : tail;
     assign weights_write = word_valid && state == WEIGHTS_WAIT;
     assign weights_filter = b[2:0];
     assign weights_at = beat;
@@ -138,7 +174,8 @@ module nuc_engine (
     reg  [2:0] unit_offset;
     reg  signed [21:0] column_at; // position of the group's first column
     assign step = state == MULTIPLY || matrix_step;
-    assign first = matrix ? beat == 0 : kx == 0;
+    // Sums of one group of columns stay where they are added up from line to line; others come from memory.
+    assign first = matrix ? beat == 0 : kx == 0 && (last_group != 0 || !touched);
     assign last = !matrix && last_kx;
     assign fresh = matrix || !touched;
     assign position = matrix ? $signed({9'd0, beat, 3'd0}) - $signed({19'd0, unit_offset})
@@ -158,6 +195,26 @@ module nuc_engine (
     assign pair = matrix ? {results[{stored[1:0], 1'b1}], results[{stored[1:0], 1'b0}]} : sums;
 
     assign idle = state == IDLE;
+    assign begins = state == SETUP;
+
+    task next_row;
+        begin
+            ky <= last_ky ? 5'd0 : ky + 5'd1;
+            row_weight <= row_weight + {8'd0, kernel_width[4:0]};
+            state <= ROW;
+            if (last_ky) begin
+                offset <= offset + 13'd1;
+                channel_at <= channel_at + plane_in;
+                if (offset + 13'd1 == channels) begin
+                    channel <= channel + {3'd0, channels};
+                    channel_weights <= channel_weights + chunk_bytes;
+                    b <= 0;
+                    b_at <= out_at;
+                    state <= {3'd0, channels} == depth_left ? DRAIN : CHUNK;
+                end
+            end
+        end
+    endtask
 
     integer i;
     always @(posedge clk) begin
@@ -165,15 +222,36 @@ module nuc_engine (
             beat <= 0;
         else if (word_valid)
             beat <= beat + 10'd1;
+        reserved <= reserved + (reads_row ? walk_words : 9'd0) - (releases ? released : 9'd0);
+        arrived <= arrived + {8'd0, line_word} - (releases ? released : 9'd0);
+        head <= head + {7'd0, line_word};
+        tail <= tail + (releases ? released[7:0] : 8'd0);
+        if (walks) begin
+            walk_ky <= walk_ky + 5'd1;
+            if (walk_ky + 5'd1 == kernel_height[4:0]) begin
+                walk_ky <= 0;
+                walk_channel_at <= walk_channel_at + plane_in;
+                walk_left <= walk_left - 13'd1;
+                if (walk_left == 13'd1) begin
+                    walk_y <= walk_y + 20'd1;
+                    walk_top <= walk_top + $signed({6'd0, stride_height[15:0]});
+                    walk_channel_at <= features_at;
+                    walk_left <= depth[12:0];
+                    walking <= {3'd0, at_once} >= depth && walk_y + 20'd1 != rows;
+                end
+            end
+        end
         if (!rst_n) begin
             state <= IDLE;
             error <= 0;
+            walking <= 0;
         end else case (state)
             IDLE: if (start) begin
                 error <= 0;
                 state <= SETUP;
             end
             SETUP: begin
+                {reserved, arrived, head, tail} <= 0;
                 sample <= 0;
                 sample_at <= features;
                 features_at <= features;
@@ -194,7 +272,7 @@ module nuc_engine (
                 channel <= 0;
                 for (i = 0; i < 8; i = i + 1)
                     results[i] <= 0;
-                state <= abort ? IDLE : matrix ? UNITS : LINE;
+                state <= abort ? QUIT : matrix ? UNITS : LINE;
             end
             // -- convolution
             LINE: begin
@@ -202,7 +280,7 @@ module nuc_engine (
                 channel <= 0;
                 channel_at <= features_at;
                 channel_weights <= 0;
-                state <= abort ? IDLE : CHUNK;
+                state <= abort ? QUIT : CHUNK;
             end
             CHUNK: begin
                 b <= 0;
@@ -219,49 +297,41 @@ module nuc_engine (
             WEIGHTS_WAIT: if (read_idle) begin
                 b <= b + 4'd1;
                 b_at <= b_at + filter_bytes;
-                state <= read_failed ? FAIL : b + 4'd1 == count ? ROW : WEIGHTS;
+                state <= read_failed ? QUIT : b + 4'd1 == count ? ROW : WEIGHTS;
+                if (b + 4'd1 == count && !read_failed) begin
+                    walking <= 1;
+                    walk_y <= y;
+                    walk_top <= top;
+                    walk_left <= channels;
+                    walk_channel_at <= channel_at;
+                    walk_ky <= 0;
+                end
             end
             ROW: begin
-                line_offset <= row_at[2:0];
+                line_offset <= row_offset;
+                released <= row_words;
                 column_group <= 0;
                 column_at <= -$signed({6'd0, pad_width[15:0]});
                 kx <= 0;
-                state <= row_inside ? ROW_WAIT : NEXT_ROW;
+                if (abort || read_failed)
+                    state <= QUIT;
+                else if (!row_inside)
+                    next_row;
+                else if (arrived >= row_words)
+                    state <= MULTIPLY;
             end
-            ROW_WAIT: if (read_idle)
-                state <= read_failed ? FAIL : MULTIPLY;
             MULTIPLY: begin
                 kx <= last_kx ? 5'd0 : kx + 5'd1;
-                drain <= 0;
                 if (last_kx) begin
                     column_group <= column_group + 7'd1;
                     column_at <= column_at + $signed({3'd0, stride_width[15:0], 3'd0});
-                    if (column_group == last_group)
-                        state <= DRAIN;
-                end
-            end
-            DRAIN: begin
-                drain <= drain + 3'd1;
-                touched <= touched || drain == 3'd2;
-                if (drain == 3'd2)
-                    state <= NEXT_ROW;
-            end
-            NEXT_ROW: begin
-                ky <= last_ky ? 5'd0 : ky + 5'd1;
-                row_weight <= row_weight + {8'd0, kernel_width[4:0]};
-                state <= abort ? IDLE : ROW;
-                if (last_ky && !abort) begin
-                    offset <= offset + 13'd1;
-                    channel_at <= channel_at + plane_in;
-                    if (offset + 13'd1 == channels) begin
-                        channel <= channel + {3'd0, channels};
-                        channel_weights <= channel_weights + chunk_bytes;
-                        b <= 0;
-                        b_at <= out_at;
-                        state <= {3'd0, channels} == depth_left ? STORE : CHUNK;
+                    if (column_group == last_group) begin
+                        touched <= 1;
+                        next_row;
                     end
                 end
             end
+            DRAIN: state <= STORE; // the last sums are on their way to memory
             STORE: begin
                 look_group <= 0;
                 stored <= 0;
@@ -285,10 +355,10 @@ module nuc_engine (
                         state <= STORE_WAIT;
                 end
             end
-            STORE_WAIT: if (write_idle) begin
+            STORE_WAIT: if (write_ready) begin
                 b <= b + 4'd1;
                 b_at <= b_at + plane_out;
-                state <= write_failed ? FAIL : matrix || b + 4'd1 == count ? NEXT_LINE : STORE;
+                state <= write_failed ? QUIT : matrix || b + 4'd1 == count ? NEXT_LINE : STORE;
             end
             NEXT_LINE: begin
                 y <= y + 20'd1;
@@ -312,7 +382,7 @@ module nuc_engine (
                         sample_at <= sample_at + (matrix ? {16'd0, in_ch[15:0]} : in_ch[15:0] * plane_in);
                         features_at <= sample_at + (matrix ? {16'd0, in_ch[15:0]} : in_ch[15:0] * plane_in);
                         if (sample + 16'd1 == batch[15:0])
-                            state <= IDLE;
+                            state <= QUIT;
                     end
                 end
             end
@@ -324,7 +394,7 @@ module nuc_engine (
                 state <= PIECE_WAIT;
             end
             PIECE_WAIT: if (read_idle)
-                state <= read_failed ? FAIL : UNIT;
+                state <= read_failed ? QUIT : UNIT;
             UNIT: begin
                 unit_offset <= b_at[2:0];
                 state <= UNIT_WAIT;
@@ -332,7 +402,7 @@ module nuc_engine (
             UNIT_WAIT: begin
                 drain <= 0;
                 if (read_idle)
-                    state <= read_failed ? FAIL : UNIT_DRAIN;
+                    state <= read_failed ? QUIT : UNIT_DRAIN;
             end
             UNIT_DRAIN: begin
                 drain <= drain + 3'd1;
@@ -343,16 +413,19 @@ module nuc_engine (
                 results[b[2:0]] <= results[b[2:0]] + matrix_sum;
                 b <= b + 4'd1;
                 b_at <= b_at + filter_bytes;
-                state <= abort ? IDLE : UNIT;
+                state <= abort ? QUIT : UNIT;
                 if (b + 4'd1 == count && !abort) begin
                     channel <= channel + {5'd0, piece};
                     b <= 0;
                     state <= {5'd0, piece} == numbers_left ? STORE : UNITS;
                 end
             end
-            FAIL: if (read_idle && write_idle) begin
-                error <= 2'd2;
-                state <= IDLE;
+            QUIT: begin
+                walking <= 0;
+                if (read_idle && write_idle) begin // nothing touches memory any more
+                    error <= read_failed || write_failed ? 2'd2 : 2'd0;
+                    state <= IDLE;
+                end
             end
             default: state <= IDLE;
         endcase

@@ -134,13 +134,14 @@ module nuc_fpga (
     end
 
     // -- the engine -----------------------------------------------------------------------------------------------------
+    wire        job_begins, read_ready, write_ready;
     wire        read_start, read_idle, read_failed, word_valid, write_start, write_idle, write_failed;
     wire [31:0] read_address, write_address;
     wire [12:0] read_bytes, weight;
     wire [10:0] write_numbers, length;
     wire        pair_valid, pair_ready, line_write, weights_write, step, first, last, fresh, look;
     wire [63:0] word, pair;
-    wire [7:0]  line_at;
+    wire [7:0]  line_at, line_base;
     wire [2:0]  weights_filter, line_offset, look_filter;
     wire [9:0]  weights_at;
     wire [6:0]  column_group, look_group;
@@ -151,12 +152,12 @@ module nuc_fpga (
 
     nuc_engine engine (
         .clk(clk), .rst_n(rst_n), .start(starts), .matrix(matrix), .abort(stops), .idle(engine_idle),
-        .error(engine_error), .features(registers[7]), .kernel(registers[8]), .out(registers[9]),
+        .begins(job_begins), .error(engine_error), .features(registers[7]), .kernel(registers[8]), .out(registers[9]),
         .batch(registers[10]), .in_ch(registers[11]), .in_height(registers[12]), .in_width(registers[13]),
         .kernel_number(registers[14]), .group(registers[15]), .pad_height(registers[16]), .pad_width(registers[17]),
         .kernel_height(registers[18]), .kernel_width(registers[19]), .stride_height(registers[20]),
         .stride_width(registers[21]), .read_start(read_start), .read_address(read_address), .read_bytes(read_bytes),
-        .read_idle(read_idle), .read_failed(read_failed), .word_valid(word_valid), .write_start(write_start),
+        .read_ready(read_ready), .write_ready(write_ready), .line_base(line_base), .read_idle(read_idle), .read_failed(read_failed), .word_valid(word_valid), .write_start(write_start),
         .write_address(write_address), .write_numbers(write_numbers), .write_idle(write_idle),
         .write_failed(write_failed), .pair_valid(pair_valid), .pair_ready(pair_ready), .pair(pair),
         .line_write(line_write), .line_at(line_at), .weights_write(weights_write), .weights_filter(weights_filter),
@@ -169,18 +170,19 @@ module nuc_fpga (
         .clk(clk), .line_write(line_write), .line_at(line_at), .weights_write(weights_write),
         .weights_filter(weights_filter), .weights_at(weights_at), .word(word), .step(step), .matrix(matrix),
         .first(first), .last(last), .fresh(fresh), .group(column_group), .position(position),
-        .stride(registers[21][15:0]), .length(length), .line_offset(line_offset), .weight(weight),
+        .stride(registers[21][15:0]), .length(length), .line_base(line_base), .line_offset(line_offset), .weight(weight),
         .weight_offsets(weight_offsets), .look(look), .look_group(look_group), .look_filter(look_filter),
         .looked(looked), .matrix_sum(matrix_sum));
 
     nuc_reader reader (
-        .clk(clk), .rst_n(rst_n), .start(read_start), .address(read_address), .bytes(read_bytes), .idle(read_idle),
+        .clk(clk), .rst_n(rst_n), .clear(job_begins), .start(read_start), .address(read_address), .bytes(read_bytes),
+        .ready(read_ready), .idle(read_idle),
         .word_valid(word_valid), .word(word), .failed(read_failed), .arvalid(m_axi_arvalid), .arready(m_axi_arready),
         .araddr(m_axi_araddr), .arlen(m_axi_arlen), .arsize(m_axi_arsize), .arburst(m_axi_arburst),
         .rvalid(m_axi_rvalid), .rready(m_axi_rready), .rdata(m_axi_rdata), .rresp(m_axi_rresp), .rlast(m_axi_rlast));
 
     nuc_writer writer (
-        .clk(clk), .rst_n(rst_n), .start(write_start), .address(write_address), .numbers(write_numbers),
+        .clk(clk), .rst_n(rst_n), .clear(job_begins), .ready(write_ready), .start(write_start), .address(write_address), .numbers(write_numbers),
         .idle(write_idle), .failed(write_failed), .pair_valid(pair_valid), .pair_ready(pair_ready), .pair(pair),
         .awvalid(m_axi_awvalid), .awready(m_axi_awready), .awaddr(m_axi_awaddr), .awlen(m_axi_awlen),
         .awsize(m_axi_awsize), .awburst(m_axi_awburst), .wvalid(m_axi_wvalid), .wready(m_axi_wready),

@@ -1,17 +1,20 @@
 // Reads a run of bytes through AXI4 as a stream of 64-bit words: from the word that holds its first byte to the one that
-// holds its last. Whoever asks takes every word at once. Bursts end at borders of 4 KiB.
+// holds its last. Whoever asks takes every word at once, and may ask for the next run as soon as the addresses of one are
+// out. Bursts end at borders of 4 KiB.
 module nuc_reader (
     input  wire        clk,
     input  wire        rst_n,
-    // A request, while idle.
+    input  wire        clear,      // a new job: nothing has failed
+    // A request, while ready.
     input  wire        start,
     input  wire [31:0] address,
     input  wire [12:0] bytes,      // at least 1
-    output wire        idle,
+    output wire        ready,
+    output wire        idle,       // and no word is still to come
     // The words.
     output wire        word_valid,
     output wire [63:0] word,
-    output reg         failed,     // of the last request
+    output reg         failed,     // of the job's requests
     // AXI4
     output wire        arvalid,
     input  wire        arready,
@@ -32,8 +35,10 @@ module nuc_reader (
     wire [9:0]  to_border = 10'd512 - {1'b0, next[11:3]};
     wire [10:0] burst_a = asked > 11'd256 ? 11'd256 : asked;
     wire [10:0] burst = burst_a > {1'b0, to_border} ? {1'b0, to_border} : burst_a;
+    wire        asks_last = arvalid && arready && asked == burst;
     wire [13:0] last = {11'd0, address[2:0]} + {1'b0, bytes} + 14'd7;
 
+    assign ready = asked == 0 || asks_last;
     assign idle = missing == 0;
     assign arvalid = asked != 0;
     assign araddr = next;
@@ -49,20 +54,16 @@ module nuc_reader (
             asked <= 0;
             missing <= 0;
             failed <= 0;
-        end else if (start) begin
-            next <= {address[31:3], 3'd0};
-            asked <= last[13:3];
-            missing <= last[13:3];
-            failed <= 0;
         end else begin
-            if (arvalid && arready) begin
+            if (start) begin
+                next <= {address[31:3], 3'd0};
+                asked <= last[13:3];
+            end else if (arvalid && arready) begin
                 next <= next + {18'd0, burst, 3'd0};
                 asked <= asked - burst;
             end
-            if (rvalid) begin
-                missing <= missing - 11'd1;
-                failed <= failed | (rresp != 0);
-            end
+            missing <= missing + (start ? last[13:3] : 11'd0) - {10'd0, rvalid};
+            failed <= !clear && (failed || (rvalid && rresp != 0));
         end
     end
 

@@ -1,14 +1,17 @@
 // Writes a row of 32-bit numbers through AXI4, from any address that is a multiple of 4. Numbers come in pairs, the first
-// in the low half; where the row begins in the middle of a 64-bit word, halves of two pairs share a word.
+// in the low half; where the row begins in the middle of a 64-bit word, halves of two pairs share a word. The next row may
+// begin before memory has answered to the last one.
 module nuc_writer (
     input  wire        clk,
     input  wire        rst_n,
-    // A request, while idle.
+    input  wire        clear,      // a new job: nothing has failed
+    // A request, while ready.
     input  wire        start,
     input  wire [31:0] address,
     input  wire [10:0] numbers,    // at least 1
-    output wire        idle,
-    output reg         failed,     // of the last request
+    output wire        ready,
+    output wire        idle,       // and all is answered
+    output reg         failed,     // of the job's requests
     // The pairs.
     input  wire        pair_valid,
     output wire        pair_ready,
@@ -37,7 +40,7 @@ module nuc_writer (
     reg         first;    // word of the row
     reg         cut;      // the last word is half a word
     reg         asks;     // an address is offered
-    reg         waits;    // for the answer to a burst
+    reg  [7:0]  waits;    // for the answers to so many bursts
     reg  [31:0] carry;
 
     wire [9:0]  to_border = 10'd512 - {1'b0, next[11:3]};
@@ -47,8 +50,9 @@ module nuc_writer (
     wire        last_word = left == 0 && beats == 11'd1;
     wire        goes = wvalid && wready;
 
-    assign idle = left == 0 && beats == 0 && !waits;
-    assign awvalid = asks;
+    assign ready = left == 0 && beats == 0;
+    assign idle = ready && waits == 0;
+    assign awvalid = asks && !(&waits);
     assign awaddr = next;
     assign awlen = burst[7:0] - 8'd1;
     assign awsize = 3'd3;
@@ -67,34 +71,31 @@ module nuc_writer (
             asks <= 0;
             waits <= 0;
             failed <= 0;
-        end else if (start) begin
-            odd <= address[2];
-            next <= {address[31:3], 3'd0};
-            left <= address[2] ? {1'b0, numbers[10:1]} + 11'd1 : {1'b0, numbers[10:1]} + {10'd0, numbers[0]};
-            pairs <= {1'b0, numbers[10:1]} + {10'd0, numbers[0]};
-            cut <= address[2] ^ numbers[0];
-            first <= 1;
-            asks <= 1;
-            failed <= 0;
         end else begin
-            if (asks && awready) begin
+            waits <= waits + {7'd0, awvalid && awready} - {7'd0, bvalid};
+            failed <= !clear && (failed || (bvalid && bresp != 0));
+            if (start) begin
+                odd <= address[2];
+                next <= {address[31:3], 3'd0};
+                left <= address[2] ? {1'b0, numbers[10:1]} + 11'd1 : {1'b0, numbers[10:1]} + {10'd0, numbers[0]};
+                pairs <= {1'b0, numbers[10:1]} + {10'd0, numbers[0]};
+                cut <= address[2] ^ numbers[0];
+                first <= 1;
+                asks <= 1;
+            end
+            if (awvalid && awready) begin
                 asks <= 0;
                 beats <= burst;
                 left <= left - burst;
                 next <= next + {18'd0, burst, 3'd0};
-                waits <= 1;
             end
             if (goes) begin
                 beats <= beats - 11'd1;
                 first <= 0;
+                asks <= beats == 11'd1 && left != 0;
                 carry <= pair[63:32];
                 if (needs_pair)
                     pairs <= pairs - 11'd1;
-            end
-            if (bvalid) begin
-                failed <= failed | (bresp != 0);
-                waits <= 0;
-                asks <= left != 0;
             end
         end
     end

@@ -94,7 +94,7 @@ BUGS = {
         "nuc_engine.v",
         "wire        last_ky = ky + 5'd1 == kernel_height[4:0];",
         "wire        last_ky = ky + 5'd2 >= kernel_height[4:0];",
-        "conv2d",
+        "(depthwise_)?conv2d",
     ),
     "a stale accumulator": Bug("nuc_engine.v", "touched <= 0;", "touched <= y[0];", "conv2d"),
     "a dropped last beat": Bug(

@@ -7,6 +7,7 @@
 
 enum { GUARD_BYTES = 128, PMP_NAPOT = 3 << 3, PMP_LOCKED = 1 << 7 };
 enum { RA, A0, A1, A2, A3 }; /* of the frame that startup.S leaves */
+enum { UNDEFINED_INSTRUCTION = 2 };
 
 extern uint32_t uaccel_stack_guard[]; /* just below the stack */
 extern uint32_t uaccel_stack_bottom[];
@@ -80,11 +81,24 @@ static void report_fault(uint32_t cause, const uint32_t *frame)
     uaccel_port_fault(report.text);
 }
 
-void uaccel_handle_trap(uint32_t cause, const uint32_t *frame);
-UACCEL_PORT_UNCOUNTED void uaccel_handle_trap(uint32_t cause, const uint32_t *frame)
+#ifdef UACCEL_INSTRUCTIONS
+/* A port whose core may lack an instruction answers in its place. */
+__attribute__((weak)) UACCEL_PORT_UNCOUNTED bool uaccel_undefined_instruction(uint32_t *frame)
+{
+    (void)frame;
+    return false;
+}
+#endif
+
+void uaccel_handle_trap(uint32_t cause, uint32_t *frame);
+UACCEL_PORT_UNCOUNTED void uaccel_handle_trap(uint32_t cause, uint32_t *frame)
 {
     if (cause == (0x80000000u | 11u)) {
         uaccel_external_interrupt();
+#ifdef UACCEL_INSTRUCTIONS
+    } else if (cause == UNDEFINED_INSTRUCTION && uaccel_undefined_instruction(frame)) {
+        return;
+#endif
     } else {
         report_fault(cause, frame);
     }

@@ -2,6 +2,7 @@
 #ifndef UACCEL_RISCV_CORE_H
 #define UACCEL_RISCV_CORE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "uaccel_port.h"
@@ -14,6 +15,9 @@ void uaccel_core_init(void);
 /* The machine's external interrupt: a port serves its controller here, and calls uaccel_console_receive.
  * UACCEL_PORT_UNCOUNTED. */
 void uaccel_external_interrupt(void);
+
+/* Whether an instruction was answered that the core has not; `frame` is startup.S's. UACCEL_PORT_UNCOUNTED. */
+bool uaccel_undefined_instruction(uint32_t *frame);
 
 /* What uaccel_port_instructions returns without an emulator's help: minstret, where it counts instructions. (QEMU shows
  * its computer's clock there, unless it runs with -icount.) */

@@ -26,6 +26,19 @@
 #define FPU_ON 0
 #define FRAME_BYTES 64
 #endif
+#ifdef UACCEL_INSTRUCTIONS
+/* What C functions keep: a custom instruction may name it (riscv_virt/instructions.c). */
+#define KEPT_BYTES 48
+    .macro for_each_kept operation
+    .set offset, FRAME_BYTES
+    .irp register, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11
+    \operation \register, offset(sp)
+    .set offset, offset + 4
+    .endr
+    .endm
+#else
+#define KEPT_BYTES 0
+#endif
 #ifdef UACCEL_BOARD_HAS_RVV
 #define VECTOR_ON 0x600         /* mstatus.VS */
 #else
@@ -102,7 +115,7 @@ uaccel_copy:
     .type uaccel_trap, @function
 uaccel_trap:
     csrrw   sp, mscratch, sp
-    addi    sp, sp, -FRAME_BYTES
+    addi    sp, sp, -(FRAME_BYTES + KEPT_BYTES)
     sw      ra, 0(sp)
     sw      a0, 4(sp)
     sw      a1, 8(sp)
@@ -122,11 +135,17 @@ uaccel_trap:
 #if FPU_ON
     for_each_float STORE_F
 #endif
+#if KEPT_BYTES
+    for_each_kept sw
+#endif
     csrr    a0, mcause
     mv      a1, sp
     call    uaccel_handle_trap
 #if FPU_ON
     for_each_float LOAD_F
+#endif
+#if KEPT_BYTES
+    for_each_kept lw
 #endif
     lw      ra, 0(sp)
     lw      a0, 4(sp)
@@ -144,7 +163,7 @@ uaccel_trap:
     lw      t4, 52(sp)
     lw      t5, 56(sp)
     lw      t6, 60(sp)
-    addi    sp, sp, FRAME_BYTES
+    addi    sp, sp, FRAME_BYTES + KEPT_BYTES
     csrrw   sp, mscratch, sp
     mret
     .size uaccel_trap, . - uaccel_trap

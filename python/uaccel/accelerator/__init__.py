@@ -13,6 +13,8 @@ What lowerings give
     say, :class:`Definition` C that comes with it.
 What a device's model takes besides C
     :class:`DeviceBuild` has flags, folders of headers, and libraries.
+What a core has from an accelerator
+    :class:`Instruction` is R-type on CUSTOM_0, with what it means.
 What the CPU does before and after
     An :class:`Expansion` writes it in :data:`relax`; :func:`constant` and :func:`permuted` are its short words, and
     :mod:`sums` has expansions that are ready. :mod:`tensor` is for matrix units that uaccel tiles layers to.
@@ -26,6 +28,7 @@ from uaccel.accelerator import sums, tensor
 from uaccel.accelerator.description import OBJECTIVES, Accelerator, Operation
 from uaccel.accelerator.expansion import Expansion, permuted
 from uaccel.accelerator.find import load_accelerator, load_accelerators, module_of
+from uaccel.accelerator.instruction import Instruction
 from uaccel.accelerator.lowered import Lowered, library_call
 from uaccel.accelerator.objective import planning_for
 from uaccel.accelerator.patterns import ANY, pattern
@@ -51,6 +54,7 @@ __all__ = [
     "DeviceBuild",
     "Expansion",
     "Input",
+    "Instruction",
     "KernelCall",
     "Lowered",
     "OpCall",

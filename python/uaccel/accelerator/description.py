@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.accelerator.expansion import Expansion
+from uaccel.accelerator.instruction import HEADER, Instruction, header_file
 from uaccel.accelerator.lowered import Lowered
 from uaccel.accelerator.patterns import operators_of, pattern, why_never
 from uaccel.accelerator.region import Region
@@ -21,6 +22,8 @@ HOOKS: Final = ("Activate", "Open", "Close", "Deactivate")
 """What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on."""
 C_SUFFIX: Final = ".c"
 SUFFIXES: Final = (C_SUFFIX, *CXX, *HEADERS)
+RTL_SUFFIXES: Final = (".v", ".sv", ".vh", ".svh", ".py", ".toml")
+"""Of a unit in the core: whoever simulates the core takes them."""
 OBJECTIVES: Final = ("latency", "energy")
 """What an accelerator may be asked to save: time, or bytes moved."""
 
@@ -99,6 +102,9 @@ class Accelerator:
     ``base`` is the folder of another accelerator whose C files are this one's as well, but for those that its own
     folder has under the same name. ``device_build``: what the device's model takes to be built. ``objective``
     gives the accelerator that plans for another one of ``OBJECTIVES``.
+
+    ``instructions`` are what a RISC-V core has from it, with which its driver computes; it has no registers then.
+    ``unit`` makes what they keep from one to the next, for their meanings. The folder's ``unit/`` is their model in C.
     """
 
     name: str
@@ -119,6 +125,8 @@ class Accelerator:
     bytes_per_cycle: float | None = None
     parameters: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
     device_build: DeviceBuild = field(default_factory=DeviceBuild)
+    instructions: Sequence[Instruction] = ()
+    unit: Callable[[], Any] = object
 
     @property
     def camel_case(self) -> str:
@@ -127,9 +135,13 @@ class Accelerator:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The C files of driver and device, and the device's C++, by their place in the folder."""
+        """The C files of driver and device, and the device's C++, by their place in the folder. With instructions the
+        unit's model and its RTL, too, and the header that uaccel writes."""
         folders = [self.folder] if self.base == Path() else [self.base, self.folder]
         found = {path.relative_to(folder).as_posix(): path for folder in folders for path in _files(folder)}
+        if self.instructions:
+            found |= {path.relative_to(self.folder).as_posix(): path for path in _unit_files(self.folder)}
+            found[f"driver/{self.name}{HEADER}"] = header_file(self.name, self.instructions)
         return dict(sorted(found.items()))
 
     @property
@@ -139,6 +151,11 @@ class Accelerator:
     @property
     def devices(self) -> list[Path]:
         return [path for name, path in self.files.items() if name.startswith("device/")]
+
+    @property
+    def units(self) -> list[Path]:
+        """The model of what its instructions mean."""
+        return [path for name, path in self.files.items() if name.startswith("unit/")]
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -174,6 +191,12 @@ class Accelerator:
         if entries and all(isinstance(entry, Lowered) for entry in entries):
             return entries
         return (Lowered(entries),)
+
+
+def _unit_files(folder: Path) -> list[Path]:
+    parts = (("unit", (C_SUFFIX, *HEADERS)), ("rtl", RTL_SUFFIXES))
+    found = ((path, suffixes) for part, suffixes in parts for path in (folder / part).rglob("*"))
+    return [path for path, suffixes in found if path.suffix in suffixes and path.is_file()]
 
 
 def _files(folder: Path) -> list[Path]:

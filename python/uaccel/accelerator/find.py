@@ -59,6 +59,9 @@ def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
                 accelerator.name, str(other.folder / ACCELERATOR_FILE), str(accelerator.folder / ACCELERATOR_FILE)
             )
         found[accelerator.name] = accelerator
+    units = [accelerator.name for accelerator in found.values() if accelerator.instructions]
+    if len(units) > 1:
+        raise AcceleratorError(f"{' and '.join(units)} are instructions of the core, and it has one unit; name one")
     return list(found.values())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.accelerator.description import C_SUFFIX, Accelerator, Operation
+from uaccel.accelerator.instruction import complaint_about
 from uaccel.basics.device_build import CXX, DeviceBuild
 from uaccel.basics.sinks import is_reserved
 from uaccel.errors import AcceleratorError
@@ -35,6 +36,7 @@ def validate(accelerator: Accelerator, file: Path) -> None:
                 raise wrong(f"{hook} holds {change!r}; wanted passes, which take a module and return one")
     _validate_parameters(accelerator.parameters, wrong)
     _validate_operations(accelerator, wrong)
+    _validate_instructions(accelerator, wrong)
     _validate_files(accelerator, wrong)
 
 
@@ -88,6 +90,16 @@ def _validate_parameters(parameters: Any, wrong: Wrong) -> None:
         raise wrong(f"parameters has {count} combinations of values; wanted {MOST_VARIANTS} at most")
 
 
+def _validate_instructions(accelerator: Any, wrong: Wrong) -> None:
+    complaint = complaint_about(_list("instructions", accelerator.instructions, "Instruction(...)s", wrong))
+    if complaint is not None:
+        raise wrong(complaint)
+    if not callable(accelerator.unit):
+        raise wrong(f"unit is {accelerator.unit!r}; wanted a function that makes the state of its instructions")
+    if accelerator.instructions and accelerator.devices:
+        raise wrong("it has instructions and a device; describe what is in the core and what is on the bus apart")
+
+
 def _validate_operations(accelerator: Any, wrong: Wrong) -> None:
     operations = _list("operations", accelerator.operations, "Operation(...)s", wrong)
     if not operations:
@@ -130,6 +142,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     for part, what, files, is_needed in (
         ("driver", "driver", accelerator.drivers, True),
         ("device", "device model", accelerator.devices, reaches),
+        ("unit", "instructions' model", accelerator.units, bool(accelerator.instructions)),
     ):
         if is_needed and not any(path.suffix in (C_SUFFIX, *CXX) for path in files):
             shared = f" or {base / part}" if base != Path() else ""

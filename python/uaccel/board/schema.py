@@ -81,7 +81,7 @@ _RULES: Final[dict[Arch, _ArchRules]] = {
     "armv7em": _ArchRules(("fpu", "dsp"), ("systick", "none"), can_wait=True, last_irq=479),
     "armv8m": _ArchRules(("fpu", "dsp"), ("systick", "none"), can_wait=True, last_irq=479),
     "armv8.1m": _ArchRules(("fpu", "dsp", "helium"), ("systick", "none"), can_wait=True, last_irq=479),
-    "rv32": _ArchRules(("fpu", "rvv", "dot4"), ("mtime", "mcycle", "none")),
+    "rv32": _ArchRules(("fpu", "rvv"), ("mtime", "mcycle", "none")),
 }
 
 

@@ -11,7 +11,7 @@ from uaccel.board.port import Port, SettingValue
 from uaccel.board.source import KeyPath, TomlSource
 
 Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
-Feature = Literal["fpu", "dsp", "helium", "rvv", "dot4"]
+Feature = Literal["fpu", "dsp", "helium", "rvv"]
 MemoryKind = Literal["flash", "ram", "tcm", "external"]
 TimerKind = Literal["host", "systick", "mtime", "mcycle", "none"]
 RtlCore = Literal["vexriscv"]

@@ -14,6 +14,7 @@ from uaccel.accelerator import Accelerator, Operation
 from uaccel.accelerator.vendor import vendors
 from uaccel.checking.batch import Batch, Ran, region_for
 from uaccel.checking.case import Case, drawn
+from uaccel.checking.instructions import STEPS, Asked, WrongInstruction, check_instructions, devices_of
 from uaccel.errors import AcceleratorError, DeviceError, VerificationError
 from uaccel.model import Array
 from uaccel.ops.base import NAMESPACE
@@ -121,7 +122,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Report:
-    """``left`` are operations of which no layers can be drawn."""
+    """``left`` are operations of which no layers can be drawn, ``instructions`` how many were compared."""
 
     accelerator: str
     device: str
@@ -129,7 +130,8 @@ class Report:
     seed: int
     operations: Sequence[Checked]
     left: Sequence[str]
-    wrong: Wrong | None
+    wrong: Wrong | WrongInstruction | None
+    instructions: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -140,6 +142,7 @@ class Report:
             "layers": sum(one.layers for one in self.operations),
             "operations": [one.to_json() for one in self.operations],
             "not_drawn": list(self.left),
+            "instructions": self.instructions,
             "wrong": None if self.wrong is None else self.wrong.to_json(),
         }
 
@@ -163,7 +166,14 @@ class Question:
 
     @property
     def devices(self) -> list[Devices]:
-        return [Devices(), Devices(RTL, stalls=self.stalls)] if self.device == RTL else [Devices()]
+        """Of layers. Instructions are the core's: their RTL stands behind none but a core's."""
+        both = self.device == RTL and not self.accelerator.instructions
+        return [Devices(), Devices(RTL, stalls=self.stalls)] if both else [Devices()]
+
+    @property
+    def instructions(self) -> Asked:
+        devices = devices_of(self.accelerator, self.device)
+        return Asked(self.accelerator, devices, self.layers, self.seed, self.waves, self.stalls)
 
     def only(self, device: str, waves: Path | None = None) -> Devices:
         return Devices(device, waves, stalls=self.stalls if device == RTL else None)
@@ -179,6 +189,10 @@ def check(question: Question, progress: Progress = lambda _step: None) -> Report
             f"no layers can be drawn for {accelerator.name}: its operations match none of {', '.join(FAMILIES)} alone"
         )
     report = {(operation.name, op): Checked(operation.name, op) for operation, op in known}
+    wrong: Wrong | WrongInstruction | None = None
+    count = question.layers * STEPS if accelerator.instructions else 0
+    if count:
+        wrong = check_instructions(question.instructions, progress)
     random = np.random.default_rng(question.seed)
     rows: list[tuple[Operation, Case]] = []
     for number in range(question.layers):
@@ -186,13 +200,10 @@ def check(question: Question, progress: Progress = lambda _step: None) -> Report
         case = _drawn(operation, op, random, report[operation.name, op], accelerator)
         if case is not None:
             rows.append((operation, case))
-    wrong = None
     for first in range(0, len(rows), AT_ONCE):
-        wrong = _batch(question, rows[first : first + AT_ONCE], report, progress)
-        if wrong is not None:
-            break
+        wrong = wrong or _batch(question, rows[first : first + AT_ONCE], report, progress)
     operations = list(report.values())
-    return Report(accelerator.name, question.device, question.board, question.seed, operations, left, wrong)
+    return Report(accelerator.name, question.device, question.board, question.seed, operations, left, wrong, count)
 
 
 def _families(operation: Operation) -> list[str]:

@@ -41,7 +41,8 @@ def check_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Run random layers of each operation on the accelerator's model and on its RTL, and compare every byte with what
-    the layers mean. The first wrong layer is made as small as can be. Cycles stand side by side."""
+    the layers mean. The first wrong layer is made as small as can be. Cycles stand side by side. Instructions of a core
+    are compared one by one before that."""
     with progress() as step:
         from uaccel.accelerator import load_accelerator
         from uaccel.checking.check import Question, check
@@ -78,6 +79,8 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     console.print(table)
     if report["not_drawn"]:
         console.print(f"  Not drawn: {', '.join(report['not_drawn'])}", highlight=False)
+    if report["instructions"] and report["wrong"] is None:
+        console.print(f"  Every result of {report['instructions']:,} instructions is what they mean", highlight=False)
     if report["wrong"] is None:
         console.print(
             f"  Every byte of {report['layers']} layers is what they mean (seed {report['seed']})", highlight=False

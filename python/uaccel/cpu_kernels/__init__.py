@@ -8,7 +8,7 @@ from uaccel.cpu_kernels import helium_float, helium_lookup, helium_mul  # isort:
 from uaccel.cpu_kernels import dsp, dsp_add, dsp_add_linear, dsp_columns, dsp_depthwise, dsp_dots  # isort: skip
 from uaccel.cpu_kernels import dsp_int16, dsp_lines, dsp_mul, dsp_small, dsp_winograd  # isort: skip
 from uaccel.cpu_kernels import arm_pool, arm_reduce, int16_lstm, lstm_dots  # isort: skip
-from uaccel.cpu_kernels import rvv, rvv_elements, dot4  # isort: skip
+from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked, blocked_dots, int4  # isort: skip
 from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
 from uaccel.cpu_kernels.costs import Estimated
@@ -34,7 +34,6 @@ __all__ = [
     "blocked",
     "blocked_dots",
     "candidates",
-    "dot4",
     "dsp",
     "dsp_add",
     "dsp_add_linear",

@@ -90,7 +90,7 @@ class Export:
         """By file name: their folders are on one path of includes."""
         found: dict[str, str] = {}
         for engine in self.program.engines:
-            for name, text in folder_of(engine, "driver").items():
+            for name, text in (folder_of(engine, "driver") | folder_of(engine, "unit")).items():
                 if name in found or name in self.generated.firmware_headers:
                     raise AcceleratorError(
                         f"accelerator {engine.name}: another file of this export is called {name}, too; "

@@ -44,6 +44,12 @@ def project_devices(project: Path) -> list[DeviceModel]:
     return [DeviceModel(folder.parent.name, folder) for folder in folders if folder.is_dir()]
 
 
+def project_unit(project: Path) -> Path | None:
+    """Of the accelerator whose custom instructions its model uses, the folder; None without one that has RTL."""
+    found = sorted(path.parent for path in (project / FOLDER).glob("*/unit") if (path.parent / "rtl").is_dir())
+    return found[0] if found else None
+
+
 def hal_folders(board: Board) -> list[Path]:
     """The sources that bring drivers to their devices on this board: folders of ``firmware/ports``."""
     if board.cpu.arch == "native":

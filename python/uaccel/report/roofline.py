@@ -14,7 +14,7 @@ from uaccel.report.section import DETAILS, Section
 from uaccel.report.svg import drawing, tag, text, title
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720.0, 360.0, 64.0, 42.0, 12.0, 16.0
-FEATURES: Final = {"helium": (8.0, 8.0), "rvv": (8.0, 8.0), "dot4": (4.0, 4.0), "dsp": (2.0, 4.0)}
+FEATURES: Final = {"helium": (8.0, 8.0), "rvv": (8.0, 8.0), "dsp": (2.0, 4.0)}
 SCALAR: Final = (1.0, 4.0)
 """int8 products a cycle by the widest multiply-accumulate, and bytes a cycle that a load brings."""
 

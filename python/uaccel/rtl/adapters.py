@@ -43,6 +43,7 @@ _AXI4_REST = {
 _LITE = ("awvalid", "awready", "awaddr", "wvalid", "wready", "wdata", "bvalid", "bready")
 _LITE_READ = ("arvalid", "arready", "araddr", "rvalid", "rready", "rdata")
 _WISHBONE = ("cyc", "stb", "we", "adr", "dat_w", "dat_r", "ack")
+_STREAM = ("tvalid", "tready", "tdata", "tlast")
 
 REGISTERS: Final[Mapping[str, Adapter]] = {
     "axi4-lite": Adapter(
@@ -64,7 +65,31 @@ REGISTERS: Final[Mapping[str, Adapter]] = {
         {"sel": "0", "err": "0"},
         arguments=("shift",),
     ),
+    "axi-stream": Adapter(
+        "uaccel_rtl_stream.h",
+        "StreamRegisters",
+        (*(f"s_axis_{signal}" for signal in _STREAM), *(f"m_axis_{signal}" for signal in _STREAM)),
+        {"s_axis_tkeep": "0", "m_axis_tkeep": "~0ull"},
+        "s_axis_tdata",
+        ("bytes",),
+    ),
 }
+INSTRUCTIONS: Final = "instructions"
+UNIT: Final = Adapter(
+    "uaccel_rtl_unit.h",
+    "UnitRegisters",
+    (
+        "cmd_valid",
+        "cmd_ready",
+        "cmd_payload_function_id",
+        "cmd_payload_inputs_0",
+        "cmd_payload_inputs_1",
+        "rsp_valid",
+        "rsp_ready",
+        "rsp_payload_outputs_0",
+    ),
+)
+"""Custom instructions, as the port of a core gives and takes them."""
 MEMORY: Final[Mapping[str, Adapter]] = {
     "axi4": Adapter(
         "uaccel_rtl_axi4.h",

@@ -11,7 +11,7 @@ from uaccel.basics.documents import parse_toml
 from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
 from uaccel.resources import page
-from uaccel.rtl.adapters import MEMORY, REGISTERS, Adapter
+from uaccel.rtl.adapters import INSTRUCTIONS, MEMORY, REGISTERS, UNIT, Adapter
 
 FILE: Final = "rtl.toml"
 MOST_LATENCY: Final = 1000
@@ -56,6 +56,11 @@ class Rtl:
     libraries: tuple[str, ...]
     verilator: tuple[str, ...]
 
+    @property
+    def is_unit(self) -> bool:
+        """Whether it is a core's, for custom instructions."""
+        return self.registers is not None and self.registers.bus == INSTRUCTIONS
+
 
 def has_rtl(folder: Path) -> bool:
     """Of an accelerator: whether it brings RTL."""
@@ -80,7 +85,10 @@ class _Reader:
     """One file, checked key by key."""
 
     _KNOWN = ("top", "sources", "clock", "reset", "reset_active", "interrupt", "busy", "clocks", "registers", "memory")
-    _MORE = ("parameters", "generate", "packages", "cpp", "flags", "libraries", "verilator")
+    _UNIT = ("prefix", "ports")
+    _UNIT_REGISTERS: Final[Mapping[str, int]] = {"window": 16, "start": 8}
+    """As firmware/rtl/uaccel_rtl_unit.h has them."""
+    _MORE = ("parameters", "generate", "packages", "cpp", "flags", "libraries", "verilator", INSTRUCTIONS)
     _BUS = ("bus", "prefix", "ports", "latency", "words")
     _REGISTERS = (*_BUS, "window", "start", "version")
 
@@ -91,7 +99,8 @@ class _Reader:
 
     def rtl(self) -> Rtl:
         reset = self._text("reset", "rst")
-        registers = self._section("registers")
+        unit = self._unit()
+        registers = self._UNIT_REGISTERS if unit is not None else self._section("registers")
         self._only(registers, self._REGISTERS, "registers.")
         own = self._words("cpp")
         if not registers and not own:
@@ -111,7 +120,7 @@ class _Reader:
             window=self._number(registers, "window", None if registers else 0, 0, 1 << 24),
             start=self._number(registers, "start", None if registers else 0, 0, 1 << 24),
             version=self._number(registers, "version", 4, 0, 1 << 24),
-            registers=self._bus(registers, REGISTERS, "registers") if registers else None,
+            registers=unit or (self._bus(registers, REGISTERS, "registers") if registers else None),
             memories=tuple(self._bus(entry, MEMORY, "memory") for entry in memories),
             parameters=self._section("parameters"),
             generate=self._words("generate"),
@@ -127,16 +136,31 @@ class _Reader:
             raise self._wrong(where, table, 'a table, such as bus = "axi4" and prefix = "m_axi_"')
         if where == "memory":
             self._only(table, self._BUS, "memory.")
-        bus, prefix, ports = table.get("bus"), table.get("prefix", ""), table.get("ports", {})
+        bus = table.get("bus")
         if not isinstance(bus, str) or bus not in adapters:
             raise self._wrong(f"{where}.bus", bus, f"one of {', '.join(adapters)}")
+        prefix, ports = self._signals(table, adapters[bus], where)
+        latency = self._number(table, "latency", 2, 0, MOST_LATENCY)
+        return Bus(bus, prefix, ports, latency, bool(table.get("words", False)))
+
+    def _unit(self) -> Bus | None:
+        if INSTRUCTIONS not in self._table:
+            return None
+        for key in ("registers", "memory"):
+            if key in self._table:
+                raise self._wrong(key, self._table[key], f"nothing beside [{INSTRUCTIONS}]: the core has the buses")
+        table = self._section(INSTRUCTIONS)
+        self._only(table, self._UNIT, f"{INSTRUCTIONS}.")
+        return Bus(INSTRUCTIONS, *self._signals(table, UNIT, INSTRUCTIONS))
+
+    def _signals(self, table: Mapping[str, Any], adapter: Adapter, where: str) -> tuple[str, Mapping[str, str]]:
+        prefix, ports = table.get("prefix", ""), table.get("ports", {})
         if not isinstance(prefix, str):
             raise self._wrong(f"{where}.prefix", prefix, "what the names of its signals begin with")
         if not isinstance(ports, Mapping) or not all(isinstance(name, str) for name in ports.values()):
             raise self._wrong(f"{where}.ports", ports, 'names, such as ack = "wb_ack_o"')
-        self._only(ports, adapters[bus].all, f"{where}.ports.")
-        latency = self._number(table, "latency", 2, 0, MOST_LATENCY)
-        return Bus(bus, prefix, ports, latency, bool(table.get("words", False)))
+        self._only(ports, adapter.all, f"{where}.ports.")
+        return prefix, ports
 
     def _clocks(self) -> tuple[int, int]:
         clocks = self._table.get("clocks", [1, 1])

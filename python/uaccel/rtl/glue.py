@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from uaccel.basics.suggest import did_you_mean
 from uaccel.errors import AcceleratorError
-from uaccel.rtl.adapters import MEMORY, REGISTERS, Adapter
+from uaccel.rtl.adapters import INSTRUCTIONS, MEMORY, REGISTERS, UNIT, Adapter
 from uaccel.rtl.description import FILE, Bus, Rtl
 
 _PORT = re.compile(r"VL_(?:IN|OUT|INOUT)(?:8|16|64|W|)\(&?(\w+),(\d+),(\d+)")
@@ -21,7 +21,8 @@ def ports_of(header: str) -> dict[str, int]:
 def glue(rtl: Rtl, name: str, prefix: str, ports: Mapping[str, int]) -> str:
     """``name`` is the accelerator's, ``prefix`` that of the verilated class."""
     assert rtl.registers is not None  # else the vendor's own C++ does all of it
-    registers = _Side(rtl, rtl.registers, REGISTERS[rtl.registers.bus], "registers", ports)
+    adapter = {**REGISTERS, INSTRUCTIONS: UNIT}[rtl.registers.bus]
+    registers = _Side(rtl, rtl.registers, adapter, "registers", ports)
     memories = [_Side(rtl, bus, MEMORY[bus.bus], f"memory{i}", ports) for i, bus in enumerate(rtl.memories)]
     sides = [registers, *memories]
     headers = dict.fromkeys(side.adapter.header for side in sides)
@@ -51,8 +52,32 @@ def glue(rtl: Rtl, name: str, prefix: str, ports: Mapping[str, int]) -> str:
         "BUSY": "true" if rtl.busy else "false",
         "CLOCK": rtl.clocks[0],
         "CPU": rtl.clocks[1],
+        "UNIT": _UNIT if rtl.is_unit else "",
     }
     return re.sub(r"@(\w+)@", lambda match: str(values[match[1]]), _TEXT)
+
+
+def unit_module(rtl: Rtl, name: str) -> str:
+    """Verilog: module ``name`` around the vendor's unit, with the ports as a core has them."""
+    assert rtl.registers is not None
+    wires = {signal: rtl.registers.ports.get(signal, rtl.registers.prefix + signal) for signal in UNIT.signals}
+    ports = {rtl.clock: "clk", rtl.reset: "reset" if rtl.reset_active else "~reset"}
+    ports |= {port: signal for signal, port in wires.items()}
+    numbers = ", ".join(f".{key}({value})" for key, value in rtl.parameters.items())
+    connected = ", ".join(f".{port}({signal})" for port, signal in ports.items())
+    signals = [f"{_direction(signal)} {signal}" for signal in UNIT.signals]
+    return (
+        f"/* Written by uaccel: {rtl.top} as the unit of the core's custom instructions. */\n"
+        f"module {name} (input clk, input reset, {', '.join(signals)});\n"
+        f"    {rtl.top} {f'#({numbers}) ' if numbers else ''}unit ({connected});\nendmodule\n"
+    )
+
+
+def _direction(signal: str) -> str:
+    widths = {"cmd_payload_function_id": "[9:0]", "cmd_payload_inputs_0": "[31:0]", "cmd_payload_inputs_1": "[31:0]"}
+    given = signal in ("cmd_valid", "rsp_ready", *widths)
+    width = widths.get(signal, "[31:0]" if signal == "rsp_payload_outputs_0" else "")
+    return " ".join(filter(None, ("input" if given else "output", width)))
 
 
 class _Side:
@@ -156,5 +181,27 @@ const uaccel_device_model @NAME@_device = {
     "@NAME@", @WINDOW@, @START@, nullptr, reset_device, read_register, write_register, cycles_of_device, inject_fault,
     open_device, tick_device, close_device, tell_layer, @CLOCK@, @CPU@,
 };
+@UNIT@}
+"""
+_UNIT = """
+__attribute__((visibility("default"))) void uaccel_unit_reset(void)
+{
+    if (device == nullptr) {
+        (void)open_device(nullptr);
+    }
+    device->reset(nullptr);
+}
+
+__attribute__((visibility("default"))) void uaccel_unit_close(void)
+{
+    device->close();
+}
+
+__attribute__((visibility("default"))) int32_t uaccel_unit(uint32_t function, int32_t left, int32_t right)
+{
+    device->write(UNIT_LEFT, static_cast<uint32_t>(left));
+    device->write(UNIT_RIGHT, static_cast<uint32_t>(right));
+    device->write(UNIT_FUNCTION, function);
+    return static_cast<int32_t>(device->read(UNIT_RESULT));
 }
 """

@@ -15,6 +15,9 @@ from uaccel.board import RtlRun
 from uaccel.cache import Entry, Key, cache_of_user, file_digest, folder_digest
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
+from uaccel.rtl.description import Rtl, read_rtl
+from uaccel.rtl.glue import unit_module
+from uaccel.rtl.sources import sources_of
 from uaccel.toolchain import FoundProgram, find_program
 from uaccel.toolchain.children import run as run_program
 from uaccel.toolchain.needs import CORES
@@ -23,6 +26,8 @@ from uaccel.toolchain.python_packages import require_package
 PROGRAM: Final = "machine"
 KIND: Final = "rtl"
 TOP: Final = "uaccel_machine"
+UNIT: Final = "uaccel_unit"
+"""The module in it that answers custom instructions."""
 _VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}
 """In the package that brings the core."""
 _FLAGS: Final = ("-std=c++17", "-O2", "-w")
@@ -42,23 +47,26 @@ class _Made(NamedTuple):
 _MADE: Final[dict[str, _Made]] = {}
 
 
-def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None) -> Path:
-    """The program that simulates this core; built where it is not there yet."""
+def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None, unit: Path | None = None) -> Path:
+    """The program that simulates this core; built where it is not there yet. ``unit``: of the accelerator whose custom
+    instructions it has, the folder that holds ``rtl/``."""
     core = require_package(CORES[run.core]) / _VERILOG[run.core]
     verilator, compiler = find_program("verilator"), find_program("C++ compiler")
     folders = _own_folders()
+    rtl = None if unit is None else read_rtl(unit)
     tools = [[*program.command, program.version] for program in (verilator, compiler)]
     key = (
         Key(KIND)
         .add("machine", [run.core, file_digest(core), *map(folder_digest, folders)])
         .add("how", [tools, _FLAGS, _MACROS, _VERILATOR])
+        .add("unit", None if rtl is None else folder_digest(rtl.folder))
     )
     if key.digest not in _MADE:
         cache = cache_of_user()
         entry = cache.find(key) if cache is not None else None
         if entry is None:
             progress(f"verilate {run.core}")
-            made = _Build(run.core, [*sorted(folders[0].glob("*.v")), core], verilator, compiler, progress).program()
+            made = _Build(run.core, core, rtl, verilator, compiler, progress).program()
             entry = cache.add(key, {PROGRAM: made}, f"{run.core} as RTL") if cache is not None else None
         _MADE[key.digest] = _Made(made if entry is None else entry.path(PROGRAM), entry)
         _MADE[key.digest].program.chmod(0o755)
@@ -77,12 +85,13 @@ class _Build:
     def __init__(
         self,
         name: str,
-        sources: Sequence[Path],
+        core: Path,
+        unit: Rtl | None,
         verilator: FoundProgram,
         compiler: FoundProgram,
         progress: Callable[[str], None],
     ) -> None:
-        self._name, self._sources = name, sources
+        self._name, self._core, self._unit = name, core, unit
         self._verilator, self._compiler = verilator, compiler
         self._progress = progress
         self._folder = Path(tempfile.mkdtemp(prefix="uaccel-rtl-"))
@@ -91,7 +100,7 @@ class _Build:
     def program(self) -> Path:
         generated = self._folder / "obj"
         words = [*_VERILATOR, *_QUIET, "--top-module", TOP, "--prefix", f"V{TOP}", "-Mdir", str(generated)]
-        self._do([*self._verilator.command, *words, *map(str, self._sources)], "Verilator")
+        self._do([*self._verilator.command, *words, *map(str, self._verilog())], "Verilator")
         root = self._include(generated)
         sources = [*sorted(generated.glob("*.cpp")), *sorted(_own_folders()[0].glob("*.cpp"))]
         sources += [root / name for name in _RUNTIME]
@@ -101,6 +110,17 @@ class _Build:
         made = self._folder / PROGRAM
         self._do([*self._compiler.command, "-pthread", "-o", str(made), *map(str, objects), "-ldl"], "linking")
         return made
+
+    def _verilog(self) -> list[Path]:
+        machine = [*sorted(_own_folders()[0].glob("*.v")), self._core]
+        if self._unit is None:
+            return machine
+        module = self._folder / f"{UNIT}.v"
+        module.write_text(unit_module(self._unit, UNIT), encoding="utf-8")
+        folder = self._folder / UNIT
+        folder.mkdir()
+        unit = sources_of(self._unit, self._unit.folder.parent.name, folder, self._progress)
+        return [*(path for path in machine if path.stem != UNIT), module, *unit]
 
     def _include(self, generated: Path) -> Path:
         """Verilator's own headers and sources."""

@@ -69,7 +69,7 @@ def devices_in_place(
     if devices.kind == MODEL:
         yield
         return
-    with _environment(_settings(devices, accelerators, progress, layers or {})):
+    with environment(_settings(devices, accelerators, progress, layers or {})):
         yield
 
 
@@ -79,6 +79,12 @@ def _settings(
     from uaccel.rtl import Variant, device_library
     from uaccel.rtl.description import has_rtl
 
+    units = [one.name for one in accelerators if one.instructions]
+    if units:
+        raise AcceleratorError(
+            f"{units[0]} is part of a core, and so its RTL runs on one; leave --device rtl away, and take a board "
+            "whose core is RTL: --board rtl_vexriscv"
+        )
     found = [accelerator for accelerator in accelerators if has_rtl(accelerator.folder)]
     if not found:
         names = ", ".join(accelerator.name for accelerator in accelerators)
@@ -130,7 +136,8 @@ def _layer(name: str, layers: Mapping[str, int]) -> int:
 
 
 @contextmanager
-def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+def environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Until the end of the block."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:

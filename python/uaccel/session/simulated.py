@@ -13,7 +13,7 @@ from typing import Final
 from uaccel.board import Board, RtlRun, UartConsole, load_board
 from uaccel.board.device_tables import FIRST_DEVICE
 from uaccel.errors import BoardError
-from uaccel.project.devices import project_devices
+from uaccel.project.devices import project_devices, project_unit
 from uaccel.project.elf import symbols
 from uaccel.rtl.simulator import simulator
 from uaccel.session.counting import Blocks
@@ -63,13 +63,14 @@ class SimulatedTransport(ProcessTransport):
         blocks: Blocks | None = None,
         progress: Callable[[str], None] = lambda _step: None,
     ) -> None:
-        program = simulator(run, progress)
+        project = firmware.parent.parent
+        program = simulator(run, progress, project_unit(project))
         number, name = tempfile.mkstemp(prefix="uaccel-", suffix=".status")
         os.close(number)
         self._status, self._progress = Path(name), progress
         self._begun = self._told = time.monotonic()
         watched = [] if blocks is None else [f"marks={blocks.file},{blocks.marks}"]
-        behind = machine_devices(project_devices(firmware.parent.parent), firmware, FIRST_DEVICE)
+        behind = machine_devices(project_devices(project), firmware, FIRST_DEVICE)
         words = [*machine_words(board, run, firmware), *behind, f"status={name}", *watched]
         super().__init__([str(program), *words], f"board {board.name} under Verilator")
         self._hz = board.timer.hz
@@ -109,7 +110,7 @@ def main(words: Sequence[str]) -> None:
     run = rtl_run(board)
     if run is None:
         raise BoardError(f"{board.file}: board {board.name} is not simulated: there is no [run.rtl]")
-    program = str(simulator(run))
+    program = str(simulator(run, unit=project_unit(Path(firmware).parent.parent)))
     os.execv(program, [program, *machine_words(board, run, Path(firmware))])
 
 

@@ -41,7 +41,7 @@ TARGETS: Final = {
     "gcc": (),
     "clang": (),
     "arm-none-eabi-gcc": ("-mcpu=cortex-m4", "-mthumb"),
-    "riscv64-unknown-elf-gcc": ("-march=rv32imac", "-mabi=ilp32", "-ffreestanding"),
+    "riscv64-unknown-elf-gcc": ("-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs"),
 }
 """Compilers that a driver should be clean with, and what makes them compile for a microcontroller."""
 
@@ -132,7 +132,7 @@ class DriverUnderTest:
 
     def _build(self, folder: Path) -> Path:
         rack = folder / "devices.c"
-        rack.write_text(rack_source([self.accelerator.name]))
+        rack.write_text(rack_source([self.accelerator.name] if self.accelerator.has_device else []))
         includes, sources = host_hal()
         library = folder / "driver.so"
         flags = [
@@ -212,8 +212,9 @@ def host_hal() -> tuple[list[Path], list[Path]]:
 
 
 def c_files(accelerator: Accelerator) -> list[Path]:
-    """The sources of its driver and of its device's model."""
-    return [path for path in (*accelerator.drivers, *accelerator.devices) if path.suffix == ".c"]
+    """The sources of its driver and of its device's model, or that of its instructions."""
+    files = (*accelerator.drivers, *accelerator.devices, *accelerator.units)
+    return [path for path in files if path.suffix == ".c"]
 
 
 def compile_cxx(accelerator: Accelerator, folder: Path) -> list[Path]:
