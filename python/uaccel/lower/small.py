@@ -16,7 +16,6 @@ from typing import Final
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels import Estimated, Option, Work, candidates, kernel_options
-from uaccel.cpu_kernels.costs import SLOWER
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.lower.placement import place
 from uaccel.lower.program import Layer, Program
@@ -27,7 +26,7 @@ SHARES: Final = {Favour.balanced: 0.004, Favour.size: math.inf}
 """Of the time of the layers whose kernels have an estimate: what others may take more, all together."""
 PARTS: Final = {Favour.balanced: 0.02, Favour.size: math.inf}
 """Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off."""
-LONGEST: Final = {Favour.balanced: 1.5, Favour.size: SLOWER}
+LONGEST: Final = {Favour.balanced: 1.5, Favour.size: 2.6}
 """Of the time of its fastest kernel: what a layer takes at most by another one, however small it is beside others."""
 NOISE: Final = 400
 """So many instructions or cycles more a layer takes in any case: estimates are not more exact than that."""
