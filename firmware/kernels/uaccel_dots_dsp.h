@@ -53,10 +53,8 @@ UACCEL_ASSEMBLY void uaccel_eight_dots_dsp(const int8_t *input, const int8_t *en
 UACCEL_ASSEMBLY void uaccel_pair_dots_dsp(const int8_t *input, const int8_t *end, const int32_t *weights, int32_t *sums)
 {
     __asm__(".syntax unified\n"
-            "push {r4-r8, lr}\n"
-            "mov r4, #0\n"
-            "mov r5, #0\n"
-            "1: ldr r6, [r0], #4\n"
+            ".macro uaccel_step\n"
+            "ldr r6, [r0], #4\n"
             "ldmia r2!, {r7, r8}\n"
             "sxtb16 r12, r6\n"
             "sxtb16 r6, r6, ror #8\n"
@@ -66,12 +64,23 @@ UACCEL_ASSEMBLY void uaccel_pair_dots_dsp(const int8_t *input, const int8_t *end
             "smlad r4, r6, r8, r4\n"
             "sxtb16 r8, r8\n"
             "smlad r5, r6, r8, r5\n"
-            "cmp r0, r1\n"
-            "bne 1b\n"
-            "sub r4, r4, r5\n"
+            ".endm\n"
+            "push {r4-r8, lr}\n"
+            "mov r4, #0\n"
+            "mov r5, #0\n"
+            "sub r1, #4\n"
+            "b 2f\n"
+            "1: uaccel_step\n"
+            "uaccel_step\n"
+            "2: cmp r0, r1\n"
+            "blo 1b\n"
+            "bne 3f\n"
+            "uaccel_step\n"
+            "3: sub r4, r4, r5\n"
             "asr r4, r4, #8\n"
             "strd r4, r5, [r3]\n"
-            "pop {r4-r8, pc}\n");
+            "pop {r4-r8, pc}\n"
+            ".purgem uaccel_step\n");
 }
 
 #pragma GCC diagnostic pop

@@ -73,7 +73,7 @@ def test_the_stored_flash_is_what_is_asked_for(model: str) -> None:
     assert balanced["whole"] <= WHOLE[model]
     assert size["whole"] <= min(SMALLEST[model], balanced["whole"])
     assert speed["cycles_estimated"] <= balanced["cycles_estimated"] * 1.02
-    assert size["cycles_estimated"] <= min(1, 2 * balanced["cycles_estimated"])
+    assert size["cycles_estimated"] <= min(1, 2.6 * balanced["cycles_estimated"])
 
 
 def test_speed_buys_a_fifth_of_the_cycles_of_windows_of_3x3() -> None:

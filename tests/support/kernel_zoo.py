@@ -281,7 +281,12 @@ def matrices(zoo: Zoo) -> Any:
     rhs = (columns, depth) if flips[1] else (depth, columns)
     points = (zoo._zero_point(), zoo._zero_point(), zoo._zero_point())
     attrs = BatchMatmulAttrs(*flips, *points, int(zoo.random.integers(2**30, 2**31)), -zoo.integer(6, 14))
-    return (lhs, (batch, *rhs) if zoo.integer(0, 2) else rhs), lambda x, y: get(BatchMatmul)(x, y, attrs=attrs)
+
+    def layer(x: Any, y: Any) -> Any:
+        wide = replace(attrs, lhs_zero_point=0, rhs_zero_point=0, output_zero_point=0, shift=attrs.shift - 8)
+        return get(BatchMatmul)(x, y, attrs=wide if zoo.dtype == "int16" else attrs)
+
+    return (lhs, (batch, *rhs) if zoo.integer(0, 2) else rhs), layer
 
 
 def mean(zoo: Zoo) -> Any:
@@ -382,6 +387,7 @@ MAKERS = (
     int16(single(rows)),
     int16(single(fully_connected)),
     further_down,
+    int16(matrices),
 )
 """One network has a layer of each."""
 

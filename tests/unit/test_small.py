@@ -18,7 +18,8 @@ from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.tvm_api import relax
 
 M4 = Target.of("cortex-m4", ["dsp", "fpu"])
-ROW, SHARED, SHORT = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8", "uaccel_small_dsp_s8"
+ROW, SHARED = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8"
+PAIRS = "uaccel_fully_connected_s8_dots_pairs"
 Call = tuple[str, ...]
 
 
@@ -48,18 +49,18 @@ def functions(pixels: int, units: int, selection: Selection) -> tuple[list[str],
 
 
 @pytest.mark.parametrize(
-    ("pixels", "units", "last"),
+    ("pixels", "units", "first", "last"),
     [
-        pytest.param(4000, 12, SHARED, id="another layer has the code"),
-        pytest.param(400, 12, SHORT, id="code of its own that is shorter takes less time than that"),
-        pytest.param(100, 12, ROW, id="the network is too small for that time"),
-        pytest.param(4000, 1000, ROW, id="the layer is too large"),
-        pytest.param(0, 12, ROW, id="no other layer has it"),
+        pytest.param(4000, 3, PAIRS, SHARED, id="another layer has the code"),
+        pytest.param(4000, 12, ROW, PAIRS, id="that code takes twice as long, and another that is short does not"),
+        pytest.param(100, 12, ROW, ROW, id="the network is too small for that time"),
+        pytest.param(4000, 1000, ROW, ROW, id="the layer is too large"),
+        pytest.param(0, 12, ROW, ROW, id="no other layer has it"),
     ],
 )
-def test_a_small_layer_takes_the_code_of_others(pixels: int, units: int, last: str) -> None:
+def test_a_small_layer_takes_less_code(pixels: int, units: int, first: str, last: str) -> None:
     picked, placed = functions(pixels, units, Selection.on(M4))
-    assert (picked[-1], placed[-1]) == (ROW, last)
+    assert (picked[-1], placed[-1]) == (first, last)
     assert picked[:-1] == placed[:-1]
 
 

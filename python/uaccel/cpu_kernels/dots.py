@@ -88,6 +88,17 @@ class Dots:
         )
         return replace(portable, family=self.family, calls=(own,), scratch=scratch, requires=self.requires)
 
+    def fully_connected(self, site: Site[FullyConnectedAttrs]) -> Kernel | None:
+        """What the family's own kernel does not take."""
+        weights = site.operands[1].value
+        if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
+            return None
+        if self.better(site) is not None:
+            return None
+        (portable,) = FullyConnected().kernels(site)
+        depth = weights.shape[1]
+        return self.kernel(portable, {"weights": weights}, {"filled": self.filled(depth)}, self.scratch(depth))
+
 
 def offer_dots(dots: Dots) -> None:
     """Of a family, every layer that is made of dot products."""
@@ -113,14 +124,4 @@ def offer_dots(dots: Dots) -> None:
         own: dict[str, ParameterValue] = {"filled": filled, "lhs_bytes": lhs.elements, "packed": packed}
         return dots.kernel(BatchMatmul().kernels(site)[0], {}, own, filled + packed + WORD * rows)
 
-    @offers(FullyConnected, dots.requires or EMBEDDED)
-    def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-        """What the family's own kernel does not take."""
-        weights = site.operands[1].value
-        if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
-            return None
-        if dots.better(site) is not None:
-            return None
-        (portable,) = FullyConnected().kernels(site)
-        depth = weights.shape[1]
-        return dots.kernel(portable, {"weights": weights}, {"filled": dots.filled(depth)}, dots.scratch(depth))
+    offers(FullyConnected, dots.requires or EMBEDDED)(dots.fully_connected)

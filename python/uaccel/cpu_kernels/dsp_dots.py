@@ -9,6 +9,8 @@ from uaccel.cpu_kernels.dots import ROWS, Dots, offer_dots
 from uaccel.cpu_kernels.dsp import REQUIRES
 from uaccel.cpu_kernels.dsp_pack import joined, paired_words
 from uaccel.cpu_kernels.output_stage import padded_to
+from uaccel.cpu_kernels.registry import offers
+from uaccel.ops.fully_connected import FullyConnected
 
 
 def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
@@ -20,4 +22,12 @@ def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
     return None if words is None else joined(words).reshape(-1)
 
 
+def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
+    filled = padded_to(rows, 0, 2)
+    words = paired_words(filled, np.zeros(len(filled), np.int64), 2)
+    return None if words is None else joined(words).reshape(-1)
+
+
 offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2))
+offers(FullyConnected, REQUIRES)(Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2).fully_connected)
+"""With less code, which is worth it where units are few."""

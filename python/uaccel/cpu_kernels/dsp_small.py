@@ -47,15 +47,10 @@ def _kernel(
     site: Site[Any],
     scratch: int,
     *,
+    shared: int | None = None,
     copied: bool = False,
 ) -> Kernel:
-    attrs, shared = site.attrs, 1 if not differ(stage.multiplier, stage.shift) else None
-    finish = {
-        "finish.zero_point": attrs.output_zero_point,
-        "finish.clamp_min": attrs.clamp_min,
-        "finish.clamp_max": attrs.clamp_max,
-        "finish.scale_step": 0 if shared else 1,
-    }
+    """``shared``: 1 where the first channel's scale is that of all."""
     arguments: tuple[Argument, ...] = (
         Input(0),
         Constant("weights", weights),
@@ -65,7 +60,7 @@ def _kernel(
         Output(0),
         Scratch() if scratch else UNUSED,
     )
-    call = KernelCall(f"uaccel_{name}_s8", f"uaccel_{name}.h", f"uaccel_{name}", parameters | finish, arguments)
+    call = KernelCall(f"uaccel_{name}_s8", f"uaccel_{name}.h", f"uaccel_{name}", parameters, arguments)
     behind = site_behind(site, copied=copied)
     return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind)
 
@@ -85,6 +80,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     words = paired_words(rows, np.zeros(len(rows), np.int64), BLOCK)
     if words is None:
         return None
+    shared = 1 if not differ(stage.multiplier, stage.shift) else None
     direct = height == width == 1 and depth % WORD == 0 and not any(attrs.padding)
     parameters: dict[str, ParameterValue] = {
         "batch": data.shape[0],
@@ -99,9 +95,13 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "input_zero_point": attrs.input_zero_point,
         "direct": int(direct),
         "block_words": words.shape[1],
+        "finish.zero_point": attrs.output_zero_point,
+        "finish.clamp_min": attrs.clamp_min,
+        "finish.clamp_max": attrs.clamp_max,
+        "finish.scale_step": 0 if shared else 1,
     }
     scratch = 0 if direct else window.shape[1]
-    return _kernel("small_dsp", parameters, joined(words), stage, site, scratch, copied=not direct)
+    return _kernel("small_dsp", parameters, joined(words), stage, site, scratch, shared=shared, copied=not direct)
 
 
 @offers(FullyConnected, REQUIRES, favour=Favour.size)
@@ -130,6 +130,9 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,
+        "offset": 2 * attrs.output_zero_point + 1,
+        "lowest": (attrs.clamp_min & 0xFF) * 0x01010101,
+        "highest": (attrs.clamp_max & 0xFF) * 0x01010101,
     }
     scratch = channels + height * width * WORD
     return _kernel("depthwise_small_dsp", parameters, np.ascontiguousarray(rows.T), stage, site, scratch)

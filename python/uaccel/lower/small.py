@@ -2,8 +2,8 @@
 
 A layer by itself takes its fastest kernel, or where size is favoured the one with the fewest constants. But a function
 that no other layer calls is code for this one, and a small layer may have more constants than its time is worth. So
-layers take other kernels as long as all of them together stay within a share of the network's estimated time, or where
-size is favoured each stays within what it may take there.
+layers take other kernels as long as each of them takes little longer by itself, and all of them together stay within a
+share of the network's estimated time. Where size is favoured, only the first counts, and it may be more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Final
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels import Estimated, Option, Work, candidates, kernel_options
-from uaccel.cpu_kernels.costs import SLOWER
 from uaccel.cpu_kernels.selection import Selection
 from uaccel.lower.placement import place
 from uaccel.lower.program import Layer, Program
@@ -27,6 +26,10 @@ SHARES: Final = {Favour.balanced: 0.004, Favour.size: math.inf}
 """Of the time of the layers whose kernels have an estimate: what others may take more, all together."""
 PARTS: Final = {Favour.balanced: 0.02, Favour.size: math.inf}
 """Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off."""
+LONGEST: Final = {Favour.balanced: 1.5, Favour.size: 2.6}
+"""Of the time of its fastest kernel: what a layer takes at most by another one, however small it is beside others."""
+NOISE: Final = 400
+"""So many instructions or cycles more a layer takes in any case: estimates are not more exact than that."""
 CODE: Final = 1000
 """Bytes of a function that all its layers share, about, where they were never counted."""
 INLINED: Final = 400
@@ -90,11 +93,12 @@ def _choices(layer: Layer, selection: Selection, estimated: Estimated) -> Iterat
     options = tuple(kernel_options(kernels))
     work = Work(layer.macs, site.output.elements)
     times = tuple(estimated.of(option, work) for option in options)
-    if times[layer.choice.picked] is None:
+    picked = times[layer.choice.picked]
+    if picked is None:
         return
-    if selection.favour is Favour.size:
-        longest = SLOWER * min(time for time in times if time is not None)
-        times = tuple(None if time is None or time > longest else time for time in times)
+    fastest = min(time for time in times if time is not None)
+    longest = max(picked, LONGEST[selection.favour] * fastest, fastest + NOISE)
+    times = tuple(None if time is None or time > longest else time for time in times)
     if len(kernels) > 1:
         yield _Layer(layer, kernels, options, times)
 
