@@ -15,6 +15,7 @@ from support.plans import planned
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Plan, check, choose_inplace, live_at, lower_bound, lowest_free, merge_shared, plan
 from uaccel.memory.bound import aligned_bound
+from uaccel.memory.firstfit import orders
 from uaccel.memory.problem import split
 
 Shape = tuple[int, int, int]  # size, first step, last step
@@ -71,6 +72,24 @@ def test_exact_search_beats_every_cheap_order(shapes: list[Shape], optimum: int,
 def test_an_optimum_above_the_lower_bound_is_proven(shapes: list[Shape], bound: int, optimum: int) -> None:
     result = planned(blocks_of(shapes))
     assert (result.lower_bound, result.size, result.optimal) == (bound, optimum, True)
+
+
+#: By hand, of 30 bytes in step 0, 10 throughout, 20 in steps 1 and 2, 25 in steps 2 and 3.
+ORDERS = {
+    "greedy-by-size": [0, 3, 2, 1],
+    "greedy-by-area": [0, 3, 1, 2],
+    "greedy-by-lifetime": [1, 0, 3, 2],
+    "greedy-by-first-use": [0, 1, 3, 2],
+    "greedy-by-last-use": [3, 2, 1, 0],
+    "greedy-by-conflicts": [1, 2, 3, 0],
+    "greedy-by-pressure": [3, 2, 1, 0],
+    "greedy-by-pressure-area": [1, 3, 2, 0],
+}
+
+
+def test_orders() -> None:
+    (problem,) = split(blocks_of([(30, 0, 0), (10, 0, 3), (20, 1, 2), (25, 2, 3)]))
+    assert {name: order() for name, order in orders(problem).items()} == ORDERS
 
 
 # Alignment
