@@ -76,6 +76,11 @@ PARTITION: Final = (
     "tests/partition/test_claims.py::test_preference_and_cost",
     "tests/partition/test_claims.py::test_the_claim_that_covers_most_is_taken_whatever_the_order",
 )
+CYCLES: Final = ("tests/partition/test_regions.py", "tests/partition/test_claims.py")
+VERIFY: Final = (
+    "tests/unit/test_verify.py",
+    "tests/partition/test_hooks.py::test_a_pass_that_changes_the_meaning_is_told_with_its_file",
+)
 TARGETS: Final = (
     Target(
         "fixed point in C",
@@ -98,9 +103,9 @@ TARGETS: Final = (
     Target("placement: sharing", "python/uaccel/memory/sharing.py", MEMORY),
     Target("tokens", "python/uaccel/streams/tokens.py", ("tests/streams/test_tokens.py",), marks=""),
     Target("partition: choice", "python/uaccel/partition/choose.py", PARTITION),
-    Target("partition: cycles", "python/uaccel/partition/regions.py", ("tests/partition/test_regions.py",)),
+    Target("partition: cycles", "python/uaccel/partition/regions.py", CYCLES),
     Target("verification: comparing", "python/uaccel/running/compare.py", ("tests/unit/test_compare.py",)),
-    Target("verification: what is compared", "python/uaccel/running/verify.py", ("tests/unit/test_verify.py",)),
+    Target("verification: what is compared", "python/uaccel/running/verify.py", VERIFY),
     Target("archives: form", "python/uaccel/project/forms.py", ("tests/project/test_forms.py",)),
     Target("archives: reading", "python/uaccel/project/archive_reader.py", ARCHIVES),
     Target("archives: unpacking", "project_template/api_server/archive.py", ARCHIVES),
@@ -191,7 +196,10 @@ def _compiled(target: Target, tree: Path, source: Path) -> Path:
     return kept
 
 
-def tried(target: Target, tree: Path, most: int, reasons: list[dict[str, Any]]) -> dict[str, Any]:
+def tried(
+    target: Target, tree: Path, most: int, reasons: list[dict[str, Any]], before: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """``before``: a row, of which the survivors are tried again and nothing else."""
     file = tree / target.file
     text = file.read_text()
     if target.by_pytest:
@@ -202,6 +210,9 @@ def tried(target: Target, tree: Path, most: int, reasons: list[dict[str, Any]]) 
         raise RuntimeError(f"{target.name}: {' '.join(target.tests)} fail without a fault")
     known = mutants(text, python=target.python)
     drawn = sorted(random.Random(1).sample(known, min(most, len(known))), key=lambda one: one.begin)
+    if before is not None:
+        left = [(one["line"], one["becomes"]) for one in before["survived"]]
+        drawn = [one for one in known if (one.line, one.told(text)["becomes"]) in left]
     survived: list[Mutant] = []
     for mutant in drawn:
         file.write_text(mutant.of(text))
@@ -217,6 +228,8 @@ def tried(target: Target, tree: Path, most: int, reasons: list[dict[str, Any]]) 
         "seconds": round(time.monotonic() - begun),
         "survived": [one.told(text) for one in survived],
     }
+    if before is not None:
+        row |= {"tried": before["tried"], "found": before["tried"] - len(survived), "seconds": before["seconds"]}
     return judged(row, reasons)
 
 
@@ -236,6 +249,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Plant faults, and count those that tests find.")
     parser.add_argument("--target", nargs="+", default=[""], help="those whose name has one of these in it")
     parser.add_argument("--most", type=int, default=40, help="faults of each")
+    parser.add_argument("--again", action="store_true", help="try those again that stored runs did not find")
     parser.add_argument("--reasons", action="store_true", help="plant nothing; give what is stored its reasons anew")
     parser.add_argument("--write", action="store_true", help="store what comes out")
     given = parser.parse_args()
@@ -252,7 +266,9 @@ def main() -> int:
         for target in TARGETS:
             if any(part in target.name for part in given.target):
                 with multiprocessing.get_context("fork").Pool(1) as pool:
-                    row = stored[target.name] = pool.apply(tried, (target, tree, given.most, reasons))
+                    row = stored[target.name] = pool.apply(
+                        tried, (target, tree, given.most, reasons, stored[target.name] if given.again else None)
+                    )
                 print(f"{target.name}: {row['found']} of {row['tried']} found, {row['seconds']} s", flush=True)
                 for one in row["survived"]:
                     print(f"  {one['line']}: {one['was']}  ->  {one['becomes']}", flush=True)

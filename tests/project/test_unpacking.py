@@ -169,6 +169,7 @@ def test_the_limits_themselves(server: ModuleType) -> None:
 
 
 VERSIONS = [
+    (b"", "metadata.json is not JSON: Expecting value: line 1 column 1 (char 0)"),
     (b"{}", "metadata.json has no version; wanted Model Library Format 7"),
     (b"[]", "metadata.json has no version; wanted Model Library Format 7"),
     (b'{"version": true}', "metadata.json has no version; wanted Model Library Format 7"),

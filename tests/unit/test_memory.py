@@ -15,6 +15,7 @@ from support.plans import planned
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Plan, check, choose_inplace, live_at, lower_bound, lowest_free, merge_shared, plan
 from uaccel.memory.bound import aligned_bound
+from uaccel.memory.exact import Search
 from uaccel.memory.firstfit import orders
 from uaccel.memory.problem import split
 
@@ -121,6 +122,28 @@ def test_padding_between_blocks_of_two_alignments_is_proven() -> None:
     assert best_of_all_orders(blocks) == 39
     result = planned(blocks)
     assert (result.size, result.optimal, result.method) == (39, True, "exact")
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        pytest.param([(14, 0, 0, 8), (1, 0, 0, 8), (4, 0, 3, 8), (5, 2, 2, 8), (7, 3, 3, 8)], id="no limit is skipped"),
+        pytest.param(
+            [
+                *((10, 0, 0, 8), (1, 0, 1, 2), (4, 0, 3, 2), (9, 1, 2, 2)),
+                *((3, 1, 4, 8), (13, 2, 2, 8), (4, 3, 3, 2), (4, 3, 4, 2)),
+            ],
+            id="one sequence is left out and no more",
+        ),
+    ],
+)
+def test_the_search_alone_finds_the_smallest_plan(places: list[tuple[int, int, int, int]]) -> None:
+    """From the lower bound on, each time with the limit that the search names."""
+    (problem,) = split([Block(f"b{i}", *place) for i, place in enumerate(places)])
+    limit = lower_bound(problem.blocks)
+    while not (search := Search(problem, limit, 10**6)).run():
+        limit = search.next_limit
+    assert limit == best_of_all_orders(problem.blocks)
 
 
 @pytest.mark.parametrize("alignment", [1, 2, 4, 8, 16, 32])

@@ -17,6 +17,7 @@ from uaccel.running.verify import (
     Reference,
     Watched,
     before_what_hides,
+    changed_meaning,
     every_layer,
     find_inside,
     first_wrong_layer,
@@ -125,6 +126,18 @@ def test_an_engine_with_arithmetic_of_its_own_is_not_exact(fields: dict[str, Any
     asked = accelerator("a", operation("exp", **fields), **tolerance)
     assert is_exact(compile_on(chain("exp", "tanh"), [asked])) is exact
     assert is_exact(compile_on(chain("sin", "tanh"), [asked])), "it computes nothing"
+
+
+def test_an_expansion_that_changes_the_meaning_is_told() -> None:
+    def expand(expansion: Any, region: Any, inputs: list[Any]) -> Any:
+        return expansion.engine(OP.negative, [expansion.engine(OP.tanh, inputs, "first")], "second")
+
+    compiled = compile_on(chain("exp", "tanh"), [accelerator("a", operation("tanh", expand=expand))])
+    told = changed_meaning(compiled, Reference.of(compiled), SAMPLES)
+    assert "expand of operation 'tanh' changes what the model means: sample 0, tensor tanh_1, " in told
+    for asked in ([], [accelerator("a", operation("tanh"))]):
+        right = compile_on(chain("exp", "tanh"), asked)
+        assert changed_meaning(right, Reference.of(right), SAMPLES) == ""
 
 
 def test_the_first_wrong_layer_of_all_samples(compiled: Compiled, computed: Any) -> None:
