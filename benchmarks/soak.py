@@ -17,17 +17,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from uaccel.board import load_board
+from uaccel.bench.desk import Desk
+from uaccel.board import Board, load_board
 from uaccel.errors import DeviceError
 from uaccel.pipeline import compile_model
 from uaccel.project.build import build_project, firmware_of
 from uaccel.project.create import create_project
 from uaccel.running.packed import archive_of, identity
+from uaccel.session.description import Identity
+from uaccel.session.ports import open_port
 from uaccel.session.process import ProcessTransport
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
@@ -38,8 +44,13 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = Path(__file__).with_name("soak.json")
 MODEL: Final = ROOT / "tests" / "models" / "gesture.tflite"
 SAMPLES, WARM = 3, 5
+DESK, ON_THE_DESK = "desk", "netduino_plus_2"
+"""The stand-in at a serial port, which is reset before each session; and the board that it is."""
 GROWTH: Final = 16 << 20
 """Bytes that Python may take more after so many sessions; a leak of a kilobyte each would show in twenty thousand."""
+
+
+Samples = Sequence[Sequence[NDArray[Any]]]
 
 
 class Faulty(Transport):
@@ -73,8 +84,27 @@ class Faulty(Transport):
         return bytes(found)
 
 
+@contextmanager
+def lines(board: Board, firmware: Path, *, desk: bool) -> Iterator[Callable[[], Transport]]:
+    """What gives a line to firmware that has just started."""
+    if not desk:
+        of_host = board.name == "host"
+        yield lambda: ProcessTransport([str(firmware)]) if of_host else QemuTransport(board, firmware)
+        return
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as folder, Desk(Path(folder), board.name) as stand_in:
+        stand_in.order("flash", str(firmware))
+
+        def again() -> Transport:
+            stand_in.order("reset")
+            return open_port(stand_in.port)
+
+        yield again
+
+
 def soak(board_name: str, sessions: int, rate: float) -> dict[str, Any]:
-    board, model = load_board(board_name), compile_model(MODEL, board=board_name)
+    desk = board_name == DESK
+    board = load_board(ON_THE_DESK if desk else board_name)
+    model = compile_model(MODEL, board=board.name)
     specs, draw = model.model.signature, np.random.default_rng(7)
     inputs = [[draw.integers(-128, 128, spec.info.shape, np.int8) for spec in specs.inputs] for _ in range(SAMPLES)]
     executor = Executor(model.stages["import"])
@@ -83,39 +113,40 @@ def soak(board_name: str, sessions: int, rate: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         create_project(archive_of(model), board, Path(folder) / "project")
         firmware = firmware_of(build_project(Path(folder) / "project"))
-        for number in range(sessions):
-            if number == WARM:
-                before = _taken()
-            line = ProcessTransport([str(firmware)]) if board_name == "host" else QemuTransport(board, firmware)
-            faulty = Faulty(line, rate, number)
-            try:
-                with Session(faulty, expect=identity(model)) as session:
-                    names = [[tensor.name for tensor in side] for side in (session.model.inputs, session.model.outputs)]
-                    for values, outputs in zip(inputs, wanted, strict=True):
-                        got = session.run(dict(zip(names[0], values, strict=True)))
-                        same = all(np.array_equal(got[name], one) for name, one in zip(names[1], outputs, strict=True))
-                        ends["wrong tensors"] += not same
-                ends["right"] += 1
-            except DeviceError as error:
-                ends["errors"] += 1
-                print(f"session {number}: {error}", file=sys.stderr)
-            finally:
-                faulty.close()
-            faults += faulty.faults
-    after = _taken()
-    row = {
+        with lines(board, firmware, desk=desk) as line:
+            for number in range(sessions):
+                before = _taken() if number == WARM else before
+                with closing(Faulty(line(), rate, number)) as faulty:
+                    ends.update(_ended(faulty, identity(model), inputs, wanted, number))
+                faults += faulty.faults
+            after = _taken()
+    return {
         "sessions": sessions,
         "rate": rate,
         "faults_injected": faults,
         "right": ends["right"],
         "errors": ends["errors"],
-    }
-    row |= {
         "wrong": ends["wrong tensors"],
         "descriptors_left": after[0] - before[0],
         "grown": max(0, after[1] - before[1]),
+        "seconds": round(time.monotonic() - begun),
     }
-    return row | {"seconds": round(time.monotonic() - begun)}
+
+
+def _ended(line: Transport, expect: Identity, inputs: Samples, wanted: Samples, number: int) -> list[str]:
+    """How a session ended; ``wrong tensors`` once for each sample that had some."""
+    found = []
+    try:
+        with Session(line, expect=expect) as session:
+            names = [[tensor.name for tensor in side] for side in (session.model.inputs, session.model.outputs)]
+            for values, outputs in zip(inputs, wanted, strict=True):
+                got = session.run(dict(zip(names[0], values, strict=True)))
+                same = all(np.array_equal(got[name], one) for name, one in zip(names[1], outputs, strict=True))
+                found += [] if same else ["wrong tensors"]
+    except DeviceError as error:
+        print(f"session {number}: {error}", file=sys.stderr)
+        return [*found, "errors"]
+    return found or ["right"]
 
 
 def _taken() -> tuple[int, int]:
@@ -125,7 +156,7 @@ def _taken() -> tuple[int, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Many sessions in a row.")
-    parser.add_argument("--board", default="host")
+    parser.add_argument("--board", default="host", help=f"or '{DESK}': the stand-in at a serial port")
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=1e-4, help="of bytes that are damaged")
     parser.add_argument("--write", action="store_true", help="store what comes out")

@@ -49,7 +49,7 @@ SOAK: Final = """\
 ## Sessions in a row
 
 Each session starts the firmware anew, runs three samples and compares every byte of their outputs. Meanwhile bytes of
-the line are flipped, lost and doubled.
+the line are flipped, lost and doubled. `desk` is the stand-in at a serial port.
 
 ```text
 .venv/bin/python benchmarks/soak.py --board host --sessions 1000 --write
@@ -63,14 +63,15 @@ MUTATION: Final = """\
 
 Would the tests notice? A fault of one token is planted (`<` becomes `<=`, `+` becomes `-`, 3 becomes 4), then the
 tests of that file run. It counts as found where one fails. The faults are drawn from all
-that the file can have, by the same seed each time. Those that change nothing are equivalent.
+that the file can have, by the same seed each time. Those that change nothing are equivalent. The score is the share
+that is found or equivalent.
 
 ```text
-.venv/bin/python benchmarks/mutation.py --most 12 --write
+.venv/bin/python benchmarks/mutation.py --most 20 --write
 ```
 
-| target | file | possible | tried | found | equivalent | left |
-|---|---|---|---|---|---|---|
+| target | file | possible | tried | found | equivalent | left | score |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -117,9 +118,9 @@ def mutation() -> str:
     counts = {
         name: [row["known"], row["tried"], row["found"], row["equivalent"], _left(row)] for name, row in rows.items()
     }
-    lines = table([name, f"`{rows[name]['file']}`", *count] for name, count in counts.items())
+    lines = table([name, f"`{rows[name]['file']}`", *count, _score(*count)] for name, count in counts.items())
     total = [sum(column) for column in zip(*counts.values(), strict=True)]
-    lines += table([("all", "", *total)]) if total else ""
+    lines += table([("all", "", *total, _score(*total))]) if total else ""
     missing = [target.name for target in _targets() if target.name not in rows]
     lines += f"\nWithout figures so far: {', '.join(missing)}.\n" if missing else ""
     said = [f"- {name}, line {one['line']}: {_change(one)}. {_why(one)}\n" for name, one in _survivors(rows)]
@@ -130,6 +131,11 @@ def _targets() -> tuple[Any, ...]:
     sys.path.insert(0, str(ROOT / "benchmarks"))
     targets: tuple[Any, ...] = importlib.import_module("mutation").TARGETS
     return targets
+
+
+def _score(_possible: int, tried: int, _found: int, _equivalent: int, left: int) -> str:
+    """How many of them tests find, or nothing could find."""
+    return f"{100 * (tried - left) // tried} %"
 
 
 def _left(row: dict[str, Any]) -> int:

@@ -87,6 +87,7 @@ def test_the_function_is_single_precision(optimise: str, tmp_path: Path) -> None
         if name == "narrow":
             rests = np.random.default_rng(3).choice([0, 1, 64, 127], len(acc))
             rests[:16] = 0
+            acc[16], multiplier[16], shift[16], rests[16] = -(2**24), 2**31 - 128, -1, 127  # the largest that has one
             multiplier += np.where(np.abs(acc) <= 2**24, rests, 0).astype(np.int32)
         else:
             acc = acc * np.random.default_rng(1).choice([1, 1, 3, 2**20 + 1, 2**31], len(acc))

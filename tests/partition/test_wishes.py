@@ -107,6 +107,8 @@ def test_a_subgraph_is_what_lies_on_the_ways() -> None:
     assert done == {**dict.fromkeys(names, "cpu"), "aside": "a"}
     part = engines(partition(model_of(diamond), [able], Wishes(subgraphs=(Subgraph("exp", "sin", "cpu"),))))
     assert [layer for layer, engine in part.items() if engine == "cpu"] == ["exp", "sin"]
+    part = engines(partition(model_of(diamond), [able], Wishes(subgraphs=(Subgraph("exp", "add", "cpu"),))))
+    assert sorted(layer for layer, engine in part.items() if engine == "cpu") == ["add", "exp", "sin"]
 
 
 FUSED = operation("fused", pattern("relax.sin", "relax.exp"))

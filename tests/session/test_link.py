@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
+
 import pytest
 
 from support.device import tokens
@@ -19,18 +22,21 @@ class Deaf(Transport):
 
     def __init__(self, receive_bytes: int) -> None:
         self.written = 0
+        self.patience: list[float] = []
+        self.now = 0.0
         self._receive_bytes = receive_bytes
         self._decoder = Decoder()
         self._waiting = b""
 
     def clock(self) -> float:
-        return 0.0
+        return self.now
 
     def close(self) -> None:
         """Nothing to let go of."""
 
     def write(self, data: bytes, timeout: float = 0.0) -> None:
         self.written += len(data)
+        self.patience.append(timeout)
         for packet in self._decoder.feed(data):
             if packet is not None and packet.type == Type.HELLO:
                 reply = HelloReply(VERSION, 0, 512, self._receive_bytes, 0, 0, 0, 0, 0, 2, 0, bytes(32), bytes(8), b"x")
@@ -42,16 +48,54 @@ class Deaf(Transport):
         return data
 
 
-@pytest.mark.parametrize(("spare", "frames"), [(0, 3), (-1, 2), (1, 3)])
-def test_no_more_is_under_way_than_the_device_has_room_for(spare: int, frames: int) -> None:
-    message, fresh = Write(0, b"\1" * 20), tokens()
-    size = len(encode(Packet(message.TYPE, 1, next(tokens()), message.pack())))
-    line = Deaf(3 * size + spare)
+MESSAGE = Write(0, b"\1" * 20)
+SIZE = len(encode(Packet(MESSAGE.TYPE, 1, next(tokens()), MESSAGE.pack())))
+
+
+def greeted(line: Deaf) -> Link:
+    fresh = tokens()
     link = Link(line, Timeouts(), lambda log, lines: None, lambda: next(fresh))
     link.hello()
+    return link
+
+
+@pytest.mark.parametrize(("spare", "frames"), [(0, 3), (-1, 2), (1, 3)])
+def test_no_more_is_under_way_than_the_device_has_room_for(spare: int, frames: int) -> None:
+    line = Deaf(3 * SIZE + spare)
+    link = greeted(line)
     for _ in range(5):
-        link.submit(message, "write")
-    assert line.written == frames * size
+        link.submit(MESSAGE, "write")
+    assert line.written == frames * SIZE
+
+
+def test_how_long_a_line_may_take_what_is_sent() -> None:
+    """The bytes at their slowest, and ten seconds: the operation as a whole has thirty."""
+    line = Deaf(SIZE)
+    greeted(line).submit(MESSAGE, "write")
+    assert line.patience[-1] == pytest.approx(10 + SIZE / 500)
+
+
+def test_what_a_device_misses_again_and_again_is_sent_once_in_a_while() -> None:
+    line = Deaf(SIZE)
+    link = greeted(line)
+    sent = []
+    with link.operation():
+        link.submit(MESSAGE, "write")
+        for line.now in (0.0, 0.1, 0.12, 0.13, 0.24, 0.26):  # half of the quarter of a second until an answer
+            line.written = 0
+            link._lost(7)
+            sent.append(line.written > 0)
+        link._lost(8)
+    assert sent == [True, False, False, True, False, True]
+    assert link.traffic.repeated == 4, "another one is told at once"
+
+
+@pytest.mark.parametrize(("drawn", "token"), [(lambda below: 0, 1), (lambda below: below - 1, 2**32 - 1)])
+def test_tokens_are_of_32_bits_and_not_0(
+    drawn: Callable[[int], int], token: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "randbelow", drawn)
+    assert Link(Deaf(0), Timeouts(), lambda log, lines: None)._new_token() == token
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.running.compare import Comparison
+from uaccel.running.compare import Comparison, Mismatch, compare, differing, steps_between
 from uaccel.running.samples import default_samples
 from uaccel.session.inputs import ramp
 from uaccel.session.tensors import TensorType
@@ -62,6 +62,58 @@ def test_steps_of_an_accelerator_that_rounds_by_itself() -> None:
 )
 def test_saturated_values_prove_little(values: list[float], dtype: str, little: bool) -> None:
     assert compared(values, values, dtype)["proves_little"] is little
+
+
+def test_what_is_counted_of_many_tensors() -> None:
+    found = Comparison()
+    assert (found.proves_little, found.to_json()["top_class_agrees"], found.snr_db) == (False, None, None)
+    found.add(0, "y", np.array([127, 2, 40], np.int8), np.array([127, 2, 60], np.int8))
+    found.add(0, "inner", np.array([True]), np.array([True]), kind="tensor")
+    found.add(1, "y", np.array([1, 2, 3], np.int8), np.array([2, 1, 3], np.int8))
+    found.add(1, "inner", np.array([True]), np.array([False]), kind="tensor")
+    assert (found.compared, found.unequal, found.at_limits, found.tensors) == (8, 4, 1, ["inner"])
+    assert (found.classes, found.agreeing, found.largest) == (2, 2, {"steps": 20})
+    assert (found.power, found.noise) == (127**2 + 2**2 + 40**2 + 1 + 1**2 + 2**2 + 3**2 + 1, 20**2 + 1 + 1 + 1)
+    assert found.snr_db == pytest.approx(10 * np.log10(found.power / found.noise))
+    assert found.first is not None
+    assert found.beyond == found.first
+    assert str(found.first) == 'sample 0, output "y", element [2] is 60, expected 40; 1 of 3 elements differ'
+    counts = {"-1": 1, "0": 3, "1": 1, "16": 1}
+    assert found.to_json()["differences"] == [{"tensor": "y", "what": "output", "counts": counts}]
+
+
+def test_the_larger_difference_is_told_in_its_units() -> None:
+    found = Comparison()
+    found.add(0, "y", np.array([1, 2], np.int8), np.array([1, 4], np.int8))
+    found.add(0, "z", np.array([1.0, 2.0], np.float32), np.array([1.0, 12.0], np.float32))
+    assert (found.largest, found.at_limits) == ({"steps": 2, "relative": 5}, 0)
+    assert (found.to_json()["units"], found.to_json()["largest_difference"]) == ("relative", 5)
+    assert found.to_json()["first_difference"]["got"] == 4
+
+
+def test_the_first_element_that_differs() -> None:
+    expected = np.array([[1, 2], [3, 4]], np.int8)
+    mismatch = compare(np.array([[1, 3], [3, 5]], np.int8), expected)
+    assert mismatch == Mismatch((0, 1), expected=2, got=3, differing=2, size=4)
+    assert str(mismatch) == "[0,1] is 3, expected 2; 2 of 4 elements differ"
+    assert compare(expected, expected) is None
+    assert differing(expected, expected + np.int8(1)).all()
+    assert compare(expected + np.int8(1), expected, tolerance=1) is None
+    assert compare(np.array([1.0, np.inf, np.nan]), np.array([1.0, np.inf, np.nan])) is None
+    assert compare(np.array([1.0, np.inf]), np.array([1.0, 5.0])) is not None
+    assert compare(np.array([1.0 + 4e-3]), np.array([1.0]), tolerance=5e-3) is None
+
+
+def test_differences_at_the_ends_of_a_type() -> None:
+    """As far as a type reaches, and no farther: what would wrap is wide."""
+    assert compare(np.array([-128], np.int8), np.array([127], np.int8), tolerance=254) is not None
+    assert compare(np.array([-128], np.int8), np.array([127], np.int8), tolerance=255) is None
+    assert steps_between(np.array([0, 15, 16, 17], np.uint8), np.array([17, 0, 0, 0], np.uint8)) == {
+        -16: 1,
+        15: 1,
+        16: 2,
+    }
+    assert not steps_between(np.array([1.0]), np.array([2.0]))
 
 
 def test_samples_are_the_ramp_first_then_what_a_ramp_does_not_show() -> None:

@@ -15,6 +15,8 @@ from support.plans import planned
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Plan, check, choose_inplace, live_at, lower_bound, lowest_free, merge_shared, plan
 from uaccel.memory.bound import aligned_bound
+from uaccel.memory.exact import Search
+from uaccel.memory.firstfit import orders
 from uaccel.memory.problem import split
 
 Shape = tuple[int, int, int]  # size, first step, last step
@@ -73,6 +75,24 @@ def test_an_optimum_above_the_lower_bound_is_proven(shapes: list[Shape], bound: 
     assert (result.lower_bound, result.size, result.optimal) == (bound, optimum, True)
 
 
+#: By hand, of 30 bytes in step 0, 10 throughout, 20 in steps 1 and 2, 25 in steps 2 and 3.
+ORDERS = {
+    "greedy-by-size": [0, 3, 2, 1],
+    "greedy-by-area": [0, 3, 1, 2],
+    "greedy-by-lifetime": [1, 0, 3, 2],
+    "greedy-by-first-use": [0, 1, 3, 2],
+    "greedy-by-last-use": [3, 2, 1, 0],
+    "greedy-by-conflicts": [1, 2, 3, 0],
+    "greedy-by-pressure": [3, 2, 1, 0],
+    "greedy-by-pressure-area": [1, 3, 2, 0],
+}
+
+
+def test_orders() -> None:
+    (problem,) = split(blocks_of([(30, 0, 0), (10, 0, 3), (20, 1, 2), (25, 2, 3)]))
+    assert {name: order() for name, order in orders(problem).items()} == ORDERS
+
+
 # Alignment
 
 
@@ -102,6 +122,28 @@ def test_padding_between_blocks_of_two_alignments_is_proven() -> None:
     assert best_of_all_orders(blocks) == 39
     result = planned(blocks)
     assert (result.size, result.optimal, result.method) == (39, True, "exact")
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        pytest.param([(14, 0, 0, 8), (1, 0, 0, 8), (4, 0, 3, 8), (5, 2, 2, 8), (7, 3, 3, 8)], id="no limit is skipped"),
+        pytest.param(
+            [
+                *((10, 0, 0, 8), (1, 0, 1, 2), (4, 0, 3, 2), (9, 1, 2, 2)),
+                *((3, 1, 4, 8), (13, 2, 2, 8), (4, 3, 3, 2), (4, 3, 4, 2)),
+            ],
+            id="one sequence is left out and no more",
+        ),
+    ],
+)
+def test_the_search_alone_finds_the_smallest_plan(places: list[tuple[int, int, int, int]]) -> None:
+    """From the lower bound on, each time with the limit that the search names."""
+    (problem,) = split([Block(f"b{i}", *place) for i, place in enumerate(places)])
+    limit = lower_bound(problem.blocks)
+    while not (search := Search(problem, limit, 10**6)).run():
+        limit = search.next_limit
+    assert limit == best_of_all_orders(problem.blocks)
 
 
 @pytest.mark.parametrize("alignment", [1, 2, 4, 8, 16, 32])

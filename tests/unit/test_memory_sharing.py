@@ -80,6 +80,19 @@ def test_a_small_result_stays_in_place_where_that_costs_nothing() -> None:
     assert choose_inplace(blocks, [], [("small", "large")]) == [("small", "large")]
 
 
+@pytest.mark.parametrize("begin", [-100, 0, 100])
+def test_steps_may_begin_anywhere(begin: int) -> None:
+    blocks = [Block("large", 100, begin, begin + 1), Block("small", 10, begin + 1, begin + 2)]
+    assert choose_inplace(blocks, [], [("small", "large")]) == [("small", "large")]
+    blocks.append(Block("next", 100, begin + 2, begin + 2))
+    assert choose_inplace(blocks, [], [("small", "large")]) == []
+
+
+def test_equal_sizes_are_tried_first() -> None:
+    blocks = [Block("large", 16, 0, 2), Block("same", 8, 0, 2), Block("sum", 8, 2, 2)]
+    assert choose_inplace(blocks, [], [("sum", "large"), ("sum", "same")]) == [("sum", "same")]
+
+
 def test_a_sum_takes_the_place_of_one_operand() -> None:
     blocks = [Block("a", 8, 0, 2), Block("b", 8, 0, 2), Block("sum", 8, 2, 3)]
     assert choose_inplace(blocks, [], [("sum", "a"), ("sum", "b")]) == [("sum", "a")]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import IO, Final
 
 from uaccel.errors import DeviceError
+from uaccel.session.fair_clock import FairClock
 from uaccel.session.message import shown
 from uaccel.session.streams import StreamTransport
 from uaccel.toolchain.children import start
@@ -37,12 +38,17 @@ class ProcessTransport(StreamTransport):
             raise DeviceError(f"cannot start {command[0]}: {error.strerror}") from error
         assert self._process.stdin is not None  # both are pipes
         assert self._process.stdout is not None
+        self._clock = FairClock(self.pid)
         super().__init__(name, self._process.stdout.fileno(), self._process.stdin.fileno(), self._end)
 
     @property
     def pid(self) -> int:
         """Of the process."""
         return self._process.pid
+
+    def clock(self) -> float:
+        """A process that a busy computer keeps waiting is no silent device."""
+        return self._clock()
 
     def vanished(self, reason: str) -> DeviceError:
         """With the process's own last words."""
