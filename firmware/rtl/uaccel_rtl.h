@@ -37,10 +37,15 @@ class Disturbance {
         state_ ^= state_ << 5;
         return state_;
     }
+    /* From now on nothing goes on. */
+    void hold(bool held)
+    {
+        held_ = held;
+    }
     /* Whether something goes on in this cycle. */
     bool goes()
     {
-        return state_ == 0 || (next() & 0x300u) != 0;
+        return !held_ && (state_ == 0 || (next() & 0x300u) != 0);
     }
     /* Further cycles that something takes. */
     uint32_t wait()
@@ -50,6 +55,7 @@ class Disturbance {
 
   private:
     uint32_t state_ = 0;
+    bool held_ = false;
 };
 
 /* What adapters ask of their device. */

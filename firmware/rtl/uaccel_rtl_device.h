@@ -85,6 +85,7 @@ template <class Top, class Pins> class Device : public Bench {
     {
         bus_ = bus;
         fault_ = UACCEL_FAULT_NONE;
+        disturbance.hold(false);
         broken_ = false;
         line_ = 0;
         registers_->reset();
@@ -110,7 +111,11 @@ template <class Top, class Pins> class Device : public Bench {
 
     void write(uint32_t offset, uint32_t value)
     {
-        if (!broken_ && !(fault_ == UACCEL_FAULT_HANG && offset == traits_.start)) {
+        const bool hangs = fault_ == UACCEL_FAULT_HANG && offset == traits_.start;
+        if (hangs) {
+            disturbance.hold(true); /* it begins, and its memory never answers */
+        }
+        if (!broken_ && !(hangs && memories_.empty())) {
             registers_->write(offset, value);
         }
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,16 @@ def test_model_and_rtl_are_what_it_means() -> None:
 @pytest.mark.long
 def test_so_they_are_on_a_thousand_layers() -> None:
     check_accelerator(FOLDER, layers=1000, seed=1)
+
+
+@pytest.mark.slow
+def test_one_that_never_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its queues fill up, or it stays busy; nothing that it has not computed is taken for a result."""
+    monkeypatch.setenv("UACCEL_DEVICE_FAULT", "matrix8:hang@3")
+    words = ["run", str(MODELS / "gesture.tflite"), "-a", str(FOLDER), "--device", "rtl"]
+    done = subprocess.run([sys.executable, "-m", "uaccel", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "the device did not finish" in done.stderr
 
 
 @pytest.mark.slow
