@@ -52,8 +52,9 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* One channel. stream: twice its sum at the start; multiplier; of each row of weights their bytes, and behind the
- * first the shift. They become the halves (0, 1) and (1, 2) of words, twice their value. */
-#define UACCEL_DSP_ROWS(name, sign, stride)                                                                          \
+ * first the shift. They become the halves (0, 1) and (1, 2) of words, twice their value. In single precision, which is
+ * way 2, the multiplier is half the scale, and in place of the shift are the 128ths that are added to the sum. */
+#define UACCEL_DSP_ROWS(name, way, stride)                                                                           \
     UACCEL_ASSEMBLY void name(const int32_t *plane, const int32_t *stream, int8_t *output,                           \
                               const struct uaccel_dsp_rows_job *job)                                                 \
     {                                                                                                                \
@@ -85,16 +86,31 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "pkhbt \\v, \\v, lr\n"                                                                               \
                 ".endm\n"                                                                                            \
                 ".macro uaccel_round a, last\n" /* the last one may take lr */                                       \
-                ".if " #sign " && \\last\n"                                                                          \
+                ".if " #way " && \\last\n"                                                                           \
                 "add lr, lr, \\a, asr #31\n"                                                                         \
                 "smmlar \\a, \\a, r12, lr\n"                                                                         \
-                ".elseif " #sign "\n"                                                                                \
+                ".elseif " #way "\n"                                                                                 \
                 "smmulr \\a, \\a, r12\n"                                                                             \
                 "add \\a, \\a, \\a, asr #31\n"                                                                       \
                 "add \\a, \\a, lr\n"                                                                                 \
                 ".else\n"                                                                                            \
                 "smmlar \\a, \\a, r12, lr\n"                                                                         \
                 ".endif\n"                                                                                           \
+                ".endm\n"                                                                                            \
+                ".macro uaccel_single\n" /* the slots 4 to 7 are s4 to s7 */                                         \
+                "vmov s0, s1, r10, r11\n"                                                                            \
+                "vcvt.f32.s32 s0, s0\n"                                                                              \
+                "vcvt.f32.s32 s1, s1\n"                                                                              \
+                "vadd.f32 s0, s0, s7\n"                                                                              \
+                "vadd.f32 s1, s1, s7\n"                                                                              \
+                "vmul.f32 s0, s0, s5\n"                                                                              \
+                "vmul.f32 s1, s1, s5\n"                                                                              \
+                "vcvtr.s32.f32 s0, s0\n"                                                                             \
+                "vcvtr.s32.f32 s1, s1\n"                                                                             \
+                "vmov r10, r11, s0, s1\n"                                                                            \
+                "uaccel_recall lr, 6\n"                                                                             \
+                "qadd r10, r10, lr\n"                                                                                \
+                "qadd r11, r11, lr\n"                                                                                \
                 ".endm\n"                                                                                            \
                 ".macro uaccel_pixels both\n"                                                                        \
                 "uaccel_recall r10, 4\n"                                                                             \
@@ -106,6 +122,9 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 ".endif\n"                                                                                           \
                 "uaccel_row r1, r6, r7, \\both, r11\n"                                                               \
                 "uaccel_row r2, r8, r9, \\both, r11\n"                                                               \
+                ".if " #way " == 2\n"                                                                                \
+                "uaccel_single\n"                                                                                    \
+                ".else\n"                                                                                            \
                 "uaccel_recall r12, 5\n"                                                                             \
                 "uaccel_recall lr, 6\n"                                                                              \
                 "uaccel_round r10, !\\both\n"                                                                        \
@@ -113,12 +132,15 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "uaccel_round r11, 1\n"                                                                              \
                 ".endif\n"                                                                                           \
                 "uaccel_recall r12, 7\n"                                                                             \
-                "uaccel_recall lr, 8\n"                                                                              \
                 "asr r10, r10, r12\n"                                                                                \
+                ".if \\both\n"                                                                                       \
+                "asr r11, r11, r12\n"                                                                                \
+                ".endif\n"                                                                                           \
+                ".endif\n"                                                                                           \
+                "uaccel_recall lr, 8\n"                                                                              \
                 "ssat r10, #8, r10\n"                                                                                \
                 "strb r10, [r3]\n"                                                                                   \
                 ".if \\both\n"                                                                                       \
-                "asr r11, r11, r12\n"                                                                                \
                 "ssat r11, #8, r11\n"                                                                                \
                 "strb r11, [r3, lr]\n"                                                                               \
                 "add r3, r3, lr, lsl #1\n"                                                                           \
@@ -147,8 +169,12 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "ldmia r1, {r4, r6, r8}\n"                                                                           \
                 "mov r1, r12\n"                                                                                      \
                 "asr r12, r4, #24\n"                                                                                 \
-                "uaccel_keep r12, 7\n" /* shift */                                                                   \
+                "uaccel_keep r12, 7\n" /* shift, or the rest */                                                      \
+                ".if " #way " == 2\n"                                                                                \
+                "vcvt.f32.s32 s7, s7, #6\n"                                                                          \
+                ".else\n"                                                                                            \
                 "lsl lr, lr, r12\n"                                                                                  \
+                ".endif\n"                                                                                           \
                 "asr lr, lr, #1\n"                                                                                   \
                 "uaccel_keep lr, 6\n" /* offset */                                                                   \
                 "uaccel_weights r4, r5\n"                                                                            \
@@ -183,6 +209,7 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 ".purgem uaccel_row\n"                                                                               \
                 ".purgem uaccel_weights\n"                                                                           \
                 ".purgem uaccel_round\n"                                                                             \
+                ".purgem uaccel_single\n"                                                                            \
                 ".purgem uaccel_pixels\n" UACCEL_DSP_END_SLOTS);                                                     \
     }
 
@@ -190,6 +217,10 @@ UACCEL_DSP_ROWS(uaccel_dsp_rows_1, 0, 1)
 UACCEL_DSP_ROWS(uaccel_dsp_rows_1_sign, 1, 1)
 UACCEL_DSP_ROWS(uaccel_dsp_rows_2, 0, 2)
 UACCEL_DSP_ROWS(uaccel_dsp_rows_2_sign, 1, 2)
+#if defined(__ARM_FP) && (__ARM_FP & 4)
+UACCEL_DSP_ROWS(uaccel_dsp_rows_1_float32, 2, 1)
+UACCEL_DSP_ROWS(uaccel_dsp_rows_2_float32, 2, 2)
+#endif
 
 /* What uaccel_dsp_planes works on, where rows of a plane are: a word whose first pixel is outside, words of two pixels,
  * a word whose second pixel is outside, words outside. */
@@ -365,5 +396,15 @@ UACCEL_KERNEL void uaccel_depthwise_rows_dsp_s8(const struct uaccel_depthwise_ro
     uaccel_dsp_rows *const twice = p->sign ? uaccel_dsp_rows_2_sign : uaccel_dsp_rows_2;
     uaccel_depthwise_rows_images(p, input, stream, output, scratch, p->stride == 1 ? once : twice);
 }
+
+#if defined(__ARM_FP) && (__ARM_FP & 4)
+/* The same in single precision. */
+UACCEL_KERNEL void uaccel_depthwise_rows_dsp_s8_float32(const struct uaccel_depthwise_rows_dsp *p, const int8_t *input,
+                                                        const int32_t *stream, int8_t *output, void *scratch)
+{
+    uaccel_dsp_rows *const convolve = p->stride == 1 ? uaccel_dsp_rows_1_float32 : uaccel_dsp_rows_2_float32;
+    uaccel_depthwise_rows_images(p, input, stream, output, scratch, convolve);
+}
+#endif
 
 #endif

@@ -17,6 +17,7 @@ from uaccel.model import Array
 from uaccel.ops.base import Site
 from uaccel.ops.behind import site_behind
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.fixedpoint import RESTS
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, sides
 
 ADDRESS: Final = 4
@@ -35,12 +36,12 @@ SMALL: Final = 1024
 """Bytes of scratch that hardly ever matter."""
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, FPU)
 def depthwise_rows(site: Site[Any]) -> Kernel | None:
     """3x3 windows: four channels at a time as planes of rows, or of columns where planes hold the image."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, out_sizes = weights.shape[2], site.output.shape[1:3]
-    stage = output_stage_of(site, weights.reshape(-1, channels).T)
+    stage = output_stage_of(site, weights.reshape(-1, channels).T, rests=True)
     regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
     if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels < QUAD:
         return None
@@ -140,16 +141,18 @@ class _Planes:
         stream = _row_stream(weights.transpose(1, 0, 2) if self.turned else weights, self.stage)
         arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
         behind = site_behind(site, band * self.width)
-        return dsp_kernel("depthwise_rows", parameters, arguments, self.scratch(band), behind=behind)
+        scratch, single = self.scratch(band), self.stage.single
+        return dsp_kernel("depthwise_rows", parameters, arguments, scratch, single=single, behind=behind)
 
 
 def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
-    """Of each channel: its sum at the start; the output stage; the weights of each row, with the shift behind those of
-    the first."""
-    flat, stage = stage.computed(weights.transpose(2, 0, 1).reshape(-1, 9))
+    """Of each channel: its sum at the start; the output stage; the weights of each row, with the shift or the bias's
+    rest behind those of the first."""
+    flat = weights.transpose(2, 0, 1).reshape(-1, 9)
+    flat, stage = (flat, stage) if stage.single else stage.computed(flat)
     rows = np.pad(flat.reshape(-1, 3, 3), ((0, 0), (0, 0), (0, 1)))
-    rows[:, 0, 3] = stage.shift
-    start = np.stack([2 * stage.bias, stage.multiplier], axis=1)
+    rows[:, 0, 3] = stage.multiplier % RESTS if stage.single else stage.shift
+    start = np.stack([2 * stage.bias, finish_words(stage, 1)[:, 0]], axis=1)
     return joined(start, np.ascontiguousarray(rows).view("<i4")[..., 0])
 
 
