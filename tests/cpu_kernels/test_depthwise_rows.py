@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from support.boards import board_with_tools
-from support.kernel_zoo import Zoo, samples_of
+from support.kernel_zoo import Array, Zoo, samples_of
 from support.overlapped import compiled_overlapped
 from support.relax_modules import compiled_module, module_of
-from uaccel.cpu_kernels import Option, Work
+from uaccel.cpu_kernels import Option, Target, Work, candidates
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.model import TensorInfo
-from uaccel.ops.base import get
+from uaccel.ops.base import Operand, Site, get
 from uaccel.ops.conv2d import Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.rounding import FLOAT32
+from uaccel.ops.rounding import FLOAT32, TFLITE
 from uaccel.running.packed import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
@@ -39,12 +39,13 @@ ROWS: list[Row] = [
 
 
 class Single(Zoo):
-    """As ONNX and PyTorch models have them: biases with rests in every other layer, and scales far off now and then."""
+    """As ONNX and PyTorch models have them: biases with rests in every other layer, and scales that are nought or far
+    off now and then."""
 
     def _scales(self, count: int, terms: int) -> tuple[Any, Any]:
         multiplier = self.random.integers(2**30, 2**31, count)
         shift = -7 - np.floor(np.log2(terms) / 2) + self.random.integers(-1, 2, count)
-        shift[0] = self.one_of(-31, 3, shift[0])
+        shift[0], multiplier[-1] = self.one_of(-31, 3, shift[0]), self.one_of(0, multiplier[-1])
         rests = -1 if self.rests and self.integer(0, 1) else ~127
         return (multiplier & rests).astype(np.int32), shift.astype(np.int32)
 
@@ -61,6 +62,29 @@ def layer(zoo: Zoo, image: Any, row: Row, number: int) -> Any:
     points = ((-128, 5, 127)[number % 3], (4, -128, 127)[number // 2 % 3])
     attrs = Conv2dAttrs((stride, stride), padding, (1, 1), channels, *points, -128, 127, FLOAT32)
     return get(DepthwiseConv2d)(image, *zoo._weights(channels, (3, 3, channels), 9), attrs=attrs)
+
+
+def site_of(rounding: str, clamp: tuple[int, int] = (-128, 127)) -> Site[Conv2dAttrs]:
+    constants: list[Array] = [np.ones((3, 3, 8), np.int8), *(np.full(8, n, np.int32) for n in (0, (1 << 30) + 1, -8))]
+    operands = [TensorInfo((1, 8, 8, 8), "int8"), *(TensorInfo(c.shape, str(c.dtype)) for c in constants)]
+    given = tuple(map(Operand, operands, [None, *constants]))
+    attrs = Conv2dAttrs((1, 1), (1, 1, 1, 1), (1, 1), 8, 0, 0, *clamp, rounding)
+    return Site(attrs, given, (TensorInfo((1, 8, 8, 8), "int8"),))
+
+
+@pytest.mark.parametrize(
+    ("site", "features", "offered"),
+    [
+        (site_of(FLOAT32), ["dsp", "fpu"], ["uaccel_depthwise_rows_dsp_s8_float32"]),
+        (site_of(FLOAT32), ["dsp"], []),
+        (site_of(TFLITE), ["dsp"], ["uaccel_depthwise_rows_dsp_s8"]),
+        (site_of(FLOAT32, (0, 127)), ["dsp", "fpu"], []),
+    ],
+    ids=["single precision", "no FPU", "as TFLite rounds", "clamped"],
+)
+def test_single_precision_needs_an_fpu(site: Site[Conv2dAttrs], features: list[str], offered: list[str]) -> None:
+    kernels = candidates(get(DepthwiseConv2d), site, Target.of("cortex-m4", features))
+    assert [name for kernel in kernels if "rows" in (name := kernel.calls[0].function)] == offered
 
 
 @pytest.mark.slow
