@@ -85,7 +85,7 @@ def test_spellings_that_say_nothing(command: str, words: list[str], wanted: str,
 def test_explain_takes_it_too(free: Path, call: Call) -> None:
     done = call("explain", free, "--input-shape", "x:1,3,16,16", "--json")
     assert done.status == 0, done.err
-    assert done.report["layers"][0]["name"].startswith(("conv", "lv"))
+    assert "relax.nn.conv2d" in {layer["op"] for layer in done.report["layers"]}
 
 
 def test_a_name_may_hold_colons(tmp_path: Path, call: Call) -> None:

@@ -23,6 +23,8 @@ from uaccel.running.second_opinion import second_opinion
 LEARNED = Path(__file__).with_name("learned")
 NAMES = sorted(path.stem for path in LEARNED.glob("*.onnx"))
 SHAPE = {"X": (1, 4)}
+NOISY = {"vectors_of_two": 1e-3}
+"""Sums that are a thousandth of their largest terms; others agree to a part of ten thousand."""
 COLUMNS, BATCH = 5, 40
 ROWS = Given((BATCH, COLUMNS))
 
@@ -45,7 +47,7 @@ def test_scikit_learns_models_give_what_onnx_runtime_gives(name: str) -> None:
         for number, (got, wanted) in enumerate(
             zip(host(sample[None]), session.run(None, {"X": sample[None]}), strict=True)
         ):
-            compare(got, _wanted(wanted), f"output {number}", relative=1e-4)
+            compare(got, _wanted(wanted), f"output {number}", relative=NOISY.get(name, 1e-4))
 
 
 def test_a_board_decides_as_onnx_runtime_does(tmp_path: Path) -> None:

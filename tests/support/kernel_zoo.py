@@ -49,6 +49,8 @@ class Zoo(Layers):
         multiplier, shift = super()._scales(count, terms)
         if self.alike:
             multiplier, shift = np.full_like(multiplier, multiplier[0]), np.full_like(shift, shift[0])
+        if self.rounding == FLOAT32 and self.dtype == "int16" and not self.narrow:
+            multiplier = multiplier & ~0x7F  # a bias of 64 bits has no rest
         return multiplier, np.minimum(shift, 3).astype(np.int32)
 
     def _zero_point(self) -> int:
