@@ -26,6 +26,12 @@ static struct dot4_layer layer_of(const int32_t *numbers)
     return layer;
 }
 
+/* Cores with such instructions seldom read words from anywhere; an application's tensors may lie anywhere. */
+static bool lies_at_words(const int8_t *at)
+{
+    return ((uintptr_t)at & 3u) == 0;
+}
+
 static int32_t word_at(const int8_t *at)
 {
     int32_t word;
@@ -90,9 +96,9 @@ static void copy_window(const struct dot4_layer *p, const int8_t *image, int32_t
 }
 
 /* Whether each input pixel is a window already, of whole words. */
-static bool is_in_place(const struct dot4_layer *p)
+static bool is_in_place(const struct dot4_layer *p, const int8_t *input)
 {
-    return p->kernel_height * p->kernel_width * p->stride_height * p->stride_width == 1 &&
+    return lies_at_words(input) && p->kernel_height * p->kernel_width * p->stride_height * p->stride_width == 1 &&
            p->channels % 4 == 0 && p->in_height == p->out_height && p->in_width == p->out_width;
 }
 
@@ -102,7 +108,7 @@ int32_t dot4_conv2d(const int8_t *input, const int32_t *weights, const int32_t *
     const struct dot4_layer p = layer_of(layer);
     const int32_t words = (p.kernel_height * p.kernel_width * p.channels + 3) / 4;
     const int32_t pixels = p.out_height * p.out_width, image = p.in_height * p.in_width * p.channels;
-    const bool in_place = is_in_place(&p);
+    const bool in_place = is_in_place(&p, input);
     for (int32_t pixel = 0; pixel < p.batch * pixels; pixel += 2) {
         const int32_t next = pixel + 1 < p.batch * pixels ? pixel + 1 : pixel;
         const int8_t *first = input + pixel * p.channels, *second = input + next * p.channels;
@@ -130,6 +136,7 @@ int32_t dot4_conv2d(const int8_t *input, const int32_t *weights, const int32_t *
 static void lanes(const struct dot4_layer *p, const int8_t *image, int32_t top, int32_t left, const int32_t *weights,
                   const int32_t *constants, int8_t *results)
 {
+    const bool at_words = lies_at_words(image);
     const int32_t border = (int32_t)((uint32_t)(p->input_zero_point & 0xFF) * 0x01010101u);
     (void)dot4_begin0(constants[0], 0);
     (void)dot4_begin1(constants[1], 0);
@@ -141,7 +148,13 @@ static void lanes(const struct dot4_layer *p, const int8_t *image, int32_t top, 
         for (int32_t kx = 0; kx < p->kernel_width; ++kx) {
             const int32_t x = left + kx * p->dilation_width;
             const bool there = inside && x >= 0 && x < p->in_width;
-            (void)dot4_lanes0(there ? word_at(image + (y * p->in_width + x) * p->channels) : border, *weights++);
+            int32_t word = border;
+            if (there && at_words) {
+                word = word_at(image + (y * p->in_width + x) * p->channels);
+            } else if (there) {
+                memcpy(&word, image + (y * p->in_width + x) * p->channels, sizeof word);
+            }
+            (void)dot4_lanes0(word, *weights++);
         }
     }
     const int32_t *const m = constants + MULTIPLIER, *const s = constants + SHIFT;
