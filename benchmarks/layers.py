@@ -4,6 +4,7 @@ and worst ratio, and compare with the stored result.
     python benchmarks/layers.py                      measure and compare
     python benchmarks/layers.py --write              measure and store
     python benchmarks/layers.py --write --peer TOOL  the same, and measure CMSIS-NN again
+    python benchmarks/layers.py --seed 7 --peer TOOL measure other layers, and store nothing
 
 tests/support/drawn_layers.py states which layers are drawn, by seeds that stay; kernels are tuned to none of them. The
 networks are those of tests/support/drawn_networks.py.
@@ -63,10 +64,12 @@ def whole(ours: list[int], peer: list[int]) -> dict[str, Any]:
     return {"median": part, "worst": part, "instructions": [sum(ours)], "cmsis_nn": [sum(peer)]}
 
 
-def measure(kind: str, board: str, stored: dict[str, Any], tool: Path | None, folder: Path) -> dict[str, Any]:
+def measure(
+    kind: str, board: str, stored: dict[str, Any], tool: Path | None, folder: Path, seed: int = SEED
+) -> dict[str, Any]:
     path = folder / f"{kind.replace(' ', '_').replace(',', '').replace(':', '')}.tflite"
     name = kind.removeprefix(OF_NETWORKS)
-    path.write_bytes(drawn(kind, SEED, COUNT) if name == kind else network(name))
+    path.write_bytes(drawn(kind, seed, COUNT) if name == kind else network(name))
     known = stored.get(board, {}).get(kind, {}).get("cmsis_nn")
     if tool is None and known is None:
         raise SystemExit(
@@ -93,15 +96,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", action="store_true", help="store the result")
     parser.add_argument("--peer", type=Path, metavar="TOOL", help="measure CMSIS-NN with this program")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the layers; those of another are not stored")
     parser.add_argument("--board", action="append", choices=BOARDS, help="this board alone")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="these kinds alone")
     given = parser.parse_args()
+    if given.seed != SEED and (given.write or not given.peer):
+        parser.error(f"--seed {given.seed}: these layers are not stored; give --peer, and no --write")
     stored = json.loads(RESULTS.read_text())["boards"] if RESULTS.is_file() else {}
     results: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for board in given.board or BOARDS:
             for kind in given.kinds or ALL:
-                figures = measure(kind, board, stored, given.peer, Path(folder))
+                figures = measure(kind, board, stored, given.peer, Path(folder), given.seed)
                 results.setdefault(board, {})[kind] = figures
                 print(f"{board:<12}{kind:<38}median {figures['median']:<7}worst {figures['worst']}", flush=True)
     if given.write:
@@ -109,7 +115,7 @@ def main() -> int:
         text = json.dumps({"seed": SEED, "layers": COUNT, "boards": merged}, indent=1)
         RESULTS.write_text(text + "\n")
         return 0
-    changed = differences(results, stored)
+    changed = differences(results, stored) if given.seed == SEED else []
     for line in changed:
         print(f"differs from {RESULTS.name}: {line}", file=sys.stderr)
     return 1 if changed else 0
