@@ -152,7 +152,14 @@ def test_a_change_is_told(tools: Path, tmp_path: Path) -> None:
     told = change(read_earlier(file), asked().to_json())
     assert told["area"] == {"lut": 3, "ff": 0, "bram": 0, "dsp": 0}
     assert (told["clock_mhz"], told["was"]) == (-8.77, {"part": "ecp5-45k"})
-    file.write_text('{"area": 3}')
+
+
+@pytest.mark.parametrize(
+    "change", [{"area": 3}, {"area": {"lut": 1}}, {"clock_mhz": ["fast"]}, {"clock_mhz": {"clk": "fast"}}]
+)
+def test_what_is_no_earlier_result(change: dict[str, Any], tools: Path, tmp_path: Path) -> None:
+    file = tmp_path / "earlier.json"
+    file.write_text(json.dumps(asked().to_json() | change))
     with pytest.raises(UaccelError, match=r"--against .*earlier.json: wanted what 'uaccel synth --json' writes"):
         read_earlier(file)
 

@@ -72,12 +72,13 @@ def read_earlier(path: Path) -> dict[str, Any]:
     """What ``uaccel synth --json`` wrote."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        area = found["area"]
-        if set(area) == set(KINDS) and all(isinstance(taken, int) for taken in area.values()):
+        area, clocks = found["area"], found.get("clock_mhz", {})
+        numbers = [*area.values(), *clocks.values()]
+        if set(area) == set(KINDS) and all(isinstance(number, int | float) for number in numbers):
             return dict(found)
     except OSError as error:
         raise UaccelError(f"--against {path}: cannot read it: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise UaccelError(f"--against {path}: wanted what 'uaccel synth --json' writes")
 
