@@ -63,9 +63,8 @@ def built(project: Path, cache: Cache | None, *, observe: bool = False) -> bytes
     return firmware_of(build_project(project, observe=observe, cache=cache)).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("board", "accelerator"), [("host", "matrix8"), pytest.param("mps2_an386", "npu", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("board", "accelerator"), [("host", "matrix8"), ("mps2_an386", "npu")])
 def test_firmware_is_the_same_to_the_byte(
     board: str, accelerator: str, tmp_path: Path, compiled_anew: list[str]
 ) -> None:
