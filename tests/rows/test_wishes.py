@@ -54,6 +54,7 @@ def test_report_tells_of_every_operator(model: Path, tmp_path: Path, call: Call)
     assert {row["region"] for row in least["layers"]} - {None}
 
 
+@pytest.mark.slow
 def test_ram_is_kept_to(model: Path) -> None:
     whole = _compiled(model).placement.arena
     for ram in (whole, whole * 3 // 4):
