@@ -133,10 +133,10 @@ int32_t dot4_conv2d(const int8_t *input, const int32_t *weights, const int32_t *
 }
 
 /* Four channels of a pixel, from all taps of its window that lie in the image; the others count as the zero point. */
-static void lanes(const struct dot4_layer *p, const int8_t *image, int32_t top, int32_t left, const int32_t *weights,
-                  const int32_t *constants, int8_t *results)
+static inline __attribute__((always_inline)) void lanes(const struct dot4_layer *p, const int8_t *image, bool at_words,
+                                                        int32_t top, int32_t left, const int32_t *weights,
+                                                        const int32_t *constants, int8_t *results)
 {
-    const bool at_words = lies_at_words(image);
     const int32_t border = (int32_t)((uint32_t)(p->input_zero_point & 0xFF) * 0x01010101u);
     (void)dot4_begin0(constants[0], 0);
     (void)dot4_begin1(constants[1], 0);
@@ -164,23 +164,35 @@ static void lanes(const struct dot4_layer *p, const int8_t *image, int32_t top, 
     results[3] = (int8_t)dot4_finish3(m[3], s[3]);
 }
 
+/* All of a layer. What reads words alone is a loop of its own. */
+static inline __attribute__((always_inline)) void all_lanes(const struct dot4_layer *p, const int8_t *input,
+                                                            bool at_words, const int32_t *weights,
+                                                            const int32_t *constants, int8_t *output)
+{
+    const int32_t taps = p->kernel_height * p->kernel_width;
+    for (int32_t n = 0; n < p->batch; ++n) {
+        for (int32_t pixel = 0; pixel < p->out_height * p->out_width; ++pixel) {
+            const int32_t top = pixel / p->out_width * p->stride_height - p->pad_top;
+            const int32_t left = pixel % p->out_width * p->stride_width - p->pad_left;
+            for (int32_t channel = 0; channel < p->channels; channel += 4) {
+                lanes(p, input + channel, at_words, top, left, weights + channel / 4 * taps,
+                      constants + channel / 4 * CONSTANTS, output);
+                output += 4;
+            }
+        }
+        input += p->in_height * p->in_width * p->channels;
+    }
+}
+
 int32_t dot4_depthwise(const int8_t *input, const int32_t *weights, const int32_t *constants, const int32_t *layer,
                        int8_t *output, void *scratch)
 {
     const struct dot4_layer p = layer_of(layer);
-    const int32_t taps = p.kernel_height * p.kernel_width;
     (void)scratch;
-    for (int32_t n = 0; n < p.batch; ++n) {
-        for (int32_t pixel = 0; pixel < p.out_height * p.out_width; ++pixel) {
-            const int32_t top = pixel / p.out_width * p.stride_height - p.pad_top;
-            const int32_t left = pixel % p.out_width * p.stride_width - p.pad_left;
-            for (int32_t channel = 0; channel < p.channels; channel += 4) {
-                lanes(&p, input + channel, top, left, weights + channel / 4 * taps, constants + channel / 4 * CONSTANTS,
-                      output);
-                output += 4;
-            }
-        }
-        input += p.in_height * p.in_width * p.channels;
+    if (lies_at_words(input)) {
+        all_lanes(&p, input, true, weights, constants, output);
+    } else {
+        all_lanes(&p, input, false, weights, constants, output);
     }
     UACCEL_ACCOUNT(1, 0);
     return UACCEL_ACCELERATOR_OK;
