@@ -17,6 +17,7 @@ SLOW = {
     "api.md",
     "export.md",
     "from-microtvm.md",
+    "index.md",
     *(
         "bring-your-accelerator.md",
         "cli.md",

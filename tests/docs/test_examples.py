@@ -16,7 +16,7 @@ from support.docblocks import EXAMPLES, blocks, run_page
 PAGES = sorted(EXAMPLES.glob("*/README.md"))
 INDEX = EXAMPLES / "README.md"
 NOTEBOOK = EXAMPLES / "notebook" / "first-look.ipynb"
-QUICK = {"your-application", "streaming-audio"}
+QUICK = {"your-application"}
 LINES = 60
 
 

@@ -73,6 +73,7 @@ def test_too_little_ram(model: Path, tmp_path: Path, call: Call) -> None:
     assert call("compile", model, "--workspace-io", "--ram", least, "-o", tmp_path / "made.tar").status == 0
 
 
+@pytest.mark.slow
 def test_frontier(model: Path, call: Call) -> None:
     done = call("compile", model, "--workspace-io", "--frontier", "--json", "--board", "mps2_an386")
     report = done.report
