@@ -6,11 +6,17 @@ import os
 import shutil
 import tempfile
 
+import hypothesis
 import pytest
 
 from support import compilers, tiers
 
 os.environ["UACCEL_CACHE"] = "off"  # a test that plants a bug must not find what was kept from before
+
+# `make test` draws the same cases everywhere: what fails there is the change. The longer tests draw anew.
+hypothesis.settings.register_profile("same", derandomize=True)
+if not os.environ.get("UACCEL_THOROUGH"):
+    hypothesis.settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -159,7 +159,7 @@ def test_names_follow_microtvms_rule_where_that_gives_valid_c(
 HOSTILE = st.text(st.sampled_from('*/\\? \nx"')) | st.text()
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500, deadline=None)
 @given(HOSTILE)
 def test_no_text_breaks_a_comment(text: str) -> None:
     for safe in (comment_safe(text), quoted(text), block_comment(["x", text, "y"])[2:-2].replace("\n", "")):
@@ -169,7 +169,7 @@ def test_no_text_breaks_a_comment(text: str) -> None:
     assert len(comment_safe(quoted(text))) < 150
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None)
 @given(st.text(min_size=1))
 def test_a_c_name_has_a_character_a_byte(text: str) -> None:
     name = c_name(text)

@@ -217,14 +217,14 @@ def unaries(draw: st.DrawFn) -> Unary:
 
 @pytest.mark.slow
 @given(cases=st.lists(unaries(), min_size=20, max_size=20))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None)
 def test_any(cases: list[Unary]) -> None:
     assert_all({f"case {i}": case for i, case in enumerate(cases)}, meaning=False)
 
 
 @pytest.mark.slow
 @given(scales=st.lists(st.floats(1e-6, 2.6), min_size=4, max_size=4, unique=True), slope=st.floats(-1.5, 1.5, width=32))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None)
 def test_any_int16(scales: list[float], slope: float) -> None:
     cases = {f"logistic {scale}": Unary("LOGISTIC", (scale, 0), UNIT16, "int16") for scale in scales}
     cases |= {f"tanh {scale}": Unary("TANH", (scale, 0), UNIT16, "int16") for scale in scales}
@@ -238,7 +238,7 @@ def test_any_int16(scales: list[float], slope: float) -> None:
 
 @pytest.mark.long
 @given(cases=st.lists(unaries(), min_size=20, max_size=20))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 def test_many(cases: list[Unary]) -> None:
     assert_all({f"case {i}": case for i, case in enumerate(cases)}, meaning=False)
 

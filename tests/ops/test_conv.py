@@ -140,21 +140,21 @@ def windows(draw: st.DrawFn, *, depthwise: bool) -> Window:
 
 @pytest.mark.slow
 @given(case=windows(depthwise=False))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None)
 def test_any_conv_2d(case: Window) -> None:
     assert_exact_random(conv_2d(case), runs=3, seed=case.seed, meaning=False)
 
 
 @pytest.mark.slow
 @given(case=windows(depthwise=True))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None)
 def test_any_depthwise_conv_2d(case: Window) -> None:
     assert_exact_random(depthwise_conv_2d(case), runs=3, seed=case.seed, meaning=False)
 
 
 @pytest.mark.long
 @given(case=windows(depthwise=False), depthwise=windows(depthwise=True))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None)
 def test_many_windows(case: Window, depthwise: Window) -> None:
     assert_exact_random(conv_2d(case), runs=4, seed=case.seed)
     assert_exact_random(depthwise_conv_2d(depthwise), runs=4, seed=case.seed)

@@ -162,7 +162,7 @@ def binaries(draw: st.DrawFn) -> Binary:
 
 @pytest.mark.slow
 @given(cases=st.lists(binaries(), min_size=10, max_size=10))
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None)
 def test_any(cases: list[Binary]) -> None:
     data = many({f"case {i}": case.row for i, case in enumerate(cases)})
     assert_exact_random(data, runs=4, seed=cases[0].seed, meaning=False)
@@ -170,14 +170,14 @@ def test_any(cases: list[Binary]) -> None:
 
 @pytest.mark.long
 @given(cases=st.lists(binaries(), min_size=10, max_size=10))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 def test_many(cases: list[Binary]) -> None:
     data = many({f"case {i}": case.row for i, case in enumerate(cases)})
     assert_exact_random(data, runs=6, seed=cases[0].seed, meaning=False)
 
 
 @given(shapes=mutually_broadcastable_shapes(num_shapes=2, min_side=1, max_side=5, max_dims=LOOPS))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None)
 def test_loops_visit_what_numpy_broadcasts(shapes: BroadcastableShapes) -> None:
     first, second = shapes.input_shapes
     loops = collapse(first, second)

@@ -98,7 +98,7 @@ def test_fully_connected(case: Dense) -> None:
     per_channel=st.booleans(),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None)
 def test_any_fully_connected(
     rows: int,
     depth: int,

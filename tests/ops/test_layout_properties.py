@@ -166,7 +166,7 @@ def models(draw: Draw) -> dict[str, Row]:
     return {make.__name__: make(draw) for make in MAKERS}
 
 
-QUICK = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.slow

@@ -87,14 +87,14 @@ def batch(rows: list[Row]) -> bytes:
 
 @pytest.mark.slow
 @given(rows=st.lists(pools(), min_size=10, max_size=10))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None)
 def test_any_pool(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9, meaning=False)
 
 
 @pytest.mark.long
 @given(rows=st.lists(pools(), min_size=20, max_size=20))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None)
 def test_many_pools(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9)
 

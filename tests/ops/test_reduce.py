@@ -123,14 +123,14 @@ def batch(rows: list[Row]) -> bytes:
 
 @pytest.mark.slow
 @given(rows=st.lists(reductions(), min_size=12, max_size=12))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None)
 def test_any_reduction(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9, meaning=False)
 
 
 @pytest.mark.long
 @given(rows=st.lists(reductions(), min_size=30, max_size=30))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None)
 def test_many_reductions(rows: list[Row]) -> None:
     assert_exact_random(batch(rows), runs=9)
 

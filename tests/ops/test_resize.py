@@ -78,13 +78,13 @@ def resizes(draw: st.DrawFn) -> Row:
 
 @pytest.mark.slow
 @given(rows=st.lists(resizes(), min_size=10, max_size=10))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None)
 def test_any_resize(rows: list[Row]) -> None:
     assert_exact_random(many({f"row {i}": row for i, row in enumerate(rows)}), runs=4, meaning=False)
 
 
 @given(extent=st.integers(1, 150), out=st.integers(1, 300), corners=st.booleans(), centres=st.booleans())
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 def test_nearest_pixels_are_the_references(extent: int, out: int, corners: bool, centres: bool) -> None:
     row = resize(NEAREST, (1, extent, 1, 1), (out, 1), align_corners=corners, half_pixel_centers=centres, dtype="int16")
     column = np.arange(extent, dtype=np.int16).reshape(1, extent, 1, 1)

@@ -67,14 +67,14 @@ def binaries(draw: st.DrawFn) -> Case:
 
 
 @given(cases=st.lists(binaries(), min_size=20, max_size=20), seed=st.integers(0, 1000))
-@settings(max_examples=2, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None)
 def test_any(cases: list[Case], seed: int) -> None:
     check({f"case {i}": case for i, case in enumerate(cases)}, seed=seed, runs=2, meaning=False)
 
 
 @pytest.mark.long
 @given(cases=st.lists(binaries(), min_size=20, max_size=20), seed=st.integers(0, 1000))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None)
 def test_many(cases: list[Case], seed: int) -> None:
     check({f"case {i}": case for i, case in enumerate(cases)}, seed=seed, runs=4)
 

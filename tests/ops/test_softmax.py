@@ -101,7 +101,7 @@ def test_more_equal_elements_than_8_bits_can_share_among() -> None:
     scales=st.lists(st.floats(-5, 1.3), min_size=8, max_size=8),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None)
 def test_any_softmax(types: tuple[str, str], shapes: list[tuple[int, int]], scales: list[float], seed: int) -> None:
     dtype, output_dtype = types
     rows = [

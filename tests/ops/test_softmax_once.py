@@ -50,14 +50,14 @@ def any_softmax(draw: st.DrawFn) -> Case:
 
 
 @given(cases=st.lists(any_softmax(), min_size=8, max_size=8), seed=st.integers(0, 1000))
-@settings(max_examples=2, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None)
 def test_any(cases: list[Case], seed: int) -> None:
     check({f"case {i}": case for i, case in enumerate(cases)}, seed=seed, runs=2, meaning=False)
 
 
 @pytest.mark.long
 @given(cases=st.lists(any_softmax(), min_size=8, max_size=8), seed=st.integers(0, 1000))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None)
 def test_many(cases: list[Case], seed: int) -> None:
     check({f"case {i}": case for i, case in enumerate(cases)}, seed=seed, runs=2)
 

@@ -469,7 +469,7 @@ def graphs(draw: Draw) -> tuple[Any, list[Array]]:
     return built(inputs, build), inputs
 
 
-QUICK = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def test_random_networks_have_chains() -> None:
     """So that the test above is one."""
     seen = 0
 
-    @settings(max_examples=100, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=100, deadline=None, database=None)
     @given(linked_networks())
     def count(network: Network) -> None:
         nonlocal seen

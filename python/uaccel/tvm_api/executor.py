@@ -71,7 +71,17 @@ def _kept_machine(module: Any, intermediates: bool) -> Any:
 
 def _machine(module: Any, intermediates: bool) -> Any:
     legal = relax.transform.LegalizeOps()(with_all_bindings(module) if intermediates else module)
-    return relax.VirtualMachine(relax.build(legal, target="llvm"), tvm.cpu())
+    return relax.VirtualMachine(_built(legal), tvm.cpu())
+
+
+def _built(legal: Any) -> Any:
+    """LLVM's vectoriser writes code for a few loops that LLVM itself then finds invalid: these are built without it."""
+    try:
+        return relax.build(legal, target="llvm")
+    except tvm.error.InternalError as error:
+        if "module verification failed" not in str(error):
+            raise
+        return relax.build(legal, target=tvm.target.Target({"kind": "llvm", "opt-level": 1}))
 
 
 def _arrays(result: Any) -> list[Array]:

@@ -71,7 +71,7 @@ def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None)
 def test_commands_stay_in_bounds_and_store_each_byte_once(name: str, layer: Layer) -> None:
     for tiled in all_candidates_or_few(MACHINES[name], layer):
         weights, parameters = constants_bytes(tiled)
@@ -127,7 +127,7 @@ def test_two_banks_hide_transfers_that_one_bank_shows() -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None)
 def test_the_search_finds_nearly_the_best(name: str, layer: Layer) -> None:
     found = best(MACHINES[name], layer)
     times = [time_of(tiled.machine, schedule(tiled)).total for tiled in all_candidates_or_few(MACHINES[name], layer)]
