@@ -178,13 +178,12 @@ def _values(torch: Any, module: Any, sample: list[Any]) -> Mapping[str, Array]:
     """Of every node."""
     found: dict[str, Array] = {}
 
-    class Seeing(torch.fx.Interpreter):  # type: ignore[misc]
-        def run_node(self, node: Any) -> Any:
-            result = super().run_node(node)
-            if isinstance(result, torch.Tensor) and math.prod(result.shape):
-                found[node.name] = np.asarray(result.detach())
-            return result
+    def run_node(interpreter: Any, node: Any) -> Any:
+        result = torch.fx.Interpreter.run_node(interpreter, node)
+        if isinstance(result, torch.Tensor) and math.prod(result.shape):
+            found[node.name] = np.asarray(result.detach())
+        return result
 
     with torch.no_grad():
-        Seeing(module).run(*sample)
+        type("Seeing", (torch.fx.Interpreter,), {"run_node": run_node})(module).run(*sample)
     return found

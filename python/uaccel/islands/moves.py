@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -184,7 +184,7 @@ def shape_of_type(ty: Any) -> Shape:
     return tuple(int(extent) for extent in ty.shape.values)
 
 
-MIRRORS: Final = {"reflect": "reflect", "replicate": "edge"}
+MIRRORS: Final[Mapping[str, Literal["reflect", "edge"]]] = {"reflect": "reflect", "replicate": "edge"}
 """Borders of the tensor's own elements, and numpy's names of them."""
 
 
@@ -204,7 +204,7 @@ def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
         before, behind = (int(width) for width in call.attrs.pad_width[2 * axis : 2 * axis + 2])
         if before or behind:
             wide = (*held.shape[:axis], shape[axis], *held.shape[axis + 1 :])
-            places = np.pad(np.arange(held.shape[axis]), (before, behind), MIRRORS[mode])  # type: ignore[call-overload]
+            places = np.pad(np.arange(held.shape[axis]), (before, behind), MIRRORS[mode])
             expr = relax.op.take(held.stored, constant(places.astype(np.int32)), axis=held.layout.index(axis))
             held = emitter.held(expr, wide, held.grid, held.layout)
     return held

@@ -92,7 +92,8 @@ class Layer(ABC):
 
     def sum_bytes(self, part: Part) -> int:
         """What sums take that wait for further steps."""
-        raise NotImplementedError(f"{self.name} has several steps")
+        assert self.steps == 1, f"{self.name} has several steps"
+        return 0
 
     @abstractmethod
     def cycles(self, part: Part) -> int:

@@ -20,7 +20,7 @@ def custom_options(operator: Operator) -> Mapping[str, Any]:
         return {}
     try:
         found = flexbuffers.Loads(operator.custom) if len(operator.custom) <= MOST_BYTES else None
-    except (*DAMAGE, LookupError, NotImplementedError, RecursionError) as error:
+    except (*DAMAGE, LookupError, NotImplementedError, RecursionError) as error:  # as flexbuffers says it
         raise ModelError(f"its options cannot be read: {error}; the file is damaged") from error
     if not isinstance(found, dict):
         raise ModelError("its options are no map of names; the file is damaged")
