@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from uaccel.errors import AcceleratorError, ToolError, UaccelError
 from uaccel.resources import data_dir
-from uaccel.rtl import device_library, read_rtl
+from uaccel.rtl import build, device_library, read_rtl
 from uaccel.rtl.glue import glue, ports_of
 from uaccel.rtl.sources import sources_of
 from uaccel.running.devices import Devices
@@ -96,6 +97,17 @@ def test_without_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=r"verilator \(needed for running the RTL of accelerators\): .*to get it: "):
         device_library("nuc_fpga", data_dir("accelerators") / "nuc_fpga")
+
+
+@pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
+def test_without_a_cache_a_process_builds_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(build, "_MADE", {})
+    monkeypatch.setattr(build._Build, "library", lambda made: Path(made._variant.waves))
+    folder = data_dir("accelerators") / "nuc_fpga"
+    for waves in ("", "fst", ""):
+        assert device_library("nuc_fpga", folder, build.Variant(waves), built.append) == Path(waves)
+    assert built == ["verilate nuc_fpga"] * 2
 
 
 GENERATED = GOOD.replace("[registers]", 'generate = ["python", "make.py"]\npackages = ["numpy>=1"]\n[registers]', 1)

@@ -28,6 +28,8 @@ _FLAGS: Final = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
 _VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "unique", "--x-initial", "unique", "-Wno-fatal")
 _HELD: Final[list[Entry]] = []
 """Libraries that this process uses: nobody removes them from the cache meanwhile."""
+_MADE: Final[dict[str, Path]] = {}
+"""Those that it built without a cache; their folders live as long as the process."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,14 @@ def device_library(
     cache = cache_of_user()
     entry = cache.find(key) if cache is not None else None
     if entry is None:
+        made = _MADE.get(key.digest)
+        if made is not None:
+            return made
         progress(f"verilate {name}")
         made = _Build(rtl, name, variant, verilator, compiler, progress).library()
         entry = cache.add(key, {LIBRARY: made}, f"RTL of {name}") if cache is not None else None
         if entry is None:
-            return made
+            return _MADE.setdefault(key.digest, made)
     _HELD.append(entry)
     return entry.path(LIBRARY)
 
