@@ -68,7 +68,7 @@ def differing(names: list[str]) -> tuple[list[str], list[str], int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", groups(), ids=lambda names: names[0])
+@pytest.mark.parametrize("names", list(groups()), ids=lambda names: names[0])
 def test_as_the_reference(names: list[str]) -> None:
     wrong, refused, _ = differing(names)
     assert [name for name in wrong if name not in OTHERWISE] == []
