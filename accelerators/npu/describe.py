@@ -60,7 +60,7 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
         alignment=1,
         memories=npu.memories,
         macs_per_cycle=npu.rows * npu.columns,
-        bytes_per_cycle=npu.load_bytes,
+        bytes_per_cycle=npu.bus_bytes,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from uaccel.streams import WORD, Dma, Machine, Memory
+from uaccel.streams import WORD, Bus, Dma, Machine, Memory, Outside
 
 from .commands import FORMATS
 
@@ -41,17 +41,20 @@ class Npu:
 
     @property
     def machine(self) -> Machine:
-        buffers = self.buffers
+        buffers, dma = self.buffers, Dma(self.bus_bytes, self.dma_start)
+        ram, flash = Outside(self.ram_first, self.ram_next), Outside(self.flash_first, self.flash_next)
+        bus = Bus(self.bus_bytes, self.burst, ram, flash)
         return Machine(
             activations=Memory(self.activation_bytes, buffers, 16),
             weights=Memory(self.weight_bytes, buffers, 16),
             sums=Memory(self.sum_bytes),
-            load=Dma(self.load_bytes, self.dma_start),
-            store=Dma(self.store_bytes, self.dma_start),
-            fetch=Dma(self.fetch_bytes, self.dma_start),
+            load=dma,
+            store=dma,
+            fetch=dma,
             queue=self.queue,
             transfer_size=FORMATS["load"].bytes,
             sync_size=FORMATS["sync"].bytes,
+            bus=bus,
         )
 
     @property

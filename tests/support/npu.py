@@ -28,9 +28,7 @@ SMALL = {
     "ACTIVATION_BYTES": 8192,
     "WEIGHT_BYTES": 6144,
     "SUM_BYTES": 2048,
-    "LOAD_BYTES": 2,
-    "STORE_BYTES": 2,
-    "FETCH_BYTES": 2,
+    "BUS_BYTES": 2,
     "DMA_START": 100,
     "QUEUE": 4,
 }

@@ -21,7 +21,10 @@ enum {
 /* A header with other numbers shall not compile if they make no machine. */
 typedef char npu_machine_has_rows[NPU_ROWS >= 1 && NPU_ROWS <= 64 ? 1 : -1];
 typedef char npu_machine_has_columns[NPU_COLUMNS >= 1 && NPU_COLUMNS <= 64 ? 1 : -1];
-typedef char npu_machine_moves[NPU_LOAD_BYTES >= 1 && NPU_STORE_BYTES >= 1 && NPU_FETCH_BYTES >= 1 ? 1 : -1];
+typedef char npu_machine_moves[NPU_BUS_BYTES >= 1 && NPU_BURST >= 1 && NPU_RAM_FIRST >= NPU_RAM_NEXT &&
+                                       NPU_FLASH_FIRST >= NPU_FLASH_NEXT
+                                   ? 1
+                                   : -1];
 typedef char npu_machine_feeds[NPU_PORTS >= 1 && NPU_PORTS <= 255 && NPU_QUEUE >= 1 && NPU_QUEUE <= 255 ? 1 : -1];
 typedef char npu_machine_holds[NPU_ACTIVATION_BYTES >= 1 && NPU_ACTIVATION_BYTES <= 1048576 && NPU_WEIGHT_BYTES >= 1 &&
                                        NPU_WEIGHT_BYTES <= 1048576 && NPU_SUM_BYTES >= 4 &&
@@ -45,6 +48,8 @@ enum npu_error {
 enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC, NPU_LOOKUP,
                   NPU_PACK };
 enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENGINES };
+enum npu_master { NPU_FETCHES, NPU_LOADS, NPU_STORES, NPU_MASTERS };
+enum npu_memory { NPU_RAM, NPU_FLASH, NPU_MEMORIES };
 
 /* In the first word. */
 #define NPU_WAIT_PREVIOUS (1u << 8)
@@ -68,7 +73,6 @@ struct npu_place {
 struct npu_command {
     uint32_t words[NPU_LONGEST];
     uint32_t index;
-    uint64_t arrival;
 };
 
 struct npu_memories {
@@ -101,6 +105,27 @@ struct npu_finish {
 struct npu_transfer {
     uint32_t place, memory, offset, address, run, runs, planes;
     uint32_t strides[2], pitches[2]; /* from run to run, from plane to plane: in the place, in the memory */
+};
+
+/* Bytes in memory: `counts` runs, and as many of them again, each so far from the one before. */
+struct npu_runs {
+    uint32_t address, run, counts[2], strides[2];
+};
+
+/* What one of the bus's masters still has to move: `done` words of the run `at`. `since`: from when on it asks; the
+ * largest number if it does not, and has its last word at `end`. */
+struct npu_request {
+    struct npu_runs runs;
+    enum npu_memory memory;
+    uint32_t done, at[2];
+    uint64_t since, end;
+};
+
+/* `behind`: the word behind the last burst of each memory, which it gives without a first wait. */
+struct npu_bus {
+    uint64_t free, behind[NPU_MEMORIES];
+    uint32_t last;
+    struct npu_request requests[NPU_MASTERS];
 };
 
 /* A matrix of activations that becomes weights: `channels` filters of `depth`. */
@@ -156,12 +181,23 @@ struct npu_window NPU_SYMBOL(window_of)(const struct npu_command *command);
 struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command);
 struct npu_pack NPU_SYMBOL(pack_of)(const struct npu_command *command);
 
-/* npu_time.c: how many cycles a command takes. */
+/* npu_time.c: how many cycles a computation takes. */
 uint64_t NPU_SYMBOL(duration)(const struct npu_command *command);
+
+/* npu_bus.c: bursts of several masters, one after the other. */
+void NPU_SYMBOL(bus_idle)(struct npu_bus *bus);
+void NPU_SYMBOL(bus_ask)(struct npu_bus *bus, enum npu_master master, enum npu_memory memory,
+                         const struct npu_runs *runs, uint64_t since);
+void NPU_SYMBOL(bus_grant)(struct npu_bus *bus, uint64_t now);     /* a burst, if the bus is free and someone asks */
+uint64_t NPU_SYMBOL(bus_next)(const struct npu_bus *bus);          /* when there may be one */
+bool NPU_SYMBOL(bus_done)(const struct npu_bus *bus, enum npu_master master, uint64_t now);
 
 /* npu_engines.c: fetch and execute a stream. */
 enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
                                uint32_t address, uint32_t length);
+
+/* npu_transfer.c: where a transfer's bytes lie in memory. */
+struct npu_runs NPU_SYMBOL(runs_of)(const struct npu_command *command, const struct npu_outside *outside);
 
 /* One command each, which has been checked. */
 enum npu_error NPU_SYMBOL(transfer)(struct npu_memories *memories, const struct npu_outside *outside,

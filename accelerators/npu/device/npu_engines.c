@@ -1,38 +1,36 @@
 /* Commands on their way: fetched in order, each into the queue of its engine, executed when engine and tokens are
- * there.
+ * there. Time goes from one event to the next.
  *
  * Commands take effect in the order in which they start; of two at the same time that of the earlier engine first. */
 #include "npu_device.h"
 
 #define NEVER UINT64_MAX
 
-/* A FIFO holds the times at which its tokens were pushed. */
+/* A FIFO holds so many tokens. */
 enum { TOKENS_KEPT = 4096 };
+enum { LOAD_TO_COMPUTE, COMPUTE_TO_LOAD, COMPUTE_TO_STORE, STORE_TO_COMPUTE, FIFOS };
 
-struct fifo {
-    uint64_t times[TOKENS_KEPT];
-    uint32_t first, count;
-};
-
+/* What waits for an engine, and what it has in hand from `begin` to `end`; `end` of a transfer is the bus's to say. */
 struct queue {
     struct npu_command commands[NPU_QUEUE];
     uint32_t first, count;
-    uint64_t starts[NPU_QUEUE]; /* of the last ones, in turn */
-    uint32_t given;
-    uint64_t free; /* when the engine is done with what it has begun */
+    bool works;
+    struct npu_command current;
+    uint64_t begin, end;
 };
 
-enum { LOAD_TO_COMPUTE, COMPUTE_TO_LOAD, COMPUTE_TO_STORE, STORE_TO_COMPUTE, FIFOS };
-
+/* `held`: the address behind the last word of the bus that was fetched. */
 struct stream {
-    uint32_t address, length, at, index;
-    uint64_t fetched;
+    uint32_t address, length, at, index, held;
     uint32_t words[NPU_LONGEST]; /* the next command, if there is one */
     uint32_t count;
 };
 
 static struct queue queues[NPU_ENGINES];
-static struct fifo fifos[FIFOS];
+static uint32_t fifos[FIFOS];
+static struct npu_bus bus;
+
+static const enum npu_master masters[NPU_ENGINES] = {NPU_LOADS, NPU_MASTERS, NPU_STORES};
 
 /* Which FIFO a flag is about, by engine: wait for previous and next, push to previous and next; FIFOS: none. */
 static const uint32_t neighbours[NPU_ENGINES][4] = {
@@ -42,23 +40,16 @@ static const uint32_t neighbours[NPU_ENGINES][4] = {
 };
 static const uint32_t flags[4] = {NPU_WAIT_PREVIOUS, NPU_WAIT_NEXT, NPU_PUSH_PREVIOUS, NPU_PUSH_NEXT};
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void forget(void)
 {
     for (uint32_t i = 0; i < NPU_ENGINES; ++i) {
-        queues[i].first = queues[i].count = queues[i].given = 0;
-        queues[i].free = 0;
-        for (uint32_t j = 0; j < NPU_QUEUE; ++j) {
-            queues[i].starts[j] = 0;
-        }
+        queues[i].first = queues[i].count = 0;
+        queues[i].works = false;
     }
     for (uint32_t i = 0; i < FIFOS; ++i) {
-        fifos[i].first = fifos[i].count = 0;
+        fifos[i] = 0;
     }
+    NPU_SYMBOL(bus_idle)(&bus);
 }
 
 static enum npu_error read_words(const struct npu_outside *outside, uint32_t address, uint32_t *words, uint32_t count)
@@ -74,8 +65,19 @@ static enum npu_error read_words(const struct npu_outside *outside, uint32_t add
     return NPU_OK;
 }
 
-/* The next command, where none is in hand and the stream goes on. */
-static enum npu_error fetch(struct stream *stream, const struct npu_outside *outside)
+/* The bus brings what of the next command is not in the last word that it brought. */
+static void ask(struct stream *stream, uint64_t now)
+{
+    const uint32_t end = stream->address + stream->at + 4u * stream->count;
+    if (end > stream->held) {
+        const struct npu_runs runs = {stream->held, end - stream->held, {1, 1}, {0, 0}};
+        NPU_SYMBOL(bus_ask)(&bus, NPU_FETCHES, NPU_FLASH, &runs, now);
+        stream->held = end + (NPU_BUS_BYTES - end % NPU_BUS_BYTES) % NPU_BUS_BYTES;
+    }
+}
+
+/* Begin with the next command, where none is on its way and the stream goes on. */
+static enum npu_error fetch(struct stream *stream, const struct npu_outside *outside, uint64_t now)
 {
     if (stream->count != 0 || stream->at == stream->length) {
         return NPU_OK;
@@ -96,17 +98,18 @@ static enum npu_error fetch(struct stream *stream, const struct npu_outside *out
     }
     if (error == NPU_OK) {
         stream->count = count;
+        ask(stream, now);
         stream->at += 4u * count;
     }
     return error;
 }
 
-/* Commands into queues, as long as the next one's has room. */
-static enum npu_error dispatch(struct stream *stream, const struct npu_outside *outside)
+/* Commands that the bus has brought into queues, as long as the next one's has room. */
+static enum npu_error dispatch(struct stream *stream, const struct npu_outside *outside, uint64_t now)
 {
     for (;;) {
-        enum npu_error error = fetch(stream, outside);
-        if (error != NPU_OK || stream->count == 0) {
+        enum npu_error error = fetch(stream, outside, now);
+        if (error != NPU_OK || stream->count == 0 || !NPU_SYMBOL(bus_done)(&bus, NPU_FETCHES, now)) {
             return error;
         }
         struct queue *const queue = &queues[NPU_SYMBOL(engine_of)(stream->words[0])];
@@ -122,60 +125,39 @@ static enum npu_error dispatch(struct stream *stream, const struct npu_outside *
         if (error != NPU_OK) {
             return error;
         }
-        const uint64_t room = queue->starts[queue->given % NPU_QUEUE];
-        const uint64_t cycles = (4u * (uint64_t)stream->count + NPU_FETCH_BYTES - 1u) / NPU_FETCH_BYTES;
-        stream->fetched = later(stream->fetched + cycles, room);
-        command->arrival = stream->fetched;
-        queue->given++;
         queue->count++;
         stream->count = 0;
         stream->index++;
     }
 }
 
-/* When the engine's next command can start; NEVER where a token is missing. */
-static uint64_t start_of(enum npu_engine engine)
+/* Whether the engine can start with its next command; if so, the tokens are taken. */
+static bool takes(enum npu_engine engine)
 {
     const struct queue *const queue = &queues[engine];
-    if (queue->count == 0) {
-        return NEVER;
+    if (queue->works || queue->count == 0) {
+        return false;
     }
-    const struct npu_command *const command = &queue->commands[queue->first];
-    uint64_t start = later(command->arrival, queue->free);
+    const uint32_t first = queue->commands[queue->first].words[0];
     for (uint32_t i = 0; i < 2; ++i) {
-        if ((command->words[0] & flags[i]) != 0) {
-            const struct fifo *const fifo = &fifos[neighbours[engine][i]];
-            start = fifo->count == 0 ? NEVER : later(start, fifo->times[fifo->first]);
-            if (start == NEVER) {
-                return NEVER;
-            }
+        if ((first & flags[i]) != 0 && fifos[neighbours[engine][i]] == 0) {
+            return false;
         }
     }
-    return start;
-}
-
-static void take_tokens(enum npu_engine engine, uint32_t first)
-{
     for (uint32_t i = 0; i < 2; ++i) {
         if ((first & flags[i]) != 0) {
-            struct fifo *const fifo = &fifos[neighbours[engine][i]];
-            fifo->first = (fifo->first + 1u) % TOKENS_KEPT;
-            fifo->count--;
+            fifos[neighbours[engine][i]]--;
         }
     }
+    return true;
 }
 
 /* False where more tokens lie about than anything could mean. */
-static bool push_tokens(enum npu_engine engine, uint32_t first, uint64_t time)
+static bool push_tokens(enum npu_engine engine, uint32_t first)
 {
     for (uint32_t i = 2; i < 4; ++i) {
-        if ((first & flags[i]) != 0) {
-            struct fifo *const fifo = &fifos[neighbours[engine][i]];
-            if (fifo->count == TOKENS_KEPT) {
-                return false;
-            }
-            fifo->times[(fifo->first + fifo->count) % TOKENS_KEPT] = time;
-            fifo->count++;
+        if ((first & flags[i]) != 0 && ++fifos[neighbours[engine][i]] > TOKENS_KEPT) {
+            return false;
         }
     }
     return true;
@@ -207,30 +189,79 @@ static enum npu_error execute(struct npu_memories *memories, const struct npu_ou
     }
 }
 
-/* The engine's next command, from its start to its end. */
-static enum npu_error step(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
-                           enum npu_engine engine, uint64_t start)
+/* The engine's next command. A transfer asks for the bus after a while. */
+static enum npu_error start(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
+                            enum npu_engine engine, uint64_t now)
+{
+    struct queue *const queue = &queues[engine];
+    queue->current = queue->commands[queue->first];
+    queue->first = (queue->first + 1u) % NPU_QUEUE;
+    queue->count--;
+    queue->works = true;
+    queue->begin = now;
+    job->failed = queue->current.index;
+    if (engine == NPU_ENGINE_COMPUTE) {
+        queue->end = now + NPU_SYMBOL(duration)(&queue->current);
+    } else {
+        const struct npu_runs runs = NPU_SYMBOL(runs_of)(&queue->current, outside);
+        const uint32_t place = NPU_SYMBOL(transfer_of)(&queue->current).place;
+        NPU_SYMBOL(bus_ask)(&bus, masters[engine], place == 0 ? NPU_FLASH : NPU_RAM, &runs, now + NPU_DMA_START);
+    }
+    return execute(memories, outside, &queue->current);
+}
+
+static bool ended(enum npu_engine engine, uint64_t now)
+{
+    const struct queue *const queue = &queues[engine];
+    const bool computes = engine == NPU_ENGINE_COMPUTE;
+    return queue->works && (computes ? queue->end <= now : NPU_SYMBOL(bus_done)(&bus, masters[engine], now));
+}
+
+static enum npu_error end(struct npu_job *job, const struct npu_outside *outside, enum npu_engine engine, uint64_t now)
 {
     static const char *const names[NPU_ENGINES] = {"load", "compute", "store"};
     struct queue *const queue = &queues[engine];
-    const struct npu_command *const command = &queue->commands[queue->first];
-    const uint64_t cycles = NPU_SYMBOL(duration)(command);
-    queue->starts[(queue->given - queue->count) % NPU_QUEUE] = start;
-    queue->first = (queue->first + 1u) % NPU_QUEUE;
-    queue->count--;
-    queue->free = start + cycles;
-    job->failed = command->index;
-    job->busy[engine] += cycles;
-    job->end = later(job->end, queue->free);
-    take_tokens(engine, command->words[0]);
-    if (!push_tokens(engine, command->words[0], queue->free)) {
-        return NPU_TOKEN;
-    }
+    queue->works = false;
+    job->failed = queue->current.index;
+    job->busy[engine] += now - queue->begin;
     if (outside->bus->span != 0) {
-        outside->bus->span(outside->bus->context, names[engine], command->index, job->begin + start,
-                           job->begin + queue->free);
+        outside->bus->span(outside->bus->context, names[engine], queue->current.index, job->begin + queue->begin,
+                           job->begin + now);
     }
-    return execute(memories, outside, command);
+    return push_tokens(engine, queue->current.words[0]) ? NPU_OK : NPU_TOKEN;
+}
+
+/* All that happens at this time: what ends, what is in hand, what starts. */
+static enum npu_error settle(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
+                             struct stream *stream, uint64_t now)
+{
+    enum npu_error error = NPU_OK;
+    for (uint32_t i = 0; i < NPU_ENGINES && error == NPU_OK; ++i) {
+        error = ended((enum npu_engine)i, now) ? end(job, outside, (enum npu_engine)i, now) : NPU_OK;
+    }
+    for (uint32_t i = 0; i < NPU_ENGINES && error == NPU_OK; ++i) {
+        error = dispatch(stream, outside, now);
+        if (error != NPU_OK) {
+            job->failed = stream->index;
+        } else if (takes((enum npu_engine)i)) {
+            error = start(job, memories, outside, (enum npu_engine)i, now);
+            i = UINT32_MAX; /* there is room in a queue: from the first engine again */
+        }
+    }
+    return error;
+}
+
+/* When something happens next; NEVER: nothing does. */
+static uint64_t next_event(uint64_t now)
+{
+    const uint64_t computed = queues[NPU_ENGINE_COMPUTE].works ? queues[NPU_ENGINE_COMPUTE].end : NEVER;
+    uint64_t next = NPU_SYMBOL(bus_next)(&bus);
+    next = computed < next ? computed : next;
+    for (uint32_t i = 0; i < NPU_MASTERS; ++i) {
+        const struct npu_request *const request = &bus.requests[i];
+        next = request->since == NEVER && request->end > now && request->end < next ? request->end : next;
+    }
+    return next;
 }
 
 /* Of all commands in queues the one that was fetched first. */
@@ -249,28 +280,20 @@ static uint32_t oldest(void)
 enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
                                uint32_t address, uint32_t length)
 {
-    struct stream stream = {address, length, 0, 0, NPU_DMA_START, {0}, 0};
+    struct stream stream = {address, length, 0, 0, address, {0}, 0};
     forget();
+    job->end = NPU_DMA_START;
     for (;;) {
-        enum npu_error error = dispatch(&stream, outside);
+        const enum npu_error error = settle(job, memories, outside, &stream, job->end);
         if (error != NPU_OK) {
-            job->failed = stream.index;
             return error;
         }
-        uint64_t start = NEVER;
-        enum npu_engine engine = NPU_ENGINE_LOAD;
-        for (uint32_t i = 0; i < NPU_ENGINES; ++i) {
-            const uint64_t candidate = start_of((enum npu_engine)i);
-            engine = candidate < start ? (enum npu_engine)i : engine;
-            start = candidate < start ? candidate : start;
-        }
-        if (start == NEVER) {
+        NPU_SYMBOL(bus_grant)(&bus, job->end);
+        const uint64_t next = next_event(job->end);
+        if (next == NEVER) {
             job->failed = oldest();
             return job->failed == UINT32_MAX ? NPU_OK : NPU_DEADLOCK;
         }
-        error = step(job, memories, outside, engine, start);
-        if (error != NPU_OK) {
-            return error;
-        }
+        job->end = next;
     }
 }

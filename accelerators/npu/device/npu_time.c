@@ -1,4 +1,4 @@
-/* How long commands take: the rules of docs/npu.md. */
+/* How long computations take: the rules of docs/npu.md. */
 #include "npu_device.h"
 
 static uint64_t divided_up(uint64_t value, uint64_t by)
@@ -9,24 +9,6 @@ static uint64_t divided_up(uint64_t value, uint64_t by)
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
-}
-
-/* Runs that continue each other on both sides are one. */
-static uint64_t transfer(const struct npu_command *command, uint32_t bytes_per_cycle)
-{
-    const struct npu_transfer t = NPU_SYMBOL(transfer_of)(command);
-    const uint32_t counts[] = {t.runs, t.planes};
-    uint64_t run = t.run, runs = 1;
-    bool whole = true;
-    for (uint32_t level = 0; level < 2; ++level) {
-        whole = whole && (counts[level] == 1 || (t.strides[level] == run && t.pitches[level] == run));
-        if (whole) {
-            run *= counts[level];
-        } else {
-            runs *= counts[level];
-        }
-    }
-    return NPU_DMA_START + runs * divided_up(run, bytes_per_cycle);
 }
 
 /* Bytes of a window that lie one after the other: of a tap, of a row of the kernel, or all. */
@@ -77,10 +59,6 @@ uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
 {
     const struct npu_window w = NPU_SYMBOL(window_of)(command);
     switch (command->words[0] & 0xFFu) {
-    case NPU_LOAD:
-        return transfer(command, NPU_LOAD_BYTES);
-    case NPU_STORE:
-        return transfer(command, NPU_STORE_BYTES);
     case NPU_CONVOLVE:
         return convolve(command);
     case NPU_DEPTHWISE:

@@ -13,10 +13,13 @@
 #define NPU_WEIGHT_BYTES 6144 /* weights, and parameters of the output stage */
 #define NPU_SUM_BYTES 2048
 
-#define NPU_LOAD_BYTES 2 /* a cycle */
-#define NPU_STORE_BYTES 2
-#define NPU_FETCH_BYTES 2
-#define NPU_DMA_START 100 /* cycles before the first byte */
+#define NPU_BUS_BYTES 2 /* a word of the bus, which commands, loads and stores share */
+#define NPU_BURST 16 /* words that one of them moves before the others' turn */
+#define NPU_RAM_FIRST 4 /* cycles that the bus waits for the first word of a burst, */
+#define NPU_RAM_NEXT 0  /* and for each further one */
+#define NPU_FLASH_FIRST 4 /* the same where constants and commands lie: here, in SRAM, too */
+#define NPU_FLASH_NEXT 0
+#define NPU_DMA_START 100 /* cycles from a transfer's start until it asks for the bus */
 #define NPU_COMPUTE_START 16
 #define NPU_QUEUE 4 /* commands that wait before an engine */
 

@@ -9,6 +9,7 @@ from uaccel.machines.geometry import Box, Shape, Window
 from uaccel.machines.machine import Dma, Memory
 from uaccel.machines.timeline import ENGINES
 from uaccel.memory import Block, plan
+from uaccel.streams.bus import Bus, Outside
 from uaccel.streams.command import Command, Tokens
 from uaccel.streams.cost import ENERGY, LATENCY
 from uaccel.streams.geometry import Placed, dense, inside
@@ -26,6 +27,7 @@ __all__ = [
     "WORD",
     "Block",
     "Box",
+    "Bus",
     "Command",
     "Compute",
     "Dma",
@@ -36,6 +38,7 @@ __all__ = [
     "Machine",
     "Memory",
     "Network",
+    "Outside",
     "Part",
     "Placed",
     "Places",

@@ -65,7 +65,7 @@ def again(machine: Machine, layers: Sequence[Layer], weights: Sequence[Weights])
         blocks, steps = range(some.blocks), range(layer.steps)
         size = layer.weight_bytes(blocks, steps) - layer.made_bytes(blocks, steps)
         there = len(some.slots.addresses) if slots.count(some.slots) == 1 else 0
-        cycles += max(0, pieces(layer.blocks, some.blocks) - there) * machine.load.cycles(size) if size else 0
+        cycles += max(0, pieces(layer.blocks, some.blocks) - there) * machine.constants.cycles(size) if size else 0
     return cycles
 
 

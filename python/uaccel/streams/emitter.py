@@ -159,7 +159,7 @@ class Emitter:
         fields |= {"runs": 1, "planes": 1}
         touched = (Access("weights", address, address + size, True),)
         label = f"{_where(layer, part)}: load weights"
-        self._transferred("load", layer, fields, touched, self.machine.load.cycles(size), label)
+        self._transferred("load", layer, fields, touched, self.machine.constants.cycles(size), label)
 
     def compute(self, layer: Layer, part: Part, compute: Compute, places: Places, last: bool = True) -> None:
         touched = [Access("activations", p.address, p.end, False) for p in places.inputs]

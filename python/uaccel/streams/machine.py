@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from uaccel.machines import machine
 from uaccel.machines.machine import Dma, Memory
+from uaccel.streams.bus import Bus
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,8 @@ class Machine(machine.Machine):
     ``weights`` holds weights and output parameters, ``sums`` what is added up by several commands. ``fetch`` brings
     the commands; a queue holds ``queue`` of them that have not begun. In bytes of a stream a transfer takes
     ``transfer_size``, and ``sync_size`` a command of the compute engine that does nothing for ``sync_cycles``.
+
+    With a ``bus``, ``load``, ``store`` and ``fetch`` share it, and are as fast as it is.
     """
 
     activations: Memory
@@ -27,3 +30,13 @@ class Machine(machine.Machine):
     transfer_size: int
     sync_size: int
     sync_cycles: int = 1
+    bus: Bus | None = None
+
+    @property
+    def constants(self) -> Dma:
+        """What brings weights."""
+        return self.load if self.bus is None else self.bus.constants_by(self.load)
+
+    def together(self, load: int, store: int) -> int:
+        """What loads and stores of so many cycles take side by side."""
+        return max(load, store) if self.bus is None else load + store

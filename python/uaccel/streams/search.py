@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from uaccel.basics.numbers import pieces
+from uaccel.machines.machine import Dma
 from uaccel.machines.search import promising
 from uaccel.machines.tiling import Tiling, extents
 from uaccel.memory import lowest_free
@@ -143,31 +144,31 @@ def estimate(machine: Machine, question: Question, tiling: Tiling) -> Cost:
     """As if all parts were alike; the engines side by side but for the first part's load and the last one's store."""
     rounds = count(question.layer, tiling)
     loads, stores = _loads(machine, question, tiling), _stores(question, tiling)
-    load = sum(times * machine.load.cycles(size) for size, times in loads)
+    load = sum(times * dma.cycles(size) for dma, size, times in loads)
     store = sum(times * machine.store.cycles(size) for size, times in stores)
     compute = rounds * question.layer.cycles(typical_part(question.layer, tiling))
-    moved = sum(times * size for size, times in (*loads, *stores))
+    moved = sum(times * size for *_, size, times in (*loads, *stores))
     if not tiling.buffered and rounds > 1:
         return Cost(load + compute + store, moved)
-    first = sum(machine.load.cycles(size) for size, _ in loads)
+    first = sum(dma.cycles(size) for dma, size, _ in loads)
     last = sum(machine.store.cycles(size) for size, _ in stores)
-    return Cost(max(load, compute, store) + first + last, moved)
+    return Cost(max(machine.together(load, store), compute) + first + last, moved)
 
 
-def _loads(machine: Machine, question: Question, tiling: Tiling) -> list[tuple[int, int]]:
-    """Bytes of a load, and how often there is one like it."""
+def _loads(machine: Machine, question: Question, tiling: Tiling) -> list[tuple[Dma, int, int]]:
+    """What brings it, bytes of a load, and how often there is one like it."""
     layer, part = question.layer, typical_part(question.layer, tiling)
     rounds = count(layer, tiling)
     chunks, steps = pieces(layer.blocks, tiling.blocks), pieces(layer.steps, tiling.steps)
     images = tiling.pixel_pieces(layer.shape)
     size = layer.weight_bytes(part.blocks, part.steps) - layer.made_bytes(part.blocks, part.steps)
     stay = tiling.weights_stay or total_weights(layer, tiling, machine.weights.alignment) <= machine.weights.bytes
-    loads = [(size, chunks * steps if stay else rounds)] if size else []
+    loads = [(machine.constants, size, chunks * steps if stay else rounds)] if size else []
     for index, address in enumerate(question.inputs):
         box = layer.needs(index, part)
         again = len(box.channels) < layer.shapes[index].channels or (tiling.weights_stay and images > 1)
         if address is None:
-            loads.append((box.bytes, images * chunks if again else images))
+            loads.append((machine.load, box.bytes, images * chunks if again else images))
     return loads
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from uaccel.basics.numbers import pieces
 from uaccel.machines.timeline import ENGINES, Engines, Timeline
 from uaccel.streams.machine import Machine
+from uaccel.streams.shared import shared
 from uaccel.streams.tokens import Synchronised
 
 
 def timeline(machine: Machine, stream: Synchronised) -> Timeline:
-    """Waiting points backwards only, so one pass in the commands' order sees everything in time."""
+    """Without a bus that is shared, waiting points backwards only: one pass in the commands' order sees everything in
+    time."""
+    if machine.bus is not None:
+        return shared(machine, stream, machine.bus)
     engines = Engines()
     begun: dict[str, list[int]] = {engine: [] for engine in ENGINES}
     fetched = machine.fetch.start_up

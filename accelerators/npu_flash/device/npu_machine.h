@@ -1,0 +1,26 @@
+/* npu in front of a slow flash: its numbers but for NPU_FLASH_; ../../npu/device has everything else. */
+#ifndef NPU_MACHINE_H
+#define NPU_MACHINE_H
+
+#define NPU_NAME "npu_flash"
+#define NPU_SYMBOL(name) npu_flash_##name /* what every name begins with that others see */
+
+#define NPU_ROWS 16     /* values that a column of the array multiplies and adds up in a cycle */
+#define NPU_COLUMNS 16  /* output channels at a time */
+#define NPU_PORTS 4     /* runs of consecutive bytes that the feeder reads in a cycle */
+#define NPU_BUFFERS 2   /* 1: the compiler keeps transfers and computation apart */
+#define NPU_ACTIVATION_BYTES 65536
+#define NPU_WEIGHT_BYTES 49152 /* weights, and parameters of the output stage */
+#define NPU_SUM_BYTES 16384
+
+#define NPU_BUS_BYTES 8 /* a word of the bus, which commands, loads and stores share */
+#define NPU_BURST 16 /* words that one of them moves before the others' turn */
+#define NPU_RAM_FIRST 4 /* cycles that the bus waits for the first word of a burst, */
+#define NPU_RAM_NEXT 0  /* and for each further one */
+#define NPU_FLASH_FIRST 20 /* the same where constants and commands lie: in a flash of 1 byte a cycle */
+#define NPU_FLASH_NEXT 7
+#define NPU_DMA_START 32 /* cycles from a transfer's start until it asks for the bus */
+#define NPU_COMPUTE_START 16
+#define NPU_QUEUE 32 /* commands that wait before an engine */
+
+#endif

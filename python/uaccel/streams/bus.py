@@ -1,0 +1,64 @@
+"""The bus that fetching, loading and storing share, and the memories behind it: how long words take to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from uaccel.basics.numbers import pieces
+from uaccel.machines.machine import Dma
+
+RAM, CONSTANTS = range(2)
+FIRST_COMMAND = 1 << 60
+"""The word in which the stream begins: no place's."""
+PLACE = 1 << 40
+"""Words from place to place."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A memory outside: cycles that the bus waits for the ``first`` word of a burst, and for each ``further`` one. A
+    burst that goes on where the memory's last one ended has no first word."""
+
+    first: int
+    further: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.further <= self.first:
+            raise ValueError(
+                f"a memory waits {self.first} cycles for a first word and {self.further} for a further one; wanted "
+                "neither below 0, and the first wait no shorter"
+            )
+
+    def cycles(self, words: int, *, goes_on: bool) -> int:
+        """Of a burst."""
+        return words * (1 + self.further) + (0 if goes_on else self.first - self.further)
+
+
+@dataclass(frozen=True)
+class Bus:
+    """``word``: bytes. One of its three users moves up to ``burst`` words, then it is the next one's turn.
+
+    Commands and constants (place 0) lie in ``constants``, everything else in ``ram``."""
+
+    word: int
+    burst: int
+    ram: Outside
+    constants: Outside
+
+    def constants_by(self, load: Dma) -> Dma:
+        """As fast as constants come, if nobody else has the bus."""
+        waits = self.constants
+        return Dma(Fraction(self.word, 1 + waits.further), load.start_up + waits.first - waits.further)
+
+    def runs(self, fields: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+        """Of a transfer: the words that each run touches, by the first one and their number."""
+        base = fields["place"] * PLACE * self.word + fields["offset"]
+        for plane in range(fields["planes"]):
+            for run in range(fields["runs"]):
+                yield self.words(base + plane * fields["stride_plane"] + run * fields["stride_run"], fields["run"])
+
+    def words(self, begin: int, size: int) -> tuple[int, int]:
+        first = begin // self.word
+        return first, pieces(begin + size, self.word) - first
