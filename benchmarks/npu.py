@@ -125,7 +125,7 @@ def differences(results: dict[str, Any], stored: dict[str, Any]) -> list[str]:
                 continue
             wrong = [name for name in EXACT if row[name] != before.get(name)]
             wrong += [name for name in NEARLY if abs(row[name] - before[name]) > SLACK * before[name]]
-            found += [f"{model} on {accelerator}: {name} was {before[name]}, is {row[name]}" for name in wrong]
+            found += [f"{model} on {accelerator}: {name} was {before.get(name)}, is {row[name]}" for name in wrong]
             if abs(row["predicted"] - row["cycles"]) > FAR * row["cycles"]:
                 found.append(f"{model} on {accelerator}: {row['predicted']} cycles predicted, {row['cycles']} taken")
             found += [] if row["bit_exact"] else [f"{model} on {accelerator} is not exact"]

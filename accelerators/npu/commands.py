@@ -67,7 +67,7 @@ SUMS: Final = (Field("sums", 14), *halves(15, "first_step", "steps"))
 MATRIX: Final = (Field("source", 1), Field("source_row", 2), *halves(3, "depth", "channels"), Field("weights", 4))
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "load": Format(1, "load", 10, TRANSFER),
+    "load": Format(1, "load", 10, TRANSFER, ("coded",)),
     "store": Format(2, "store", 10, TRANSFER),
     "convolve": Format(
         3,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from uaccel.streams import WORD, Bus, Dma, Machine, Memory, Outside
+from uaccel.streams import WORD, Bus, Dma, Machine, Memory, Outside, Unpacker
 
 from .commands import FORMATS
 
@@ -55,6 +55,7 @@ class Npu:
             transfer_size=FORMATS["load"].bytes,
             sync_size=FORMATS["sync"].bytes,
             bus=bus,
+            unpacker=Unpacker(self.unpack) if self.unpack else None,
         )
 
     @property

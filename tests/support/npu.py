@@ -33,6 +33,8 @@ SMALL = {
     "QUEUE": 4,
 }
 """Another machine, by its numbers alone."""
+FLASH = {"NAME": '"npu_flash"', "FLASH_FIRST": 20, "FLASH_NEXT": 7, "UNPACK": 2}
+"""Constants and commands of a byte a cycle, and a load engine that unpacks them."""
 TINY = {**SMALL, "NAME": '"npu_tiny"', "ACTIVATION_BYTES": 512, "WEIGHT_BYTES": 512, "SUM_BYTES": 256, "BUFFERS": 2}
 """Memories in which hardly anything fits as a whole."""
 ODD = {**TINY, "NAME": '"npu_odd"', "ROWS": 5, "COLUMNS": 3, "PORTS": 1, "ACTIVATION_BYTES": 992}

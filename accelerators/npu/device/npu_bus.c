@@ -22,9 +22,9 @@ void NPU_SYMBOL(bus_idle)(struct npu_bus *bus)
 }
 
 void NPU_SYMBOL(bus_ask)(struct npu_bus *bus, enum npu_master master, enum npu_memory memory,
-                         const struct npu_runs *runs, uint64_t since)
+                         const struct npu_runs *runs, uint64_t since, uint64_t least)
 {
-    const struct npu_request asked = {*runs, memory, 0, {0, 0}, since, 0};
+    const struct npu_request asked = {*runs, memory, 0, {0, 0}, since, 0, least};
     bus->requests[master] = asked;
 }
 
@@ -59,7 +59,7 @@ static void burst(struct npu_bus *bus, struct npu_request *request, uint64_t now
     request->since = now;
     if (!go_on(request, words, all)) {
         request->since = NEVER;
-        request->end = bus->free;
+        request->end = bus->free > request->least ? bus->free : request->least;
     }
 }
 

@@ -16,7 +16,7 @@ struct shape {
 
 static const struct shape shapes[] = {
     {0, NPU_ENGINE_COMPUTE, 0, {0}},
-    {10, NPU_ENGINE_LOAD, 0, {0, LOW, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
+    {10, NPU_ENGINE_LOAD, NPU_UNPACK > 0 ? NPU_CODED : 0u, {0, LOW, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {10, NPU_ENGINE_STORE, 0, {0, LOW, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL}},
     {21,
      NPU_ENGINE_COMPUTE,
@@ -137,6 +137,10 @@ static enum npu_error check_transfer(const struct npu_command *command, const st
     const struct npu_transfer t = NPU_SYMBOL(transfer_of)(command);
     const bool stores = (command->words[0] & 0xFFu) == NPU_STORE;
     const uint32_t limits[] = {NPU_ACTIVATION_BYTES, NPU_WEIGHT_BYTES};
+    const bool coded = !stores && (command->words[0] & NPU_CODED) != 0;
+    if (coded && (t.runs != 1 || t.planes != 1 || t.pitches[0] == 0)) {
+        return NPU_SHAPE;
+    }
     if (t.run == 0 || t.runs == 0 || t.planes == 0 || !is_apart(t.planes, t.pitches[1], t.runs, t.pitches[0], t.run)) {
         return NPU_SHAPE;
     }
@@ -144,7 +148,7 @@ static enum npu_error check_transfer(const struct npu_command *command, const st
         return NPU_RANGE;
     }
     const uint64_t there = extent(t.planes, t.strides[1], t.runs, t.strides[0], t.run);
-    const uint64_t here = extent(t.planes, t.pitches[1], t.runs, t.pitches[0], t.run);
+    const uint64_t here = coded ? t.pitches[0] : extent(t.planes, t.pitches[1], t.runs, t.pitches[0], t.run);
     const bool inside = is_inside(t.offset, there, outside->places[t.place].limit) &&
                         is_inside(t.address, here, limits[t.memory]);
     return inside ? NPU_OK : NPU_RANGE;

@@ -15,7 +15,8 @@ enum {
     NPU_CHANNEL_WORDS = 3,  /* bias, multiplier, shift */
     NPU_ADDITION_WORDS = 12,
     NPU_TABLE_BYTES = 256,
-    NPU_MOST_TAPS = 65535
+    NPU_MOST_TAPS = 65535,
+    NPU_UNPACKED = NPU_UNPACK > 0 ? NPU_UNPACK : 1 /* bytes a cycle, where there is an unpacker */
 };
 
 /* A header with other numbers shall not compile if they make no machine. */
@@ -56,6 +57,7 @@ enum npu_memory { NPU_RAM, NPU_FLASH, NPU_MEMORIES };
 #define NPU_WAIT_NEXT (1u << 9)
 #define NPU_PUSH_PREVIOUS (1u << 10)
 #define NPU_PUSH_NEXT (1u << 11)
+#define NPU_CODED (1u << 16)
 #define NPU_CONTINUE (1u << 16)
 #define NPU_KEEP (1u << 17)
 #define NPU_RESIDUAL (1u << 18)
@@ -113,12 +115,12 @@ struct npu_runs {
 };
 
 /* What one of the bus's masters still has to move: `done` words of the run `at`. `since`: from when on it asks; the
- * largest number if it does not, and has its last word at `end`. */
+ * largest number if it does not, and has its last word at `end`, but ends at `least` at the earliest. */
 struct npu_request {
     struct npu_runs runs;
     enum npu_memory memory;
     uint32_t done, at[2];
-    uint64_t since, end;
+    uint64_t since, end, least;
 };
 
 /* `behind`: the word behind the last burst of each memory, which it gives without a first wait. */
@@ -187,7 +189,7 @@ uint64_t NPU_SYMBOL(duration)(const struct npu_command *command);
 /* npu_bus.c: bursts of several masters, one after the other. */
 void NPU_SYMBOL(bus_idle)(struct npu_bus *bus);
 void NPU_SYMBOL(bus_ask)(struct npu_bus *bus, enum npu_master master, enum npu_memory memory,
-                         const struct npu_runs *runs, uint64_t since);
+                         const struct npu_runs *runs, uint64_t since, uint64_t least);
 void NPU_SYMBOL(bus_grant)(struct npu_bus *bus, uint64_t now);     /* a burst, if the bus is free and someone asks */
 uint64_t NPU_SYMBOL(bus_next)(const struct npu_bus *bus);          /* when there may be one */
 bool NPU_SYMBOL(bus_done)(const struct npu_bus *bus, enum npu_master master, uint64_t now);
@@ -195,6 +197,9 @@ bool NPU_SYMBOL(bus_done)(const struct npu_bus *bus, enum npu_master master, uin
 /* npu_engines.c: fetch and execute a stream. */
 enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
                                uint32_t address, uint32_t length);
+
+/* npu_unpack.c: a load of what is coded. */
+enum npu_error NPU_SYMBOL(unpack)(const struct npu_outside *outside, const struct npu_transfer *transfer, uint8_t *to);
 
 /* npu_transfer.c: where a transfer's bytes lie in memory. */
 struct npu_runs NPU_SYMBOL(runs_of)(const struct npu_command *command, const struct npu_outside *outside);

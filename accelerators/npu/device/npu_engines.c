@@ -71,7 +71,7 @@ static void ask(struct stream *stream, uint64_t now)
     const uint32_t end = stream->address + stream->at + 4u * stream->count;
     if (end > stream->held) {
         const struct npu_runs runs = {stream->held, end - stream->held, {1, 1}, {0, 0}};
-        NPU_SYMBOL(bus_ask)(&bus, NPU_FETCHES, NPU_FLASH, &runs, now);
+        NPU_SYMBOL(bus_ask)(&bus, NPU_FETCHES, NPU_FLASH, &runs, now, 0);
         stream->held = end + (NPU_BUS_BYTES - end % NPU_BUS_BYTES) % NPU_BUS_BYTES;
     }
 }
@@ -204,8 +204,11 @@ static enum npu_error start(struct npu_job *job, struct npu_memories *memories, 
         queue->end = now + NPU_SYMBOL(duration)(&queue->current);
     } else {
         const struct npu_runs runs = NPU_SYMBOL(runs_of)(&queue->current, outside);
-        const uint32_t place = NPU_SYMBOL(transfer_of)(&queue->current).place;
-        NPU_SYMBOL(bus_ask)(&bus, masters[engine], place == 0 ? NPU_FLASH : NPU_RAM, &runs, now + NPU_DMA_START);
+        const struct npu_transfer t = NPU_SYMBOL(transfer_of)(&queue->current);
+        const bool coded = engine == NPU_ENGINE_LOAD && (queue->current.words[0] & NPU_CODED) != 0;
+        const uint64_t since = now + NPU_DMA_START;
+        const uint64_t unpacking = coded ? (t.pitches[0] + NPU_UNPACKED - (uint64_t)1) / NPU_UNPACKED : 0;
+        NPU_SYMBOL(bus_ask)(&bus, masters[engine], t.place == 0 ? NPU_FLASH : NPU_RAM, &runs, since, since + unpacking);
     }
     return execute(memories, outside, &queue->current);
 }

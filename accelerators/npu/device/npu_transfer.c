@@ -26,6 +26,9 @@ enum npu_error NPU_SYMBOL(transfer)(struct npu_memories *memories, const struct 
     const struct uaccel_bus *const bus = outside->bus;
     const bool loads = (command->words[0] & 0xFFu) == NPU_LOAD;
     uint8_t *const memory = t.memory == 0 ? memories->activations : memories->weights;
+    if (loads && (command->words[0] & NPU_CODED) != 0) {
+        return NPU_SYMBOL(unpack)(outside, &t, memory + t.address);
+    }
     for (uint32_t plane = 0; plane < t.planes; ++plane) {
         for (uint32_t run = 0; run < t.runs; ++run) {
             const uint32_t there =

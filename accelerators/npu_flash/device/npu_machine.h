@@ -20,6 +20,7 @@
 #define NPU_FLASH_FIRST 20 /* the same where constants and commands lie: in a flash of 1 byte a cycle */
 #define NPU_FLASH_NEXT 7
 #define NPU_DMA_START 32 /* cycles from a transfer's start until it asks for the bus */
+#define NPU_UNPACK 2 /* bytes a cycle of a load that unpacks them; 0: none does */
 #define NPU_COMPUTE_START 16
 #define NPU_QUEUE 32 /* commands that wait before an engine */
 

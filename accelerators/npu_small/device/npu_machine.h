@@ -20,6 +20,7 @@
 #define NPU_FLASH_FIRST 4 /* the same where constants and commands lie: here, in SRAM, too */
 #define NPU_FLASH_NEXT 0
 #define NPU_DMA_START 100 /* cycles from a transfer's start until it asks for the bus */
+#define NPU_UNPACK 0 /* bytes a cycle of a load that unpacks them; 0: none does */
 #define NPU_COMPUTE_START 16
 #define NPU_QUEUE 4 /* commands that wait before an engine */
 

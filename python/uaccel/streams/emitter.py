@@ -17,6 +17,7 @@ from uaccel.streams.machine import Machine
 from uaccel.streams.tiling import parts, total_weights
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised, synchronise
+from uaccel.streams.unpacker import packed
 
 
 @dataclass
@@ -27,8 +28,9 @@ class Constants:
     offsets: dict[bytes, int] = field(default_factory=dict)
     alignment: int = 16
 
-    def offset(self, layer: Layer, part: Part) -> int:
-        return self.add(layer.weights(part.blocks, part.steps))
+    def offset(self, layer: Layer, part: Part, coded: bool) -> int:
+        weights = layer.weights(part.blocks, part.steps)
+        return self.add(packed(weights) if coded else weights)
 
     def add(self, chunk: bytes) -> int:
         if chunk not in self.offsets:
@@ -154,12 +156,17 @@ class Emitter:
     def load_weights(self, layer: Layer, part: Part, address: int) -> None:
         made = layer.made_bytes(part.blocks, part.steps)
         size, address = layer.weight_bytes(part.blocks, part.steps) - made, address + made
-        offset = 0 if self.constants is None else self.constants.offset(layer, part)
-        fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": size}
-        fields |= {"runs": 1, "planes": 1}
+        cycles, run = self.machine.constants.cycles(size), size
+        if self.machine.unpacker is not None:
+            code = self.machine.unpacker.size(layer, part)
+            cycles, run = min((cycles, run), (self.machine.unpacked_cycles(size, code), code))
+        coded = run < size
+        offset = 0 if self.constants is None else self.constants.offset(layer, part, coded)
+        fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": run}
+        fields |= {"runs": 1, "planes": 1, **({"coded": 1, "pitch_run": size} if coded else {})}
         touched = (Access("weights", address, address + size, True),)
         label = f"{_where(layer, part)}: load weights"
-        self._transferred("load", layer, fields, touched, self.machine.constants.cycles(size), label)
+        self._transferred("load", layer, fields, touched, cycles, label)
 
     def compute(self, layer: Layer, part: Part, compute: Compute, places: Places, last: bool = True) -> None:
         touched = [Access("activations", p.address, p.end, False) for p in places.inputs]

@@ -90,6 +90,8 @@ def _text(command: Command) -> str:
 
 def _runs(fields: Mapping[str, int]) -> str:
     text = f"{fields['run']} bytes"
+    if fields.get("coded"):
+        return f"{text}, unpacked to {fields['pitch_run']}"
     for count, stride, pitch in (("runs", "stride_run", "pitch_run"), ("planes", "stride_plane", "pitch_plane")):
         if fields[count] > 1:
             text += f" x {fields[count]} (every {fields[stride]} in memory, {fields[pitch]} on chip)"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uaccel.machines import machine
 from uaccel.machines.machine import Dma, Memory
 from uaccel.streams.bus import Bus
+from uaccel.streams.unpacker import Unpacker
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Machine(machine.Machine):
     the commands; a queue holds ``queue`` of them that have not begun. In bytes of a stream a transfer takes
     ``transfer_size``, and ``sync_size`` a command of the compute engine that does nothing for ``sync_cycles``.
 
-    With a ``bus``, ``load``, ``store`` and ``fetch`` share it, and are as fast as it is.
+    With a ``bus``, ``load``, ``store`` and ``fetch`` share it, and are as fast as it is. With an
+    ``unpacker`` loads may bring weights as a code.
     """
 
     activations: Memory
@@ -31,11 +33,17 @@ class Machine(machine.Machine):
     sync_size: int
     sync_cycles: int = 1
     bus: Bus | None = None
+    unpacker: Unpacker | None = None
 
     @property
     def constants(self) -> Dma:
         """What brings weights."""
         return self.load if self.bus is None else self.bus.constants_by(self.load)
+
+    def unpacked_cycles(self, size: int, coded: int) -> int:
+        """Of a load of so many bytes that come as a code."""
+        least = 0 if self.unpacker is None else self.unpacker.cycles(size)
+        return max(self.constants.cycles(coded), self.load.start_up + least)
 
     def together(self, load: int, store: int) -> int:
         """What loads and stores of so many cycles take side by side."""

@@ -23,12 +23,14 @@ TURNS: Final = {FETCH: (LOAD, STORE, FETCH), LOAD: (STORE, FETCH, LOAD), STORE: 
 
 
 class _Request:
-    """What one of the bus's users still moves: words from ``word`` on, then further runs. ``since``: when it asks."""
+    """What one of the bus's users still moves: words from ``word`` on, then further runs. ``since``: when it asks;
+    ``least``: when it ends at the earliest."""
 
-    def __init__(self, memory: int, runs: Iterator[tuple[int, int]], since: float) -> None:
+    def __init__(self, memory: int, runs: Iterator[tuple[int, int]], since: int, least: int = 0) -> None:
         self.memory = memory
         self.runs = runs
         self.since = since
+        self.least = least
         self.word, self.left = next(runs)
 
     def moved(self, words: int) -> bool:
@@ -80,7 +82,7 @@ class _Arbiter:
         self.free = now
         if done:
             del self.requests[who]
-            self.ends[who] = now
+            self.ends[who] = max(now, request.least)
 
     def next(self) -> float:
         """When somebody may have it."""
@@ -178,7 +180,10 @@ class _Play:
         else:
             dma = self.machine.load if engine == LOAD else self.machine.store
             memory = CONSTANTS if command.fields["place"] == 0 else RAM
-            self.arbiter.requests[engine] = _Request(memory, self.bus.runs(command.fields), now + dma.start_up)
+            since, unpacker = now + dma.start_up, self.machine.unpacker
+            coded = unpacker is not None and command.fields.get("coded")
+            least = since + unpacker.cycles(command.fields["pitch_run"]) if unpacker and coded else 0
+            self.arbiter.requests[engine] = _Request(memory, self.bus.runs(command.fields), since, least)
         return True
 
 
