@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from uaccel.basics.numbers import pieces
 
@@ -36,7 +35,7 @@ class Memory:
 class Dma:
     """A transfer takes ``start_up`` cycles, and each of its rows as many as it has bytes by ``bytes_per_cycle``."""
 
-    bytes_per_cycle: int | Fraction
+    bytes_per_cycle: int
     start_up: int
 
     def cycles(self, row: int, rows: int = 1) -> int:

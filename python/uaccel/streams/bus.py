@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
 from uaccel.basics.numbers import pieces
 from uaccel.machines.machine import Dma
@@ -37,6 +36,16 @@ class Outside:
 
 
 @dataclass(frozen=True)
+class Waiting(Dma):
+    """What waits for each word: ``further`` cycles."""
+
+    further: int
+
+    def cycles(self, row: int, rows: int = 1) -> int:
+        return self.start_up + rows * pieces(row, self.bytes_per_cycle) * (1 + self.further)
+
+
+@dataclass(frozen=True)
 class Bus:
     """``word``: bytes. One of its three users moves up to ``burst`` words, then it is the next one's turn.
 
@@ -50,7 +59,7 @@ class Bus:
     def constants_by(self, load: Dma) -> Dma:
         """As fast as constants come, if nobody else has the bus."""
         waits = self.constants
-        return Dma(Fraction(self.word, 1 + waits.further), load.start_up + waits.first - waits.further)
+        return Waiting(self.word, load.start_up + waits.first - waits.further, waits.further)
 
     def runs(self, fields: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         """Of a transfer: the words that each run touches, by the first one and their number."""

@@ -147,7 +147,7 @@ def _estimate(region: Region, links: Links, height: int, buffered: bool, weights
     load = weights + sum(machine.load.cycles(size) for size in loads)
     store = sum(machine.store.cycles(size) for size in stores)
     compute = sum(layer.cycles(whole_width(layer, rows[layer.output])) for layer in links.layers)
-    moved = count * (int(weights * machine.constants.bytes_per_cycle) + sum(loads) + sum(stores))
+    moved = count * (machine.brought(weights) + sum(loads) + sum(stores))
     each = max(machine.together(load, store), compute) if buffered and count > 1 else load + compute + store
     return Cost(count * each, moved)
 

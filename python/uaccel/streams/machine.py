@@ -40,6 +40,10 @@ class Machine(machine.Machine):
         """What brings weights."""
         return self.load if self.bus is None else self.bus.constants_by(self.load)
 
+    def brought(self, cycles: int) -> int:
+        """Bytes of weights that come in so many cycles, at most."""
+        return cycles * self.load.bytes_per_cycle // (1 if self.bus is None else 1 + self.bus.constants.further)
+
     def unpacked_cycles(self, size: int, coded: int) -> int:
         """Of a load of so many bytes that come as a code."""
         least = 0 if self.unpacker is None else self.unpacker.cycles(size)

@@ -147,7 +147,7 @@ def estimate(machine: Machine, question: Question, tiling: Tiling) -> Cost:
     load = sum(times * dma.cycles(size) for dma, size, times in loads)
     store = sum(times * machine.store.cycles(size) for size, times in stores)
     compute = rounds * question.layer.cycles(typical_part(question.layer, tiling))
-    moved = sum(times * size for *_, size, times in (*loads, *stores))
+    moved = sum(times * size for _, size, times in loads) + sum(times * size for size, times in stores)
     if not tiling.buffered and rounds > 1:
         return Cost(load + compute + store, moved)
     first = sum(dma.cycles(size) for dma, size, _ in loads)
