@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from uaccel.errors import InternalError
 from uaccel.machines.timeline import Span
-from uaccel.streams import ENGINES, Bus, Command, Dma, Machine, Memory, Outside, Tokens
+from uaccel.streams import ENGINES, Bus, Command, Dma, Machine, Memory, Outside, Tokens, Unpacker
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised
 
@@ -151,6 +151,16 @@ def test_the_planner_sees_what_passes_cycle_by_cycle(bus: Bus, stream: Synchroni
     assert list(predicted.spans) == spans
     assert predicted.total == max(span.end for span in spans)
     assert sum(predicted.busy.values()) == sum(span.end - span.begin for span in spans)
+
+
+def test_unpacking_may_take_longer_than_the_bus() -> None:
+    """Fetching: 3 + 20 + 1 + 8. The load asks at 35, has its word at 56, and 30 bytes take 15 cycles, 50 take 25."""
+    with_unpacker = replace(machine(BUSES[0]), unpacker=Unpacker(2))
+    for size, end in ((30, 56), (50, 60)):
+        names = ("place", "offset", "runs", "planes", "stride_run", "stride_plane")
+        fields = dict(zip(names, (0, 0, 1, 1, 0, 0), strict=True)) | {"run": 8, "coded": 1, "pitch_run": size}
+        load = Command("load", "load", fields, (), 0, 12, "layer", "")
+        assert timeline(with_unpacker, Synchronised((load,), (Tokens(),), ((),))).spans == (Span(32, end),)
 
 
 def test_a_memory_waits_no_less_for_a_first_word() -> None:

@@ -15,7 +15,7 @@ from support.networks import network_named
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "npu.json").read_text())["accelerators"]
-ASKED = {"ic": (0.60, 100), "vww": (0.35, 40), "kws": (0.35, 40), "sww": (0.35, 40)}
+ASKED = {"ic": (0.90, 100), "vww": (0.50, 40), "kws": (0.65, 40), "sww": (0.35, 40)}
 """Utilisation of the array, and how much faster than the CPU alone."""
 MOST_LEFT = 0.02
 OWN = ("residual", "branches", "mixed")

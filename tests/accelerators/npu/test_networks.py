@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from support.networks import network_named
-from support.npu import SMALL, Family, npu, part
+from support.npu import FLASH, SMALL, Family, npu, part
 from support.offload import offload, run
 from support.onnx_networks import Net, convolutional, keyword_transformer, quantised, temporal, vision_transformer
 from support.oracle import Tflm, random_inputs
@@ -27,7 +27,8 @@ ARRAY = 256
 
 @dataclass(frozen=True)
 class Figures:
-    """``cycles`` of the accelerator, ``instructions`` of the CPU on mps2_an386, and the least utilisation."""
+    """``cycles`` that are predicted of the accelerator, ``instructions`` of the CPU on mps2_an386, and the least
+    utilisation. It may take a few cycles more or less, by where a board's tensors lie."""
 
     cycles: int
     instructions: int
@@ -35,16 +36,18 @@ class Figures:
 
 
 FIGURES = {
-    "gesture": Figures(696, 1132),
-    "ad": Figures(36833, 775),
-    "kws": Figures(12973, 1379, 0.35),
-    "ic": Figures(49791, 1280, 0.60),
-    "vww": Figures(25114, 985, 0.35),
-    "sww": Figures(7962, 1041, 0.35),
+    "gesture": Figures(772, 1132),
+    "ad": Figures(37510, 775),
+    "kws": Figures(13136, 1379, 0.65),
+    "ic": Figures(49939, 1280, 0.90),
+    "vww": Figures(25517, 985, 0.50),
+    "sww": Figures(8204, 1041, 0.35),
 }
 CPU_ONLY = {"ad": 287_270, "kws": 3_321_283, "ic": 12_440_392, "vww": 6_649_116, "sww": 946_578}
 """Instructions on mps2_an386 without an accelerator."""
 QUICK = ("gesture", "kws")
+FAR = 8
+"""Cycles."""
 
 
 def rows(board: str) -> list[Any]:
@@ -78,7 +81,7 @@ def check(name: str, board: str, folder: Path) -> Any:
 @pytest.mark.parametrize("name", rows("host"))
 def test_networks_in_a_process(name: str, tmp_path: Path) -> None:
     offloaded, result = check(name, "host", tmp_path)
-    assert result.cycles == FIGURES[name].cycles
+    assert result.cycles == pytest.approx(FIGURES[name].cycles, abs=FAR)
     macs = sum(layer.macs for layer in offloaded.compiled.program.layers)
     assert macs / (ARRAY * result.cycles) >= FIGURES[name].utilisation
 
@@ -89,7 +92,7 @@ def test_networks_on_an_emulated_board(name: str, tmp_path: Path) -> None:
     """Instructions may vary a little with the compiler; what is left to the CPU stays far below 2 % of the whole."""
     _, result = check(name, "mps2_an386", tmp_path)
     figures = FIGURES[name]
-    assert result.cycles == figures.cycles
+    assert result.cycles == pytest.approx(figures.cycles, abs=FAR)
     assert result.instructions == pytest.approx(figures.instructions, rel=0.05)
     if name in CPU_ONLY:
         least = 100 if name == "ic" else 40 if name != "ad" else 1
@@ -123,7 +126,10 @@ def test_every_layer_takes_what_was_predicted(
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Family]:
-    return {name: Family(tmp_path_factory.mktemp(name), numbers) for name, numbers in (("npu", {}), ("small", SMALL))}
+    return {
+        name: Family(tmp_path_factory.mktemp(name), numbers)
+        for name, numbers in (("npu", {}), ("small", SMALL), ("flash", FLASH))
+    }
 
 
 def played_alone(family: Family, region: Region) -> tuple[int, int]:
@@ -153,7 +159,7 @@ def test_a_3x3_layer_is_close_to_the_peak(
     extent: int, channels: int, least: float, machines: dict[str, Family]
 ) -> None:
     """On its own, loads and stores of everything included. 16x16x16 pixels are computed in 2304 cycles, and it takes
-    some 540 until the first pixels and all weights are there."""
+    some 580 until the first pixels and all weights are there."""
     from uaccel.testing.layers import Layers
     from uaccel.testing.regions import example
 
