@@ -152,14 +152,14 @@ def played_alone(family: Family, region: Region) -> tuple[int, int]:
         (32, 128, 0.8),
         (16, 32, 0.8),
         (16, 64, 0.8),
-        (16, 16, 0.76),
+        (16, 16, 0.74),
     ],
 )
 def test_a_3x3_layer_is_close_to_the_peak(
     extent: int, channels: int, least: float, machines: dict[str, Family]
 ) -> None:
     """On its own, loads and stores of everything included. 16x16x16 pixels are computed in 2304 cycles, and it takes
-    some 580 until the first pixels and all weights are there."""
+    some 620 until the first pixels and all weights are there."""
     from uaccel.testing.layers import Layers
     from uaccel.testing.regions import example
 
