@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
 import zlib
@@ -225,7 +226,33 @@ def broken(folder: Path) -> None:
     (folder / "a.npy").write_bytes(b"anything")
 
 
+def image(content: bytes) -> Any:
+    """A folder of one file whose name says that it is a PNG."""
+
+    def make(folder: Path) -> None:
+        pytest.importorskip("PIL")
+        folder.mkdir()
+        (folder / "a.png").write_bytes(content)
+
+    return make
+
+
+def pipe(folder: Path) -> None:
+    folder.mkdir()
+    os.mkfifo(folder / "a.npy")
+
+
+PNG = png(samples()[0])
+HEAD = PNG[12:16] + b"\0\0\x2e\xe0" * 2 + PNG[24:29]
+LARGE = PNG[:12] + HEAD + zlib.crc32(HEAD).to_bytes(4, "big") + PNG[33:]
+"""12,000 pixels by as many."""
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 6 6\n%%EndComments\nshowpage\n"
 BAD: dict[str, tuple[Any, str]] = {
+    "cut short": (image(PNG[:-30]), "a.png is not a readable image: "),
+    "no image": (image(b"anything"), "a.png is not a readable image: cannot identify image file"),
+    "a program": (image(POSTSCRIPT), "a.png is not a readable image: cannot identify image file"),
+    "a bomb": (image(LARGE), "a.png is not a readable image: Image size (144000000 pixels) exceeds limit of 89478485"),
+    "a pipe": (pipe, "folder holds no files; wanted images or .npy files, 100,000 at most"),
     "empty": (lambda folder: folder.mkdir(), "folder holds no files; wanted images or .npy files, 100,000 at most"),
     "other files": (strange, "notes.txt is no image and no .npy file; leave nothing else in "),
     "shapes": (uneven, "99.npy has shape [3, 5, 6], and 00.npy has [3, 6, 6]; give all samples one shape"),
@@ -240,3 +267,22 @@ def test_folders_that_are_no_data(kind: str, model: Path, tmp_path: Path, call: 
     done = call("quantize", model, "-c", tmp_path / "folder")
     assert done.status == 1
     assert text in done.complaint
+    assert done.err.count("\n") == done.err.count("uaccel: "), "nothing else is said"
+
+
+def test_more_samples_than_memory_holds(
+    model: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uaccel.calibration.samples.LARGEST", 6 * 6 * 3 * 4 * 3)
+    write_arrays(tmp_path / "folder", as_floats(samples(4)))
+    done = call("quantize", model, "-c", tmp_path / "folder")
+    assert (done.status, done.complaint) == (
+        1,
+        f"{tmp_path}/folder holds more than 1296 bytes of samples; give fewer of them",
+    )
+
+
+def test_a_pipe_is_not_waited_for(model: Path, tmp_path: Path, call: Call) -> None:
+    pipe(tmp_path / "folder")
+    done = call("quantize", model, "-c", tmp_path / "folder" / "a.npy")
+    assert done.complaint.endswith("a.npy is not a readable .npy file: it is no regular file; write it with numpy.save")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel.basics.npz import LARGEST
 from uaccel.calibration.float_model import ModelInput
 from uaccel.errors import InputError
 from uaccel.model import Array
 from uaccel.session.inputs import read_arrays
 
 IMAGES: Final = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".gif", ".webp", ".tif", ".tiff"})
+FORMATS: Final = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP", "TIFF")
+"""Whatever a file's name says: Pillow also knows PostScript, which it gives to an interpreter."""
 ARRAY: Final = ".npy"
 MOST: Final = 100_000
 """Files of a folder."""
@@ -48,6 +52,8 @@ def given(path: Path, inputs: Sequence[ModelInput], pixels: Pixels) -> Given:
 
 def read_array(path: Path) -> Array:
     """Of an ``.npy`` file."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a readable .npy file: it is no regular file; write it with numpy.save")
     try:
         with path.open("rb") as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
@@ -91,8 +97,12 @@ def _files(folder: Path) -> list[Path]:
 
 def _stack(files: Sequence[Path], entry: ModelInput, pixels: Pixels) -> Array:
     """A sample for each file."""
-    rows = [read_array(file) if file.suffix.lower() == ARRAY else _image(file, entry, pixels) for file in files]
-    for file, row in zip(files, rows, strict=True):
+    rows: list[Array] = []
+    for file in files:
+        row = read_array(file) if file.suffix.lower() == ARRAY else _image(file, entry, pixels)
+        rows.append(row)
+        if len(rows) * row.nbytes > LARGEST:
+            raise InputError(f"{file.parent} holds more than {LARGEST} bytes of samples; give fewer of them")
         if row.shape != rows[0].shape:
             raise InputError(
                 f"{file} has shape {list(row.shape)}, and {files[0].name} has {list(rows[0].shape)}; "
@@ -106,8 +116,11 @@ def _image(path: Path, entry: ModelInput, pixels: Pixels) -> Array:
     height, width, channels, first = _wanted(path, entry)
     image, ops = _pillow(path)
     try:
-        with image.open(path) as opened:
-            fitted = ops.fit(ops.exif_transpose(opened).convert(CHANNELS[channels]), (width, height))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is odd in a file
+            warnings.simplefilter("error", image.DecompressionBombWarning)
+            with image.open(path, formats=FORMATS) as opened:
+                fitted = ops.fit(ops.exif_transpose(opened).convert(CHANNELS[channels]), (width, height))
             values = np.asarray(fitted).reshape(height, width, channels)
     except Exception as error:  # Pillow raises a dozen unrelated types where bytes make no sense
         raise InputError(
