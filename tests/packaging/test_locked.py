@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -53,6 +54,49 @@ def test_what_pyproject_states_is_locked_within_its_range(name: str) -> None:
 def test_both_sets_have_the_same_versions() -> None:
     larger = {(row.name, str(row.specifier)) for row, _ in rows("test")}
     assert {(row.name, str(row.specifier)) for row, _ in rows("setup")} <= larger
+
+
+UV = """#!/bin/sh
+for word; do
+    case "$before" in --output-file) echo "solved $word" > "$word"; echo "$word" >> "$SEEN"; esac
+    before=$word
+done
+test "$(wc -l < "$SEEN")" -lt "$FAILS"
+"""
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        (0, "lock.py: uv is missing; to get it: pip install uv\n"),
+        (1, "lock.py: uv did not solve test.txt; scripts/locked stays as it is\n"),
+        (2, "lock.py: uv did not solve setup.txt; scripts/locked stays as it is\n"),
+        (3, ""),
+    ],
+)
+def test_all_locked_files_are_renewed_or_none(fails: int, said: str, tmp_path: Path) -> None:
+    """``fails``: at which file. Where it is missing, none is begun."""
+    scripts, tools = tmp_path / "scripts", tmp_path / "tools"
+    tools.mkdir()
+    (scripts / "locked").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "lock.py", scripts)
+    for name in SETS:
+        (scripts / "locked" / f"{name}.txt").write_text("old")
+    if fails:
+        (tools / "uv").write_text(UV)
+        (tools / "uv").chmod(0o755)
+    path = f"{tools}:/bin:/usr/bin" if fails else str(tools)
+    done = subprocess.run(
+        [sys.executable, str(scripts / "lock.py")],
+        env={"PATH": path, "SEEN": str(tmp_path / "seen"), "FAILS": str(fails)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (int(fails < 3), said)
+    texts = [(scripts / "locked" / f"{name}.txt").read_text() for name in SETS]
+    assert all(text.startswith("solved") == (fails == 3) for text in texts), texts
+    assert sorted(path.name for path in scripts.iterdir()) == ["lock.py", "locked"]
 
 
 def test_pip_refuses_a_file_with_another_digest(tmp_path: Path) -> None:
