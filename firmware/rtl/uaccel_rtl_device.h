@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,26 @@ struct Traits {
     uint32_t version;      /* the one that tells the version */
     uint32_t reset_active; /* the level of reset */
     bool tells_busy;
+};
+
+/* Why the RTL wants the simulation to end, if it does. Verilator itself would end the process, and with `$finish` by a
+ * status that says that all is well. */
+inline std::string &end_of_simulation()
+{
+    static std::string why;
+    return why;
+}
+
+/* The same where Verilator cannot go on. */
+struct Ended : std::exception {
+    explicit Ended(const std::string &why) : why_(why) {}
+    const char *what() const noexcept override
+    {
+        return why_.c_str();
+    }
+
+  private:
+    std::string why_;
 };
 
 /* "NAME=VALUE,NAME=VALUE" in an environment variable: the value for this name, or nothing. */
@@ -150,10 +171,10 @@ template <class Top, class Pins> class Device : public Bench {
 
     void close()
     {
-        top_->final();
+        goes_on([this] { top_->final(); });
 #if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
         if (waves_) {
-            waves_->close();
+            goes_on([this] { waves_->close(); });
         }
 #endif
 #ifdef UACCEL_RTL_COVERAGE
@@ -168,7 +189,7 @@ template <class Top, class Pins> class Device : public Bench {
     void cycle_begins() override
     {
         pins_.clock() = 0;
-        top_->eval();
+        goes_on([this] { top_->eval(); });
         dump();
         registers_->sample();
         for (auto &memory : memories_) {
@@ -185,7 +206,7 @@ template <class Top, class Pins> class Device : public Bench {
     {
         context_->timeInc(HALF);
         pins_.clock() = 1;
-        top_->eval();
+        goes_on([this] { top_->eval(); });
         dump();
         context_->timeInc(HALF);
         now_++;
@@ -215,6 +236,22 @@ template <class Top, class Pins> class Device : public Bench {
 
   private:
     enum { RESET_CYCLES = 4, HALF = 500 }; /* picoseconds: cycle N of the waveform is at N ns */
+
+    template <class Step> bool goes_on(const Step &step)
+    {
+        std::string why;
+        try {
+            step();
+        } catch (const Ended &ended) {
+            why = ended.what();
+        }
+        why += end_of_simulation();
+        end_of_simulation().clear();
+        if (!why.empty()) {
+            violates(why.c_str());
+        }
+        return why.empty();
+    }
 
     void pass(uint64_t cycles)
     {
@@ -263,7 +300,9 @@ template <class Top, class Pins> class Device : public Bench {
     {
 #if defined UACCEL_RTL_FST || defined UACCEL_RTL_VCD
         if (waves_ && (wanted_ == ANY || wanted_ == layer_)) {
-            waves_->dump(context_->time());
+            if (!goes_on([this] { waves_->dump(context_->time()); })) { /* it cannot be written */
+                (void)waves_.release();
+            }
         }
 #endif
     }

@@ -26,6 +26,10 @@ LIBRARY: Final = "device.so"
 KIND: Final = "rtl"
 _FLAGS: Final = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
 _VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "unique", "--x-initial", "unique", "-Wno-fatal")
+PRINT: Final = "-DVL_PRINTF(...)=std::fprintf(stderr, __VA_ARGS__)"
+"""What the RTL prints, since standard output may be the line of a session."""
+_ENDS: Final = [f"-DVL_USER_{how}" for how in ("FINISH", "STOP", "FATAL")]
+"""The glue says how the simulation ends; Verilator would end the process."""
 _HELD: Final[list[Entry]] = []
 """Libraries that this process uses: nobody removes them from the cache meanwhile."""
 _MADE: Final[dict[str, Path]] = {}
@@ -155,7 +159,8 @@ class _Build:
             firmware / "include",
         ]
         includes = [f"-I{folder}" for folder in (*folders, self._rtl.folder)]
-        defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", *self._variant.macros]
+        defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", PRINT, *self._variant.macros]
+        defined += _ENDS if self._rtl.registers is not None else []
         words = [*_FLAGS, *defined, *self._rtl.flags, *includes, "-c", str(source), "-o", str(made)]
         self._do([*self._compiler.command, *words], f"compiling {source.name}")
         return made

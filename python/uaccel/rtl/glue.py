@@ -175,6 +175,21 @@ void tell_layer(void *, uint32_t layer) { device->layer(layer); }
 
 } // namespace
 
+/* What Verilator leaves to its user (VL_USER_...). */
+static std::string told(const char *what, const char *file, int line)
+{
+    return std::string(what) + " (" + file + ":" + std::to_string(line) + ")";
+}
+void vl_finish(const char *file, int line, const char *)
+{
+    end_of_simulation() = told("the RTL ends the simulation ($finish)", file, line);
+}
+void vl_stop(const char *file, int line, const char *)
+{
+    end_of_simulation() = told("the RTL stops the simulation", file, line);
+}
+void vl_fatal(const char *file, int line, const char *, const char *what) { throw Ended(told(what, file, line)); }
+
 extern "C" {
 extern __attribute__((visibility("default"))) const uaccel_device_model @NAME@_device;
 const uaccel_device_model @NAME@_device = {

@@ -15,6 +15,7 @@ from uaccel.board import RtlRun
 from uaccel.cache import Entry, Key, cache_of_user, file_digest, folder_digest
 from uaccel.errors import ToolError
 from uaccel.resources import data_dir
+from uaccel.rtl.build import PRINT
 from uaccel.rtl.description import Rtl, read_rtl
 from uaccel.rtl.glue import unit_module
 from uaccel.rtl.sources import sources_of
@@ -58,7 +59,7 @@ def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None,
     key = (
         Key(KIND)
         .add("machine", [run.core, file_digest(core), *map(folder_digest, folders)])
-        .add("how", [tools, _FLAGS, _MACROS, _VERILATOR])
+        .add("how", [tools, _FLAGS, PRINT, _MACROS, _VERILATOR])
         .add("unit", None if rtl is None else folder_digest(rtl.folder))
     )
     if key.digest not in _MADE:
@@ -131,7 +132,7 @@ class _Build:
     def _compile(self, source: Path, folders: Sequence[Path]) -> Path:
         made = self._folder / f"{source.name}.o"
         includes = [f"-I{folder}" for folder in (*folders, *_own_folders())]
-        words = [*_FLAGS, *(f"-D{macro}" for macro in _MACROS), *includes, "-c", str(source), "-o", str(made)]
+        words = [*_FLAGS, PRINT, *(f"-D{macro}" for macro in _MACROS), *includes, "-c", str(source), "-o", str(made)]
         self._do([*self._compiler.command, *words], f"compiling {source.name}")
         return made
 

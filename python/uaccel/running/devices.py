@@ -69,8 +69,26 @@ def devices_in_place(
     if devices.kind == MODEL:
         yield
         return
-    with environment(_settings(devices, accelerators, progress, layers or {})):
+    settings = _settings(devices, accelerators, progress, layers or {})
+    with environment(settings):
         yield
+    for pair in settings.get(WAVES, "").split(","):
+        path = Path(pair.partition("=")[2])
+        if path.suffix == ".fst" and path.is_file() and is_cut_short(path):
+            raise UaccelError(f"--waves {path}: its end is missing; is the disk full?")
+
+
+def is_cut_short(path: Path) -> bool:
+    """Of a waveform as FST, whose writer looks at no error: blocks that say how long they are, up to the last byte."""
+    with path.open("rb") as stream:
+        size, at = path.stat().st_size, 0
+        while at < size:
+            stream.seek(at + 1)
+            length = int.from_bytes(stream.read(8), "big")
+            if length < 8:
+                return True
+            at += 1 + length
+    return at != size or size == 0
 
 
 def _settings(
