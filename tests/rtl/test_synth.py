@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -88,8 +88,9 @@ def test_what_does_not_fit(tools: Path) -> None:
     assert (answer.not_placed, answer.to_json()["fits"]) == ("it does not fit: dsp", False)
 
 
-def test_a_router_that_takes_too_long(tools: Path) -> None:
-    place(tools, "nextpnr-ecp5", "nextpnr 0.7", "import time; time.sleep(60)")
+@pytest.mark.parametrize("before", ["", "os.close(1); os.close(2);"], ids=["silent", "closes its output"])
+def test_a_router_that_takes_too_long(tools: Path, before: str) -> None:
+    place(tools, "nextpnr-ecp5", "nextpnr 0.7", f"import os, time; {before} time.sleep(60)")
     answer = asked(limit=2)
     assert answer.area == TAKEN
     assert answer.not_placed == (
@@ -142,6 +143,20 @@ def test_what_a_tool_is_at(tmp_path: Path) -> None:
     assert steps == ["turn"]
 
 
+@pytest.mark.parametrize("text", ["", "[" * 100_000, '{"area": 1' + "0" * 5000, "\xff", '{"area": {"lut": NaN}}'])
+def test_what_is_no_json(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "earlier.json"
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(UaccelError, match=r"--against .*earlier.json: wanted what 'uaccel synth --json' writes"):
+        read_earlier(file)
+
+
+def test_an_earlier_result_that_is_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "earlier.json")
+    with pytest.raises(UaccelError, match=r"--against .*earlier.json: it is no regular file"):
+        read_earlier(tmp_path / "earlier.json")
+
+
 def test_a_change_is_told(tools: Path, tmp_path: Path) -> None:
     file = tmp_path / "earlier.json"
     before = asked().to_json()
@@ -152,6 +167,38 @@ def test_a_change_is_told(tools: Path, tmp_path: Path) -> None:
     told = change(read_earlier(file), asked().to_json())
     assert told["area"] == {"lut": 3, "ff": 0, "bram": 0, "dsp": 0}
     assert (told["clock_mhz"], told["was"]) == (-8.77, {"part": "ecp5-45k"})
+
+
+def test_a_tool_that_talks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uaccel.rtl.watched.KEPT", 1000)
+    program = "print('1. Executing PROC pass'); print('x' * 100_000); print('ERROR: the last')"
+    status, said = watched([sys.executable, "-c", program], tmp_path, "turn", 60, lambda _step: None)
+    assert (status, len(said), said[-17:]) == (0, 1000, "\nERROR: the last\n")
+
+
+def test_a_bitstream_that_cannot_be_written(tools: Path, tmp_path: Path, call: Call) -> None:
+    """It is said before minutes of synthesis."""
+    (tools / "yosys").unlink()
+    done = call("synth", "nuc_fpga", "--bitstream", tmp_path / "none" / "a.bit")
+    assert (done.status, done.complaint) == (
+        1,
+        f"cannot write {tmp_path}/none/a.bit: there is no folder {tmp_path}/none; "
+        "choose another place with --bitstream",
+    )
+
+
+def test_a_full_disk_leaves_the_old_bitstream(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(made: IO[bytes], stream: IO[bytes]) -> None:
+        stream.write(made.read(3))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", fill)
+    wanted = tmp_path / "out.bit"
+    wanted.write_text("old")
+    with pytest.raises(UaccelError, match=r"^cannot write .*out.bit: No space left on device; choose another place"):
+        asked(bitstream=wanted)
+    assert wanted.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"bin", "out.bit"}
 
 
 @pytest.mark.parametrize(

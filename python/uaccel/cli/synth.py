@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uaccel.basics.documents import parse_json
+from uaccel.basics.files import require_writable
 from uaccel.cli.command import add_command
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import UaccelError
@@ -53,6 +54,8 @@ class SynthCommand:
         part = part_of(self.part)
         if self.bitstream is not None and not self.place:
             raise UaccelError("--bitstream is made of a placed design; leave out --no-place")
+        if self.bitstream is not None:
+            require_writable(self.bitstream, "--bitstream")
         earlier = read_earlier(self.against) if self.against is not None else None
         with progress() as step:
             from uaccel.accelerator import load_accelerator
@@ -71,10 +74,12 @@ class SynthCommand:
 def read_earlier(path: Path) -> dict[str, Any]:
     """What ``uaccel synth --json`` wrote."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise UaccelError(f"--against {path}: it is no regular file")
+        found = parse_json(path.read_bytes())
         area, clocks = found["area"], found.get("clock_mhz", {})
         numbers = [*area.values(), *clocks.values()]
-        if set(area) == set(KINDS) and all(isinstance(number, int | float) for number in numbers):
+        if set(area) == set(KINDS) and all(isinstance(number, (int, float)) for number in numbers):
             return dict(found)
     except OSError as error:
         raise UaccelError(f"--against {path}: cannot read it: {error.strerror}") from error

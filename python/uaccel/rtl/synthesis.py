@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.basics.files import write_atomically
 from uaccel.cache import Entry, Key, cache_of_user, folder_digest
 from uaccel.errors import ToolError
 from uaccel.rtl.description import Rtl, read_rtl
@@ -161,7 +163,8 @@ class _Flow:
         answer.clock = clocks(json.loads(report.read_text(encoding="utf-8")))
         if packer is not None and self._question.bitstream is not None:
             self._do([str(packer)], [_PLACED, _BITSTREAM], f"pack {self._name}")
-            shutil.copy(self._folder / _BITSTREAM, self._question.bitstream)
+            with (self._folder / _BITSTREAM).open("rb") as made:
+                write_atomically(self._question.bitstream, partial(shutil.copyfileobj, made), "--bitstream")
             answer.bitstream = str(self._question.bitstream)
 
     def _route(self, router: FoundProgram, words: Sequence[str]) -> None:

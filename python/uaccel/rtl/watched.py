@@ -18,6 +18,8 @@ from uaccel.toolchain.children import start
 
 OFTEN: Final = 15.0
 """Seconds between two lines."""
+KEPT: Final = 1 << 22
+"""Bytes at most of what it wrote: the last."""
 _PASS: Final = re.compile(r"^[\d.]+\. Executing (\w+)")
 _ROUTER: Final = re.compile(r"^Info: (\w[\w ]+?)(?:\.\.\.|:|\.)")
 
@@ -48,18 +50,25 @@ def watched(
                         if block == b"":
                             break
                         output += block or b""
+                        del output[:-KEPT]
                     now = time.monotonic()
                     if now - begun > limit:
-                        name = Path(command[0]).name
-                        raise OutOfTimeError(f"{step}: {name} was stopped after {limit:.0f} s; --limit gives it longer")
+                        raise _out_of_time(step, command[0], limit)
                     if now - told > OFTEN:
                         told, stage = now, at(output) or stage
                         progress(f"{step}: {stage}, {now - begun:.0f} s")
-        except BaseException:
+            process.wait(max(0.0, begun + limit - time.monotonic()))  # it may say no more, and go on
+        except BaseException as error:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise _out_of_time(step, command[0], limit) from None
             raise
     return process.returncode, output.decode(errors="replace")
+
+
+def _out_of_time(step: str, program: str, limit: float) -> OutOfTimeError:
+    return OutOfTimeError(f"{step}: {Path(program).name} was stopped after {limit:.0f} s; --limit gives it longer")
 
 
 def at(output: bytes | bytearray) -> str:
