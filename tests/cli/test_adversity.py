@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.campaign import Result, run
 from support.command import Call
 from support.networks import OWN
+from support.onnx_networks import convolutional
 from uaccel.cli import app
 
 GESTURE = OWN / "gesture.tflite"
@@ -58,9 +60,24 @@ def nothing() -> None:
 
 def command(kind: str, folder: Path) -> list[str]:
     output = folder / "out"
+    if kind == "quantize":
+        model = floats(folder.parent.parent)
+        return [kind, str(model), "-c", str(model.with_suffix(".npy")), "-o", f"{output}.onnx"]
     if kind == "run":
         return ["run", str(GESTURE), "--outputs", f"{output}.npz"]
     return [kind, str(GESTURE), "-o", f"{output}.tar"] + (["--to", "c"] if kind == "export" else [])
+
+
+def floats(folder: Path) -> Path:
+    """A float model, and samples of it in an array beside it; written once."""
+    path = folder / "floats.onnx"
+    if not path.exists():
+        pytest.importorskip("onnxruntime")
+        net = convolutional()
+        net.onnx.save(net.model(), path)
+        shape = [entry.dim_value for entry in net.inputs[0].type.tensor_type.shape.dim]
+        np.save(path.with_suffix(".npy"), np.random.default_rng(1).normal(size=(4, *shape[1:])).astype(np.float32))
+    return path
 
 
 def places(folder: Path, number: int) -> Path:
@@ -124,6 +141,7 @@ def again(kind: str, numbers: list[int], folder: Path) -> list[dict[str, bytes]]
 
 def chosen(kind: str, folder: Path, most: int) -> tuple[list[int], dict[str, bytes]]:
     """Steps of the command, the first, the last and some between; and what it writes where nothing happens."""
+    command(kind, folder / "0" / "work")  # what it reads is there
     (counted,) = trials(kind, nothing, [0], folder)
     assert counted.words == ""
     assert 3 < (counted.status or 0) < MOST_STEPS
@@ -140,6 +158,7 @@ KINDS = [
     pytest.param("compile", 60, marks=pytest.mark.slow, id="compile at each step"),
     pytest.param("export", 20, marks=pytest.mark.slow, id="export"),
     pytest.param("run", 20, marks=pytest.mark.slow, id="run"),
+    pytest.param("quantize", 20, marks=pytest.mark.slow, id="quantize"),
 ]
 
 

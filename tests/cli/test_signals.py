@@ -53,6 +53,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "project"
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache: what is verilated for one test is there for the next."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @both
 def test_while_an_emulated_board_runs_a_project(number: signal.Signals, project: Path) -> None:
     """uaccel, the project's server, and QEMU as that one's child."""
@@ -79,6 +85,34 @@ def test_while_a_model_runs(board: str, program: str, number: signal.Signals, tm
     if board != "host":
         board_with_tools(board)
     with family(uaccel("run", GESTURE, "-b", board, "--repeat", MANY), tmp_path) as started:
+        started.wait_for(running(program))
+        end(started, number)
+
+
+RTL = ("run", GESTURE, "-a", "nuc_fpga", "--device", "rtl", "--repeat", MANY)
+AT_WORK: dict[str, tuple[tuple[str | Path, ...], str]] = {
+    "RTL is verilated": (RTL, "verilator"),
+    "its C++ is compiled": (RTL, "cc1plus"),
+    "a verilated device runs": (RTL, "firmware"),
+    "a verilated core runs": (("run", GESTURE, "-b", "rtl_vexriscv", "--repeat", MANY), "machine"),
+    "RTL is synthesised": (("synth", "nuc_fpga", "--no-place"), "yosys"),
+}
+
+
+@pytest.mark.slow
+@both
+@pytest.mark.parametrize("what", AT_WORK)
+def test_while_there_is_rtl(
+    what: str, number: signal.Signals, tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, program = AT_WORK[what]
+    if shutil.which("yosys" if words[0] == "synth" else "verilator") is None:
+        pytest.skip("no tools for RTL")
+    if "rtl_vexriscv" in words:
+        board_with_tools("rtl_vexriscv")
+    runs = what.endswith("runs")
+    monkeypatch.setenv("UACCEL_CACHE", str(kept if runs else tmp_path / "cache"))
+    with family(uaccel(*words), tmp_path) as started:
         started.wait_for(running(program))
         end(started, number)
 

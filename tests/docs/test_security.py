@@ -9,6 +9,7 @@ from api_server import archive
 
 from support.docblocks import ROOT
 from uaccel.basics import documents, npz
+from uaccel.calibration import samples
 from uaccel.frontend import budget, checks
 from uaccel.frontend.onnx import effort, schema, structure
 from uaccel.frontend.torch import isolated, program_file, records, serialised
@@ -39,6 +40,7 @@ BOUNDS = {
     ],
     "Arrays, board files, archives": [
         f"{npz.MOST_ARRAYS:,} arrays of {npz.LARGEST // GIB} GB together",
+        f"{samples.MOST:,} files, {npz.LARGEST // GIB} GB of samples",
         f"integers of 64 bits, {documents.DEEPEST} levels",
         f"{archive.MOST_MEMBERS:,} members, {archive.LONGEST_MEMBER // GIB} GB each, "
         f"{archive.LONGEST_ARCHIVE // GIB} GB together",

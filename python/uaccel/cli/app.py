@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -172,13 +173,19 @@ def _describe(error: BaseException) -> _Failure:
     if isinstance(error, (typer.Abort, KeyboardInterrupt)):
         return _Failure("Interrupted", "interrupted", _INTERRUPTED, prefix="")
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
-        place = error.filename if error.filename is not None else "standard output"
+        place = error.filename if error.filename is not None else _unnamed(error)
         return _Failure("EnvironmentError", f"{place}: {error.strerror}", UaccelError.exit_status)
     message = (
         f"{kind}: {error} ({_place(error)}); this is a bug of uaccel: please report this line "
         "(UACCEL_DEBUG=1 shows the traceback)"
     )
     return _Failure("InternalError", message, InternalError.exit_status, prefix="internal error: ")
+
+
+def _unnamed(error: OSError) -> str:
+    """What could not be written where the system names no file: commands print, and what they call writes files."""
+    printed = _place(error).startswith(("uaccel/cli/", "outside"))
+    return "standard output" if printed else f"a file in {tempfile.gettempdir()} or in the cache"
 
 
 def _usage_message(error: typer.TyperException) -> str:
