@@ -131,10 +131,19 @@ def _vectors(op: str, kernel: str, **more: Any) -> Row:
     )
 
 
+def _changed(entry: Row, **attributes: Any) -> Row:
+    return row(
+        entry.op, *entry.inputs, outputs=entry.outputs, domain=entry.domain, **{**entry.attributes, **attributes}
+    )
+
+
 def _plain(op: str, given: Given = ROWS, **attributes: Any) -> Row:
     return row(op, given, domain=LEARNING, **attributes)
 
 
+KEYS = {"keys_floats": [0.25, float("nan")], "values_floats": [0.5, 2.5], "default_float": 7.0}
+SHARING, TWO = _regressor(2, ["BRANCH_LT"], True), _classifier([5, 3], 1)
+UNDEFINED = "its two classes share the second's score, or have a base value each, which ONNX gives no meaning"
 NUMBERS = Given((4, 3), "int64", 0, 5)
 TABLE = {
     "trees": _regressor(1, ["BRANCH_LEQ"]),
@@ -142,6 +151,7 @@ TABLE = {
     "trees of two targets": _regressor(2, ["BRANCH_LT"]),
     "trees that share targets": _regressor(3, ["BRANCH_GTE"], True, base_values=[0.5, -1.0, 2.0]),
     "trees on average": _regressor(1, ["BRANCH_GT"], aggregate_function="AVERAGE", base_values=[3.0]),
+    "trees with two weights of a leaf": _changed(SHARING, target_ids=[0] * len(SHARING.attributes["target_ids"])),
     "classes": _classifier([0, 1, 2]),
     "classes that share": _classifier([4, 2, 7, 9], shared=True, post_transform="SOFTMAX"),
     "classes with a base": _classifier([0, 1, 2], base_values=[0.5, 0.25, -0.5], post_transform="LOGISTIC"),
@@ -160,6 +170,7 @@ TABLE = {
     "some features": row("ArrayFeatureExtractor", ROWS, np.asarray([3, 0, 3], np.int64), domain=LEARNING),
     "numbers for numbers": _plain("LabelEncoder", NUMBERS, keys_int64s=[1, 3], values_int64s=[10, 30], default_int64=7),
     "reals for numbers": _plain("LabelEncoder", NUMBERS, keys_int64s=[0, 2], values_floats=[0.5, 2.5]),
+    "reals for reals": _plain("LabelEncoder", keys_floats=[0.25, 1.5], values_floats=[0.5, 2.5], default_float=7.0),
     "near vectors": _vectors("SVMRegressor", "RBF", n_supports=6, coefficients=_weights(6), rho=[0.25]),
     "inside or not": _vectors(
         "SVMRegressor", "SIGMOID", n_supports=6, coefficients=_weights(6), rho=[0.1], one_class=1
@@ -180,7 +191,9 @@ def _feeds(rows: Mapping[str, Row]) -> dict[str, Array]:
         value = given.values(rng)
         if value.dtype == np.float32:
             value = np.round(value * 2) / np.float32(2)
-            if "Ensemble" in entry.op or entry.op == "Imputer":
+            if entry.op in ("Binarizer", "LabelEncoder"):
+                value[:2] = 0.25  # the threshold itself, and a key
+            if "Ensemble" in entry.op or entry.op in ("Imputer", "LabelEncoder"):
                 value[rng.random(value.shape) < 0.1] = np.nan
             if entry.op == "Normalizer":
                 value = np.abs(value)
@@ -199,14 +212,21 @@ def test_every_operator_gives_what_onnx_runtime_gives(tmp_path: Path) -> None:
         compare(got, wanted, name, relative=1e-4)
 
 
-def _changed(entry: Row, **attributes: Any) -> Row:
-    return row(
-        entry.op, *entry.inputs, outputs=entry.outputs, domain=entry.domain, **{**entry.attributes, **attributes}
-    )
+def test_what_is_no_number_is_a_key(tmp_path: Path) -> None:
+    """As ONNX has it; ONNX Runtime does so from version 4 on."""
+    model, path = model_of({"keys": _plain("LabelEncoder", **KEYS)}, 17), tmp_path / "m.onnx"
+    for version in model.opset_import:
+        version.version = 4 if version.domain == LEARNING else version.version
+    path.write_bytes(model.SerializeToString())
+    value = np.resize(np.asarray([0.25, np.nan, 1, np.inf], np.float32), ROWS.shape)
+    (got,) = HostModel(compile_model(path, board="host"))(value)
+    compare(got, session_of(model).run(None, {"keys/in0": value})[0], "keys")
 
 
 ONE_TREE = _regressor(1, ["BRANCH_LEQ"])
 REFUSALS = {
+    "the second's score": (_changed(TWO, class_ids=[1] * len(TWO.attributes["class_ids"])), UNDEFINED),
+    "two base values": (_changed(TWO, base_values=[0.25, 0.25]), UNDEFINED),
     "texts": (
         row(
             "LinearClassifier",

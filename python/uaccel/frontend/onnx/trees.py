@@ -39,13 +39,15 @@ def regressor(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.TreeEnsembleClassifier")
 def classifier(context: Context, node: Node) -> list[Expr]:
-    """Labels, and scores of all classes. Two classes may share one score: that of the second."""
+    """Labels, and scores of all classes. Two classes may share one score, which stands where the first's would."""
     labels = labels_of(node, "classlabels_int64s")
     forest = _Forest.read(node, "class", len(labels))
     used = sorted({score for leaf in forest.leaves.values() for score, _ in leaf})
     single = len(labels) == 2 and len(used) == 1
     if single:
-        forest.only(used[0])
+        plain = used == [0] and len(node.attributes.get("base_values", ())) < 2
+        need(plain, "its two classes share the second's score, or have a base value each, which ONNX gives no meaning")
+        forest.only()
     need(single or len(labels) > 2 or len(forest.base) == 2, "it has one base value for two classes")
     likely = all(weight >= 0 for leaf in forest.leaves.values() for _, weight in leaf)
     how = node.attributes.get("post_transform", "NONE")
@@ -126,10 +128,10 @@ class _Forest:
     def scale(self, factor: float) -> None:
         self.leaves = {key: [(score, weight * factor) for score, weight in leaf] for key, leaf in self.leaves.items()}
 
-    def only(self, score: int) -> None:
+    def only(self) -> None:
         """Two classes have one score."""
         self.leaves = {key: [(0, weight) for _, weight in leaf] for key, leaf in self.leaves.items()}
-        self.base = self.base[-1:] if len(self.base) == 1 else self.base[score : score + 1]
+        self.base = self.base[:1]
 
     def tables(self, columns: int) -> tuple[list[Array], TreesAttrs]:
         """What the operator takes."""
