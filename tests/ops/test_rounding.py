@@ -88,9 +88,11 @@ def test_the_function_is_single_precision(optimise: str, tmp_path: Path) -> None
             rests = np.random.default_rng(3).choice([0, 1, 64, 127], len(acc))
             rests[:16] = 0
             acc[16], multiplier[16], shift[16], rests[16] = -(2**24), 2**31 - 128, -1, 127  # the largest that has one
-            multiplier += np.where(np.abs(acc) <= 2**24, rests, 0).astype(np.int32)
+            multiplier += rests.astype(np.int32)
         else:
-            acc = acc * np.random.default_rng(1).choice([1, 1, 3, 2**20 + 1, 2**31], len(acc))
+            factors = np.random.default_rng(1).choice([1, 1, 3, 2**20 + 1, 2**22, 2**31], len(acc))
+            shift = np.where(factors == 2**22, np.maximum(shift - 22, -31), shift).astype(np.int8)  # ties stay ties
+            acc = acc * factors
         acc = acc.astype(dtype)
         result = np.zeros(len(acc), np.int32)
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in (acc, multiplier, shift, result))

@@ -150,6 +150,7 @@ def test_preference_and_cost() -> None:
 
     model = chain("tanh")  # 48 cycles on the CPU: 24 bytes in, 24 out
     slow, fast, dear, silent = named("slow", 40), named("fast", 10), named("dear", 48), named("silent", None)
+    assert engines(partition(model, [named("near", 47)], Wishes("cost"))) == {"tanh_0": "near"}, "one cycle is saved"
     assert engines(partition(model, [slow, fast], Wishes())) == {"tanh_0": "slow"}
     done = partition(model, [slow, fast], Wishes("cost"))
     assert engines(done) == {"tanh_0": "fast"}

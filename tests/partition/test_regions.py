@@ -62,6 +62,13 @@ def diamond(left: str, right: str) -> ImportedModel:
     return model_of(body)
 
 
+def test_what_would_wait_for_itself_is_not_merged() -> None:
+    """The groups alone; nothing is compiled."""
+    graph, groups = grouped(diamond("exp", "cos"), [whole("a", "tanh", "exp", "add")])
+    names = [[graph.name(index) for index in sorted(group.members) if graph.is_operator(index)] for group in groups]
+    assert [layers for layers in names if layers] == [["top", "left"], ["right"], ["bottom"]]
+
+
 @pytest.mark.slow
 def test_a_diamond() -> None:
     able = whole("a", "tanh", "exp", "add")

@@ -10,7 +10,8 @@ import pytest
 from support.partitioned import accelerator, chain, engines, model_of, operation
 from uaccel.accelerator import pattern
 from uaccel.errors import AcceleratorError
-from uaccel.partition import Subgraph, Wishes, partition, read_wishes
+from uaccel.partition import Subgraph, Wishes, partition, question_of, read_wishes
+from uaccel.partition.choose import as_assigned
 from uaccel.tvm_api import FunctionBlock, relax
 
 OP = relax.op
@@ -34,6 +35,30 @@ def refusal(wishes: Wishes, model: Any = MODEL, asked: Any = (A, B)) -> str:
         partition(model, list(asked), wishes)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("assigned", "taken"),
+    [
+        (("a", "a", "b"), [("a", 2), ("b", 1)]),
+        (("a", "b", "b"), [("a", 1), ("b", 1), ("b", 1)]),
+        (("b", "a", "cpu"), [("b", 1), ("a", 1)]),
+        (("cpu", "cpu", "cpu"), []),
+    ],
+)
+def test_each_operator_goes_where_a_plan_has_it(assigned: tuple[str, ...], taken: list[tuple[str, int]]) -> None:
+    """Two at a time where one engine has both."""
+    both = operation("tanh_exp", pattern("relax.exp", "relax.tanh"))
+    asked = [
+        accelerator("a", operation("tanh"), operation("exp"), both),
+        accelerator("b", operation("tanh"), operation("exp")),
+    ]
+    question = question_of(chain("tanh", "exp", "tanh"), asked, Wishes())
+    graph = question.graph
+    operators = graph.operators(range(len(graph.bindings)))
+    found = as_assigned(graph, question.claims, question.constraints, dict(zip(operators, assigned, strict=True)))
+    ordered = sorted(found, key=lambda claim: claim.root)
+    assert [(claim.accelerator.name, len(claim.members)) for claim in ordered] == taken
 
 
 GRANTED = [

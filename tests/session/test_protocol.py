@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+import zlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from cobs import cobs
 
 from support.device import Device
 from support.docblocks import blocks
@@ -120,6 +122,24 @@ def test_a_stream_in_pieces_of_any_size(size: int) -> None:
     decoder = Decoder()
     found = [p for i in range(0, len(stream), size) for p in decoder.feed(stream[i : i + size])]
     assert found == [packet_of(vector) for vector in VECTORS]
+
+
+@pytest.mark.parametrize("length", range(11))
+def test_what_is_too_short_is_damaged_whatever_its_digest_says(length: int) -> None:
+    """A header of seven bytes and four of the digest; less than these has no type, no number or no token."""
+    data = bytes(range(1, length + 1))
+    frame = cobs.encode(data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little"))
+    assert decode(frame) is None
+
+
+def test_every_flipped_bit_is_seen() -> None:
+    packet = Packet(ids.Type.RUN, 7, 99, b"inputs and more")
+    frame = encode(packet)[:-1]
+    data = cobs.decode(frame)
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert decode(cobs.encode(bytes(flipped))) is None, bit
 
 
 def test_noise_without_a_zero_is_not_kept_for_ever() -> None:

@@ -119,6 +119,27 @@ def test_commands_that_share_nothing_wait_for_nothing() -> None:
     assert set(synchronised(made).tokens) == {Tokens()}
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "waits"),
+    [
+        (Access("a", 0, 4, True), Access("a", 3, 8, False), True),
+        (Access("a", 4, 8, True), Access("a", 0, 5, False), True),
+        (Access("a", 0, 4, False), Access("a", 3, 8, True), True),
+        (Access("a", 0, 4, True), Access("a", 4, 8, True), False),
+        (Access("a", 4, 8, True), Access("a", 0, 4, True), False),
+        (Access("a", 0, 4, False), Access("a", 0, 4, False), False),
+        (Access("a", 0, 4, True), Access("b", 0, 4, True), False),
+    ],
+)
+def test_who_waits(earlier: Access, later: Access, waits: bool) -> None:
+    """For bytes that both touch, if one of the two writes."""
+    made = [
+        Command("x", engine, {}, (access,), 10, 4, "layer", "")
+        for engine, access in (("load", earlier), ("compute", later))
+    ]
+    assert synchronised(made).waits == ((), (0,) if waits else ())
+
+
 def test_a_load_learns_of_a_store_from_a_computation_that_waited_for_it() -> None:
     """And where there is none, one that does nothing is put in."""
     shared = (Access("a", 0, 4, True),)

@@ -15,7 +15,7 @@ from support.plans import planned
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Plan, check, choose_inplace, live_at, lower_bound, lowest_free, merge_shared, plan
 from uaccel.memory.bound import aligned_bound
-from uaccel.memory.exact import Search
+from uaccel.memory.exact import OutOfWorkError, Search
 from uaccel.memory.firstfit import orders
 from uaccel.memory.problem import split
 
@@ -144,6 +144,17 @@ def test_the_search_alone_finds_the_smallest_plan(places: list[tuple[int, int, i
     while not (search := Search(problem, limit, 10**6)).run():
         limit = search.next_limit
     assert limit == best_of_all_orders(problem.blocks)
+
+
+def test_a_search_counts_its_work_and_ends_with_it() -> None:
+    """Each time that blocks are looked at: one for each, and one for each section of it. Three with four sections, two
+    with three, one with two."""
+    (problem,) = split(blocks_of([(4, 0, 1), (4, 1, 2), (4, 2, 3)]))
+    search = Search(problem, 8, 1000)
+    assert search.run()
+    assert 1000 - search.work == (3 + 4) + (2 + 3) + (1 + 2)
+    with pytest.raises(OutOfWorkError):
+        Search(problem, 8, 11).run()
 
 
 @pytest.mark.parametrize("alignment", [1, 2, 4, 8, 16, 32])

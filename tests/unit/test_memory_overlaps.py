@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Overlap, Plan, check, choose_inplace, lower_bound, merge_shared, overlaps_of, plan
+from uaccel.memory.exact import Search
+from uaccel.memory.problem import split
 
 Case = tuple[list[Block], list[Overlap]]
 
@@ -187,14 +189,29 @@ def test_what_is_merged_overlaps_as_its_members_do() -> None:
     assert overlaps_of(late, owner, wishes) == [Overlap("out", "in", 10)], "its bytes are needed on"
 
 
-def test_in_place_results_are_chosen_by_a_bound_that_knows_of_overlaps() -> None:
+def test_what_begins_together_does_not_overlap() -> None:
+    """Both are written at step 0, so neither follows the reading of the other."""
+    blocks = [replace(IN, first=0), OUT]
+    assert overlaps_of(blocks, {"in": "in", "out": "out"}, [Overlap("out", "in", 10)]) == []
+
+
+def test_a_search_with_overlaps_beside_larger_alignments() -> None:
+    """What is aligned to eight is counted in eights: the two that overlap are none of it."""
+    blocks = [replace(IN, size=10), replace(OUT, size=10), Block("next", 16, 1, 2, 8)]
+    (problem,) = split(blocks, [Overlap("out", "in", 4)])
+    assert not Search(problem, 25, 1000).run()
+    assert Search(problem, 26, 1000).run()
+
+
+@pytest.mark.parametrize("begin", [-100, 0, 100])
+def test_in_place_results_are_chosen_by_a_bound_that_knows_of_overlaps(begin: int) -> None:
     """Step 1 is the peak as long as `b` overlaps nothing: 240 bytes, and 150 where it does. So `c` may not keep `b`'s
     100 bytes through step 3, where 140 are needed besides."""
     blocks = [
-        Block("a", 140, 0, 1, 1),
-        Block("b", 100, 1, 2, 1),
-        Block("c", 10, 2, 3, 1),
-        Block("d", 140, 3, 4, 1),
+        Block("a", 140, begin, begin + 1, 1),
+        Block("b", 100, begin + 1, begin + 2, 1),
+        Block("c", 10, begin + 2, begin + 3, 1),
+        Block("d", 140, begin + 3, begin + 4, 1),
     ]
     assert ("c", "b") in choose_inplace(blocks, [], [("c", "b")])
     assert choose_inplace(blocks, [], [("c", "b")], [Overlap("b", "a", 10)]) == []

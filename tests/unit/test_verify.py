@@ -94,6 +94,32 @@ def test_a_sequence_goes_on_from_sample_to_sample(sequence: bool, wanted: list[i
         assert verify(means, SAMPLES, [[np.array([n])] for n in wanted], sequence=sequence).bit_exact
 
 
+    assert verify(means, SAMPLES, [[np.array([1])] for _ in SAMPLES]).bit_exact, "samples by themselves, unless told"
+
+
+def test_each_run_begins_anew_unless_told() -> None:
+    class Keeps:
+        runs = 0
+
+        def reset(self) -> None:
+            self.runs = 0
+
+        def run_all(self, _inputs: Any) -> Any:
+            self.runs += 1
+            return self.runs
+
+    kept: Any = Keeps()
+    means = Reference(chain("tanh"))
+    means._executor = kept
+    found: list[Any] = [means.run([]), means.run([]), means.run([], continues=True), means.run([])]
+    assert found == [1, 1, 2, 1]
+
+
+def test_an_output_that_is_missing_is_no_right_one(compiled: Compiled) -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        verify(Reference.of(compiled), SAMPLES[:1], [[]])
+
+
 def test_what_hides_is_watched_at_its_input() -> None:
     def body(block: Any, inputs: list[Any]) -> Any:
         first = block.emit(OP.tanh(inputs[0]), "of_the_input")
@@ -144,6 +170,7 @@ def test_the_first_wrong_layer_of_all_samples(compiled: Compiled, computed: Any)
     assert first_wrong_layer(compiled, SAMPLES, []) is None
     assert first_wrong_layer(compiled, SAMPLES, [{}, {}, {}]) is None
     assert first_wrong_layer(compiled, SAMPLES, computed) is None
+    assert first_wrong_layer(compiled, SAMPLES, computed[:2]) is None
     computed[2][0, 0] = computed[2][0, 0] + np.float32(1)
     computed[1][1, 0] = computed[1][1, 0] + np.float32(1)
     wrong = first_wrong_layer(compiled, SAMPLES, computed, [])
