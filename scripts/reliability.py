@@ -67,7 +67,7 @@ that the file can have, by the same seed each time. Those that change nothing ar
 that is found or equivalent.
 
 ```text
-.venv/bin/python benchmarks/mutation.py --most 20 --write
+.venv/bin/python benchmarks/mutation.py --most 30 --write
 ```
 
 | target | file | possible | tried | found | equivalent | left | score |

@@ -93,14 +93,16 @@ def test_a_float_layer_is_not_called_quantised(tmp_path: Path) -> None:
 
 
 def _split(model: Any, name: str, axis: int | None) -> tuple[Array, Array, Array]:
-    """Weights of the model, which no longer has them: integers, their scale (one, or for each row) and zero point."""
+    """Weights of the model, which no longer has them: integers, their scale (one, or along an axis) and zero point."""
     from onnx import numpy_helper
 
     (weights,) = [tensor for tensor in model.graph.initializer if tensor.name == name]
     model.graph.initializer.remove(weights)
     value = numpy_helper.to_array(weights)
-    scale = np.asarray(np.abs(value).max(axis=None if axis is None else (0, 2)) / 127, np.float32)
-    stored = np.round(value / scale.reshape(-1, 1)).astype(np.int8)
+    others = None if axis is None else tuple({0, 1, 2} - {axis})
+    scale = np.asarray(np.abs(value).max(axis=others, keepdims=True) / 127, np.float32)
+    stored = np.round(value / scale).astype(np.int8)
+    scale = scale.reshape(() if axis is None else -1)
     return stored, scale, np.zeros(scale.shape, np.int8)
 
 
@@ -147,6 +149,7 @@ QUANTISED = {
     "lstm by rows": (_dequantised(_layer("LSTM", None, STATE, STATE), 1), 2e-5),
     "gru by rows": (_dequantised(_layer("GRU", linear_before_reset=1), 1), 2e-5),
     "rnn": (_dequantised(_layer("RNN"), None), 2e-5),
+    "rnn by directions": (_dequantised(_layer("RNN", **BOTH), 0), 2e-5),
     "dynamic": (_dynamic(_layer("LSTM", None, STATE, STATE), per_row=False), 2e-2),
     "dynamic by rows": (_dynamic(_layer("LSTM", bias=False), per_row=True), 2e-2),
 }
@@ -165,4 +168,5 @@ def test_integer_weights_stay_integers(name: str, tmp_path: Path) -> None:
     for number, (got, wanted) in enumerate(zip(outputs, session_of(model).run(None, feeds), strict=True)):
         compare(got, wanted, f"output {number}", relative=relative)
     op = model.graph.node[-1].op_type
-    assert _integers(compiled) == GATES[op.removeprefix("DynamicQuantize")] * UNITS * (DEPTH + UNITS)
+    weights = GATES[op.removeprefix("DynamicQuantize")] * UNITS * (DEPTH + UNITS)
+    assert _integers(compiled) == weights * (1 + name.endswith("directions"))
