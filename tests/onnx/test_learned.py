@@ -141,7 +141,7 @@ def _plain(op: str, given: Given = ROWS, **attributes: Any) -> Row:
     return row(op, given, domain=LEARNING, **attributes)
 
 
-KEYS = {"keys_floats": [0.25, float("nan")], "values_floats": [0.5, 2.5], "default_float": 7.0}
+KEYS: dict[str, Any] = {"keys_floats": [0.25, float("nan")], "values_floats": [0.5, 2.5], "default_float": 7.0}
 SHARING, TWO = _regressor(2, ["BRANCH_LT"], True), _classifier([5, 3], 1)
 UNDEFINED = "its two classes share the second's score, or have a base value each, which ONNX gives no meaning"
 NUMBERS = Given((4, 3), "int64", 0, 5)

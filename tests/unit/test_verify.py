@@ -93,7 +93,6 @@ def test_a_sequence_goes_on_from_sample_to_sample(sequence: bool, wanted: list[i
     for _ in range(2):
         assert verify(means, SAMPLES, [[np.array([n])] for n in wanted], sequence=sequence).bit_exact
 
-
     assert verify(means, SAMPLES, [[np.array([1])] for _ in SAMPLES]).bit_exact, "samples by themselves, unless told"
 
 
