@@ -172,6 +172,14 @@ TABLE = {
     "reals for numbers": _plain("LabelEncoder", NUMBERS, keys_int64s=[0, 2], values_floats=[0.5, 2.5]),
     "reals for reals": _plain("LabelEncoder", keys_floats=[0.25, 1.5], values_floats=[0.5, 2.5], default_float=7.0),
     "near vectors": _vectors("SVMRegressor", "RBF", n_supports=6, coefficients=_weights(6), rho=[0.25]),
+    "vectors of three classes": _vectors(
+        *("SVMClassifier", "RBF"),
+        outputs=2,
+        classlabels_ints=[0, 1, 2],
+        vectors_per_class=[2, 2, 2],
+        coefficients=_weights(2, 6),
+        rho=_weights(3),
+    ),
     "inside or not": _vectors(
         "SVMRegressor", "SIGMOID", n_supports=6, coefficients=_weights(6), rho=[0.1], one_class=1
     ),
