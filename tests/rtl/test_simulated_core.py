@@ -212,11 +212,11 @@ def test_custom_instructions_have_registers_and_are_late() -> None:
     core, code = core_of("vexriscv"), parse(CUSTOM)
     assert core is not None
     dot, silent, flush, _ = code.values()
-    assert (dot.reads, dot.writes) == ({"a4", "a5"}, {"a4"})
-    assert (silent.reads, silent.writes) == ({"a4", "t6"}, frozenset()), "its result goes nowhere"
+    assert (set(dot.reads), set(dot.writes)) == ({"a4", "a5"}, {"a4"})
+    assert (set(silent.reads), set(silent.writes)) == ({"a4", "t6"}, set()), "its result goes nowhere"
     assert not flush.reads | flush.writes
     whole = Executed(Block(0x2000_0000, 4), 1, {})
-    assert Estimator(core, code).of([Mark(0, (whole,))]) == 2 + 3 + 1 + 1 + 1, "something jumped there"
+    assert Estimator(core, code).of([Mark(0, (whole,))]) == 2 + 3 + 2 + 1 + 1, "something jumped there"
 
 
 def test_devices_lie_one_behind_the_other() -> None:

@@ -47,8 +47,9 @@ def script() -> ModuleType:
 
 def firmware_for(board: str, folder: Path, *options: str) -> Path:
     archive, project = folder / "model.tar", folder / "project"
-    compiling = ("compile", MODEL, "--board", board, *options, "-o", archive)
-    for words in (compiling, ("create", archive, project), ("build", project)):
+    compiling: list[str | Path] = ["compile", MODEL, "--board", board, *options, "-o", archive]
+    steps: list[list[str | Path]] = [compiling, ["create", archive, project], ["build", project]]
+    for words in steps:
         done = process(*words)
         assert done.status == 0, done.err
     return project / "build" / "firmware.elf"
@@ -111,5 +112,5 @@ def test_firmware_for_another_board_is_refused(tmp_path: Path) -> None:
 
 
 def test_for_a_person() -> None:
-    words = [sys.executable, EXAMPLE / "bitstream.py", "--help"]
+    words: list[str | Path] = [sys.executable, EXAMPLE / "bitstream.py", "--help"]
     assert "built for board ulx3s" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
