@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 import struct
@@ -18,7 +19,7 @@ from support.exactness import assert_same
 from support.oracle import Tflm
 from uaccel.board import UartConsole, load_board
 from uaccel.errors import UaccelError
-from uaccel.rtl.parts import PARTS
+from uaccel.rtl.parts import KINDS, PARTS
 from uaccel.session.batch import run_batch
 from uaccel.session.inputs import ramp
 from uaccel.session.process import ProcessTransport
@@ -96,6 +97,16 @@ def test_the_files_of_the_board_agree() -> None:
     assert set(re.findall(r'LOCATE COMP "([^"]+)"', pins)) == ports == set(re.findall(r'IOBUF PORT "([^"]+)"', pins))
     assert "CABGA381" in (EXAMPLE / "bitstream.py").read_text()
     assert "ecp5-85k" in PARTS
+
+
+def test_the_page_shows_what_was_placed_and_that_it_is_fast_enough() -> None:
+    stored = json.loads((ROOT / "benchmarks" / "ulx3s.json").read_text())
+    page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
+    for name, row in stored["chips"].items():
+        cells = [name.replace("dot4", "`dot4`"), *(f"{row['area'][kind]:,}" for kind in KINDS), str(row["clock_mhz"])]
+        assert f"| {' | '.join(cells)} |" in page
+        assert row["clock_mhz"] * 1e6 > load_board("ulx3s").timer.hz
+    assert all(f"{tool} {version}" in page for tool, version in stored["tools"].items())
 
 
 def test_firmware_for_another_board_is_refused(tmp_path: Path) -> None:
