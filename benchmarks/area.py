@@ -1,4 +1,4 @@
-"""What RTL takes of an FPGA, and its clock: the dot-product engine of docs/rtl.md, nuc_fpga and matrix8.
+"""What RTL takes of an FPGA, and its clock: VexRiscv, the engine of docs/rtl.md, dot4, nuc_fpga and matrix8.
 
     python benchmarks/area.py            synthesise and compare with the stored result
     python benchmarks/area.py --write    synthesise and store
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,10 +22,14 @@ from typing import Any
 from uaccel.resources import data_dir
 from uaccel.rtl.parts import KINDS, part_of
 from uaccel.rtl.synthesis import Question, synthesise
+from uaccel.toolchain.needs import CORES
+from uaccel.toolchain.python_packages import require_package
 
 RESULTS = Path(__file__).with_name("area.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "rtl.md"
-SMALL, LARGE = "dots", ("nuc_fpga", "matrix8")
+SMALL, CORE, UNIT, LARGE = "dots", "vexriscv", "dot4", ("nuc_fpga", "matrix8")
+VERILOG = "verilog/VexRiscv_FullCfu.v"
+AS_A_UNIT = 'top = "VexRiscv"\n[instructions]\nprefix = "CfuPlugin_bus_"\n'
 SMALL_PARTS, LARGE_PART = ("ice40-hx8k", "ecp5-85k"), "ecp5-85k"
 LIMIT = 4 * 3600
 
@@ -40,6 +45,14 @@ def from_page(folder: Path) -> Path:
     return folder
 
 
+def core_alone(folder: Path) -> Path:
+    """VexRiscv with its caches, as the simulated machine has it, and with nothing at its port for instructions."""
+    (folder / "rtl").mkdir(parents=True)
+    shutil.copy(require_package(CORES[CORE]) / VERILOG, folder / "rtl")
+    (folder / "rtl" / "rtl.toml").write_text(AS_A_UNIT, encoding="utf-8")
+    return folder
+
+
 def measured(name: str, folder: Path, part: str, place: bool) -> dict[str, Any]:
     asked = Question(name, folder, part, part_of(part), place, limit=LIMIT)
     answer = synthesise(asked, lambda step: print(step, file=sys.stderr))
@@ -52,8 +65,11 @@ def measure(place: bool) -> dict[str, Any]:
         engine = from_page(Path(folder))
         for part in SMALL_PARTS:
             results[f"{SMALL} on {part}"] = measured(SMALL, engine, part, True)
-    for name in LARGE:
-        results[f"{name} on {LARGE_PART}"] = measured(name, data_dir("accelerators") / name, LARGE_PART, place)
+        core = core_alone(Path(folder) / CORE)
+        results[f"{CORE} on {LARGE_PART}"] = measured(CORE, core, LARGE_PART, True)
+    for name in (UNIT, *LARGE):
+        folder_of = data_dir("accelerators") / name
+        results[f"{name} on {LARGE_PART}"] = measured(name, folder_of, LARGE_PART, place or name == UNIT)
     return results
 
 

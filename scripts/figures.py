@@ -1,7 +1,7 @@
 """Write the stored benchmarks' figures into the tables of the documentation: ``python scripts/figures.py``.
 
-benchmarks/cpu.json, layers.json and npu.json are measured by the scripts beside them. ``--check`` writes nothing, and
-tells which pages differ.
+benchmarks/cpu.json, layers.json, npu.json, chip.json and area.json are measured by the scripts beside them. ``--check``
+writes nothing, and tells which pages differ.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ FIRST: Final = {
 NPU: Final = ("ic", "vww", "kws", "sww", "ad")
 NETWORK: Final = "network: "
 """Begins the rows of layers.json that are whole networks."""
+
+ALONE: Final = "core alone"
+PART: Final = "ecp5-85k"
+HAS: Final = {"lut": 83640, "bram": 208, "dsp": 156}
+"""What there is of each in the part."""
 
 
 def stored(name: str) -> dict[str, Any]:
@@ -97,7 +102,42 @@ def readme(page: str) -> str:
     return filled(page, "<!-- figures of tflm -->\n| model |", rows)
 
 
-PAGES: Final = {"docs/kernels.md": kernels, "docs/npu.md": npu, "README.md": readme}
+def with_core(area: dict[str, Any], name: str) -> dict[str, int] | None:
+    """What a chip takes of the part; None where no RTL of the accelerator was synthesised."""
+    core = area[f"vexriscv on {PART}"]["area"]
+    if name == ALONE:
+        return dict(core)
+    own = area.get(f"{name} on {PART}")
+    return None if own is None else {kind: core[kind] + own["area"][kind] for kind in core}
+
+
+def largest_share(taken: dict[str, int]) -> float:
+    """Of what the part has of anything: one through it is how many such chips it holds."""
+    return max(taken[kind] / has for kind, has in HAS.items())
+
+
+def of_chip(name: str, row: dict[str, Any], alone: dict[str, Any], area: dict[str, Any]) -> str:
+    taken, core = with_core(area, name), with_core(area, ALONE)
+    waited = row["waited"]
+    cells = [f"`{name}`" if name != ALONE else name, row["accelerator"], f"{row['cycles']:,}"]
+    cells += [f"{waited['code'] + waited['data']:,}", f"{waited['devices']:,}"]
+    cells += [f"{alone['cycles'] / row['cycles']:,.1f} x"]
+    if taken is None or core is None:
+        return line([*cells, "", "", "", "", ""])
+    cost = row["cycles"] * largest_share(taken) / (alone["cycles"] * largest_share(core))
+    cells += [f"{taken[kind]:,}" for kind in ("lut", "bram", "dsp")]
+    return line([*cells, f"{largest_share(taken):.1%}", f"{cost:.2f}"])
+
+
+def chip(page: str) -> str:
+    area = stored("area")
+    for network, rows in stored("chip").items():
+        written = [of_chip(name, row, rows[ALONE], area) for name, row in rows.items()]
+        page = filled(page, f"<!-- figures of {network} -->\n| chip |", written)
+    return page
+
+
+PAGES: Final = {"docs/kernels.md": kernels, "docs/npu.md": npu, "docs/chip.md": chip, "README.md": readme}
 
 
 def main() -> int:

@@ -26,6 +26,7 @@ SHEETS = {
     "nucleo_h743zi": (2048, 640),
     "nucleo_l476rg": (1024, 128),
     "pico": (2048, 264),
+    "ulx3s": (128, 64),
 }
 """KiB of flash and of RAM that code can use."""
 SEEN_ELSEWHERE = {"microbit", "sifive_e"}

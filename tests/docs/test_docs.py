@@ -27,7 +27,7 @@ SLOW = {
         "memory.md",
         "mlperf-tiny.md",
     ),
-    *("models.md", "project-api.md", "report.md", "rtl.md", "session.md", "sweep.md", "testing.md"),
+    *("chip.md", "models.md", "project-api.md", "report.md", "rtl.md", "session.md", "sweep.md", "testing.md"),
 }
 
 

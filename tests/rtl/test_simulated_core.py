@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,7 @@ from uaccel.rtl.simulator import simulator
 from uaccel.running.counted import core_cycles, with_core_cycles
 from uaccel.session.counting import Blocks
 from uaccel.session.records import LayerTime
-from uaccel.session.simulated import machine_words, rtl_run
+from uaccel.session.simulated import SimulatedTransport, machine_words, rtl_run
 
 MODEL = Path(__file__).resolve().parents[1] / "models" / "gesture.tflite"
 SRAM, QSPI = "rtl_vexriscv", "rtl_vexriscv_qspi"
@@ -167,6 +168,16 @@ def test_cycles_are_those_between_two_readings(tmp_path: Path) -> None:
     assert with_core_cycles(load_board("qemu_riscv32"), blocks, times, [1, 1]) == times
 
 
+def test_progress_tells_what_is_simulated_in_a_second(tmp_path: Path) -> None:
+    core, told = SimulatedTransport.__new__(SimulatedTransport), list[str]()
+    core._status, core._progress, core._hz = tmp_path / "status", told.append, 100_000_000
+    core._status.write_text(f"{12_500_000:020}\n")
+    core._begun = core._told = time.monotonic() - 25
+    core._tell()
+    core._tell()
+    assert told == ["simulated 12,500,000 cycles (125.0 ms at 100 MHz), 0.50 million a second"]
+
+
 LISTING = """
 a.elf:     file format elf32-littleriscv
 
@@ -197,6 +208,28 @@ def test_a_loop_takes_what_the_stages_of_the_core_make_it_take() -> None:
     assert (add.reads, add.writes) == (frozenset({"a2", "a5"}), frozenset({"a2"}))
 
 
+CUSTOM = """
+a.elf:     file format elf32-littleriscv
+
+20000000 <f>:
+20000000:\t00f7370b          \t.4byte\t0xf7370b
+20000004:\t0ff7000b          \t.insn\t4, 0x0ff7000b
+20000008:\t0000500f          \t.4byte\t0x500f
+2000000c:\t00e787b3          \tadd\ta5,a5,a4
+"""
+
+
+def test_custom_instructions_have_registers_and_are_late() -> None:
+    core, code = core_of("vexriscv"), parse(CUSTOM)
+    assert core is not None
+    dot, silent, flush, _ = code.values()
+    assert (set(dot.reads), set(dot.writes)) == ({"a4", "a5"}, {"a4"})
+    assert (set(silent.reads), set(silent.writes)) == ({"a4", "t6"}, set()), "its result goes nowhere"
+    assert not flush.reads | flush.writes
+    whole = Executed(Block(0x2000_0000, 4), 1, {})
+    assert Estimator(core, code).of([Mark(0, (whole,))]) == 2 + 3 + 1 + 1 + 1, "something jumped there"
+
+
 def test_devices_lie_one_behind_the_other() -> None:
     text = board_devices_source(load_board(SRAM), ["zeta", "alpha"])
     assert '{"zeta", 0xf1010000u, UACCEL_NO_INTERRUPT}' in text
@@ -205,13 +238,18 @@ def test_devices_lie_one_behind_the_other() -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, Any]]:
-    """``uaccel run`` with a cache of these tests' own: the core is verilated once."""
-    kept = str(tmp_path_factory.mktemp("cache"))
+def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with a cache of these tests' own: the core is verilated once."""
+    return {**os.environ, "UACCEL_CACHE": str(tmp_path_factory.mktemp("cache"))}
+
+
+@pytest.fixture(scope="module")
+def run(cached: dict[str, str]) -> Callable[..., dict[str, Any]]:
+    """``uaccel run``."""
 
     @cache
     def report(*words: str) -> dict[str, Any]:
-        done = process("run", MODEL, *words, "--json", env={**os.environ, "UACCEL_CACHE": kept})
+        done = process("run", MODEL, *words, "--json", env=cached)
         assert done.status == 0, done.err
         return done.report
 
@@ -285,3 +323,21 @@ def test_a_device_that_fails_is_told(run: Callable[..., dict[str, Any]], monkeyp
     done = process("run", MODEL, "--board", SRAM, "--accelerator", "nuc_fpga")
     assert done.status != 0
     assert "nuc_fpga" in done.complaint
+
+
+@simulates
+@pytest.mark.slow
+def test_kernels_are_tuned_by_the_cores_own_cycles(
+    run: Callable[..., dict[str, Any]], cached: dict[str, str], tmp_path: Path
+) -> None:
+    words = ("tune", MODEL, "--board", SRAM, "--json", "-j", "1")
+    alone = process(*words, "-o", tmp_path / "core.json", env=cached).report
+    assert alone["unit"] == "cycles"
+    assert abs(alone["before"] / run("--board", SRAM)["cycles"] - 1) < 0.1, "hooks and what lies between layers"
+    chosen = {layer["name"]: {one["kernel"]: one["cost"] for one in layer["candidates"]} for layer in alone["layers"]}
+    assert all(chosen[layer["name"]][layer["picked"]] == layer["after"] for layer in alone["layers"])
+    costs = chosen["conv_2d_0"].values()
+    assert max(costs) > 2 * min(costs), "products of one output at a time"
+    beside = process(*words, "-o", tmp_path / "nuc.json", "-a", "nuc_fpga", env=cached).report
+    offloaded = run("--board", SRAM, "--verify", "--accelerator", "nuc_fpga", "--device", "model")
+    assert abs(beside["before"] / offloaded["cycles"] - 1) < 0.02, "the accelerator's cycles count once"

@@ -1,5 +1,6 @@
 // Eight sums of products of four signed bytes each, and TensorFlow Lite's rounding of a sum to int8. All but `finish`
-// is answered in the same cycle; that one takes two more.
+// is answered a cycle later, when the core looks: what came earlier it would keep, and take no command meanwhile.
+// `finish` takes one more.
 `default_nettype none
 
 module dot4 (
@@ -48,14 +49,18 @@ module dot4 (
     wire [31:0] finished = above > 32'(highest) ? 32'(highest) : above;
 
     wire slow = operation == FINISH && which < 8;
-    wire now = step == IDLE && cmd_valid && !slow;
+    reg answered;
+    reg [31:0] result;
 
-    assign cmd_ready = step == IDLE && (slow || rsp_ready);
-    assign rsp_valid = now || step == ROUNDED;
-    assign rsp_payload_outputs_0 = step == ROUNDED ? finished : operation == ADD && which < 8 ? added : 32'd0;
+    assign cmd_ready = step == IDLE && (!answered || rsp_ready);
+    assign rsp_valid = answered || step == ROUNDED;
+    assign rsp_payload_outputs_0 = answered ? result : finished;
 
     integer i;
     always @(posedge clk) begin
+        if (rsp_ready) answered <= 0;
+        if (cmd_valid && cmd_ready && !slow)
+            {answered, result} <= {1'b1, operation == ADD && which < 8 ? added : 32'd0};
         case (step)
             MULTIPLIED: {step, high} <= {2'(ROUNDED), doubled[31:0]};
             ROUNDED: if (rsp_ready) step <= IDLE;
@@ -82,7 +87,7 @@ module dot4 (
             default: ;
         endcase
         if (reset) begin
-            step <= IDLE;
+            {step, answered} <= {2'(IDLE), 1'b0};
             {zero_point, highest, lowest} <= 0;
             for (i = 0; i < 8; i = i + 1) sums[i] <= 0;
         end

@@ -6,7 +6,7 @@
 #include "uaccel_board.h"
 #include "uaccel_port.h"
 
-#ifdef UACCEL_BOARD_COUNTER_BASE
+#if defined(UACCEL_BOARD_COUNTER_BASE) && UACCEL_BOARD_COUNTER_BASE != 0
 
 /* Reading the lower word holds the upper one. */
 UACCEL_PORT_UNCOUNTED uint64_t uaccel_core_instructions(void)

@@ -1,5 +1,5 @@
-/* The machine of firmware/simulator: a UART without a baud rate, interrupts in VexRiscv's own registers, and a register
- * that resets it. */
+/* The machine of firmware/simulator, and of examples/ulx3s: a UART that needs no setting, interrupts in VexRiscv's own
+ * registers, and a register that resets it. */
 #include "uart.h"
 
 #include "core.h"

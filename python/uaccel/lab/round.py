@@ -12,6 +12,8 @@ from uaccel.errors import DeviceError
 from uaccel.running.taken import Spent, Taken
 
 NANOSECONDS: Final = "nanoseconds"
+OWN_CYCLES: Final = "cycles"
+"""As the core counts them."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,18 @@ class Round:
 
 
 def round_of(indices: Sequence[int], taken: Taken, *, by_instructions: bool) -> Round:
-    """Of these layers: estimated cycles, or instructions where the board counts those alone, else time; accelerators
-    included."""
+    """Of these layers: the core's cycles, or estimated ones, or instructions where the board counts those alone, else
+    time; accelerators included."""
     spent = {one.layer: one for one in taken.layers}
     nothing = Spent(-1, "", 0, 0, 0)
     layers = {index: spent.get(index, nothing) for index in indices}
     counted = {n: one.instructions + one.device for n, one in layers.items() if one.instructions is not None}
-    cycles = {n: one.cycles + one.device for n, one in layers.items() if one.cycles is not None}
+    cycles = {n: one.cycles + (0 if one.own else one.device) for n, one in layers.items() if one.cycles is not None}
     if len(counted) < len(layers):
         return Round({n: _nanoseconds(one) + one.device for n, one in layers.items()}, NANOSECONDS)
     if by_instructions or len(cycles) < len(layers):
         return Round(counted, INSTRUCTIONS)
-    return Round(cycles, CYCLES, counted)
+    return Round(cycles, OWN_CYCLES if any(one.own for one in layers.values()) else CYCLES, counted)
 
 
 def _nanoseconds(spent: Spent) -> int:

@@ -17,6 +17,7 @@ from uaccel.cycles.timing import Timing
 from uaccel.errors import ToolError
 from uaccel.model import Array
 from uaccel.project.devices import FOLDER as DEVICES
+from uaccel.project.devices import project_unit
 from uaccel.rtl.simulator import simulator
 from uaccel.running.arrays import arrays_digest
 from uaccel.running.counted import with_core_cycles
@@ -40,7 +41,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Spent:
-    """What a layer took, each figure None where the board does not tell it: of the CPU, and cycles of accelerators."""
+    """What a layer took, each figure None where the board does not tell it: of the CPU, and cycles of accelerators.
+
+    ``own``: the cycles are the core's own count, which holds those that it waits for accelerators.
+    """
 
     layer: int
     name: str
@@ -48,6 +52,7 @@ class Spent:
     cycles: int | None
     nanoseconds: int | None
     device: int = 0
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,14 +160,15 @@ def _sample(firmware: Firmware) -> list[Array]:
 
 def _spent(time: LayerTime, device: int = 0) -> Spent:
     nanoseconds = None if time.instructions is not None or time.seconds is None else round(time.seconds * 1e9)
-    cycles = time.cycles_estimated if time.core_cycles is None else time.core_cycles
-    return Spent(time.layer, time.name, time.instructions, cycles, nanoseconds, device)
+    own = time.core_cycles is not None
+    cycles = time.core_cycles if own else time.cycles_estimated
+    return Spent(time.layer, time.name, time.instructions, cycles, nanoseconds, device, own)
 
 
 def _key(firmware: Firmware, board: Board, built: Path) -> Key:
     """Of what was executed, by what, on which inputs, and of what tells its cycles."""
     devices = built.parent.parent / DEVICES
-    programs, counting = _counters(board)
+    programs, counting = _counters(board, project_unit(built.parent.parent))
     return (
         Key(KIND)
         .add("uaccel", own_sources())
@@ -175,11 +181,11 @@ def _key(firmware: Firmware, board: Board, built: Path) -> Key:
     )
 
 
-def _counters(board: Board) -> tuple[Sequence[str], str]:
-    """The programs that run the firmware, and a digest of what counts for them."""
+def _counters(board: Board, unit: Path | None) -> tuple[Sequence[str], str]:
+    """The programs that run the firmware, and a digest of what counts for them. ``unit``: of custom instructions."""
     simulated = rtl_run(board)
     if simulated is not None:
-        return [], file_digest(simulator(simulated))
+        return [], file_digest(simulator(simulated, unit=unit))
     qemu = find_command(f"qemu-system-{qemu_run(board).system}", "running emulated boards")
     try:
         return qemu.command, file_digest(plugin_for(qemu))

@@ -38,7 +38,7 @@ def machine_words(board: Board, run: RtlRun, firmware: Path) -> list[str]:
     """The firmware and the machine around the core, as the simulator takes them."""
     console, at = board.console, symbols(firmware)
     bases = [board.settings.get(name) for name in ("reset_base", "counter_base")]
-    if not isinstance(console, UartConsole) or None in bases:
+    if not isinstance(console, UartConsole) or not all(bases):
         raise BoardError(f"{board.file}: a simulated core wants port = 'vexriscv' with its settings")
     words = [str(firmware)]
     for memory in board.memories:

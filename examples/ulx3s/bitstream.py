@@ -1,0 +1,116 @@
+"""A bitstream for a ULX3S: a VexRiscv core with firmware of uaccel in its memory.
+
+    python examples/ulx3s/bitstream.py PROJECT/build/firmware.elf -o chip.bit
+
+The core's Verilog comes from the Python package pythondata-cpu-vexriscv. yosys, nextpnr-ecp5 and ecppack do the rest.
+Where the project's model uses custom instructions, their unit stands in the core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from uaccel.board import load_board
+from uaccel.errors import UaccelError
+from uaccel.project.devices import project_unit
+from uaccel.resources import data_dir
+from uaccel.rtl.description import read_rtl
+from uaccel.rtl.glue import unit_module
+from uaccel.rtl.parts import ECP5, part_of
+from uaccel.rtl.simulator import UNIT
+from uaccel.rtl.sources import sources_of
+from uaccel.rtl.synthesis import clocks, packer_of
+from uaccel.toolchain import find_program
+from uaccel.toolchain.python_packages import require_package
+
+HERE = Path(__file__).resolve().parent
+HEX = "firmware.hex"
+CORE = ("pythondata-cpu-vexriscv", "verilog/VexRiscv_FullCfu.v")
+PLACED, NETLIST, REPORT, PACKED = "placed.config", "netlist.json", "report.json", "chip.bit"
+LOADED = 1
+"""The kind of a program header whose bytes lie in memory."""
+
+
+def words_of(firmware: Path, origin: int, length: int) -> list[int]:
+    """The memory's words: what an ELF file puts there, and zeros."""
+    data, memory = firmware.read_bytes(), bytearray(length)
+    (first,), (size, count) = struct.unpack_from("<I", data, 28), struct.unpack_from("<2H", data, 42)
+    for index in range(count):
+        kind, offset, _, address, stored, *_ = struct.unpack_from("<8I", data, first + index * size)
+        if kind == LOADED and stored:
+            if not origin <= address <= address + stored <= origin + length:
+                raise UaccelError(
+                    f"{firmware}: {stored} bytes at 0x{address:08x}; wanted them in the code memory, "
+                    f"0x{origin:08x} and {length} bytes; build the firmware for board ulx3s"
+                )
+            memory[address - origin : address - origin + stored] = data[offset : offset + stored]
+    return [word for (word,) in struct.iter_unpack("<I", memory)]
+
+
+def prepare(firmware: Path, folder: Path) -> list[Path]:
+    """The firmware's words beside where the tools run, and the Verilog sources of the chip."""
+    code = next(memory for memory in load_board("ulx3s").memories if memory.kind == "flash")
+    words = words_of(firmware, code.origin, code.length)
+    (folder / HEX).write_text("".join(f"{word:08x}\n" for word in words))
+    machine, unit = data_dir("firmware") / "simulator", project_unit(firmware.absolute().parent.parent)
+    sources = [HERE / "chip.v", machine / "uaccel_machine.v", require_package(CORE[0]) / CORE[1]]
+    if unit is None:
+        return [*sources, machine / f"{UNIT}.v"]
+    rtl = read_rtl(unit)
+    (folder / f"{UNIT}.v").write_text(unit_module(rtl, UNIT))
+    return [*sources, folder / f"{UNIT}.v", *sources_of(rtl, unit.name, folder, print)]
+
+
+def run(folder: Path, *words: str) -> None:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no message"]
+        raise UaccelError(f"{Path(words[0]).name} failed: {said[0]}")
+
+
+def build(firmware: Path, bitstream: Path, folder: Path) -> dict[str, object]:
+    """Cells of the netlist by type, and the highest clock."""
+    yosys, router = find_program("yosys").command, find_program("nextpnr-ecp5").command
+    packer = packer_of(part_of("ecp5-85k"))
+    names = []
+    for source in [HERE / "ulx3s.v", *prepare(firmware, folder)]:
+        if source.parent != folder:
+            shutil.copy(source, folder)
+        names.append(source.name)
+    shutil.copy(HERE / "ulx3s.lpf", folder)
+    print("synthesise", file=sys.stderr)
+    script = f"read_verilog -sv {' '.join(names)}; {ECP5.synthesis} -top ulx3s -json {NETLIST}"
+    run(folder, *yosys, "-q", "-p", script)
+    print("place and route", file=sys.stderr)
+    words = ["--85k", "--package", "CABGA381", "--lpf", "ulx3s.lpf", "--json", NETLIST]
+    run(folder, *router, "-q", *words, "--textcfg", PLACED, "--report", REPORT)
+    run(folder, str(packer), "--compress", PLACED, PACKED)
+    shutil.copy(folder / PACKED, bitstream)
+    report = json.loads((folder / REPORT).read_text())
+    return {"clock_mhz": clocks(report), "used": {kind: row["used"] for kind, row in report["utilization"].items()}}
+
+
+def main(given: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("firmware", type=Path, help="built for board ulx3s")
+    parser.add_argument("-o", "--output", type=Path, default=Path("chip.bit"))
+    arguments = parser.parse_args(given)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(build(arguments.firmware, arguments.output, Path(folder)), indent=1))
+    except UaccelError as error:
+        print(f"bitstream.py: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,127 @@
+"""examples/ulx3s: the chip as Verilog runs firmware at its serial line; its files agree; wrong firmware is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from support.command import process
+from support.exactness import assert_same
+from support.oracle import Tflm
+from uaccel.board import UartConsole, load_board
+from uaccel.errors import UaccelError
+from uaccel.rtl.parts import KINDS, PARTS
+from uaccel.session.batch import run_batch
+from uaccel.session.inputs import ramp
+from uaccel.session.process import ProcessTransport
+from uaccel.session.session import Session
+from uaccel.session.simulated import SIMULATED_TIMEOUTS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "ulx3s"
+MODEL = ROOT / "tests" / "models" / "gesture.tflite"
+NEEDED = ("verilator", "g++", "riscv64-unknown-elf-gcc")
+MISSING = [name for name in NEEDED if shutil.which(name) is None]
+MISSING += [] if importlib.util.find_spec("pythondata_cpu_vexriscv") else ["pythondata-cpu-vexriscv"]
+CLOCKS_PER_BIT = 8
+VERILATOR = ("--cc", "--exe", "--build", "-O3", "--noassert", "--x-assign", "fast", "--x-initial", "fast")
+QUIET = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
+
+
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bitstream", EXAMPLE / "bitstream.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def firmware_for(board: str, folder: Path, *options: str) -> Path:
+    archive, project = folder / "model.tar", folder / "project"
+    compiling: list[str | Path] = ["compile", MODEL, "--board", board, *options, "-o", archive]
+    steps: list[list[str | Path]] = [compiling, ["create", archive, project], ["build", project]]
+    for words in steps:
+        done = process(*words)
+        assert done.status == 0, done.err
+    return project / "build" / "firmware.elf"
+
+
+def chip_at_a_line(firmware: Path, folder: Path) -> list[str]:
+    sources = [*script().prepare(firmware, folder), Path(__file__).with_name("chip_on_a_line.cpp")]
+    shutil.copy(sources[-1], folder)
+    clocks = f"CLOCKS_PER_BIT={CLOCKS_PER_BIT}"
+    words = [*VERILATOR, *QUIET, "--top-module", "chip", f"-G{clocks}", "-CFLAGS", f"-O2 -D{clocks}"]
+    subprocess.run(["verilator", *words, *map(str, sources)], cwd=folder, check=True, capture_output=True)
+    return ["env", "-C", str(folder), "obj_dir/Vchip"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.parametrize("options", [(), ("-a", "dot4")], ids=["core", "dot4"])
+def test_a_network_on_the_chip_is_exact(options: tuple[str, ...], tmp_path: Path) -> None:
+    command = chip_at_a_line(firmware_for("ulx3s", tmp_path, *options), tmp_path)
+    with Session(ProcessTransport(command, "the chip"), timeouts=SIMULATED_TIMEOUTS) as session:
+        values = [ramp(tensor) for tensor in session.model.inputs]
+        samples = [values, [value[:, ::-1].copy() for value in values]]
+        run = run_batch(session, samples)
+    for sample, got in zip(samples, run.outputs, strict=True):
+        for one, expected in zip(got, Tflm(MODEL.read_bytes()).run(sample), strict=True):
+            assert_same(one, expected.reshape(one.shape), "the chip")
+    assert run.seconds is not None
+    assert run.instructions is not None
+    cycles = run.seconds * load_board("ulx3s").timer.hz
+    assert 1.3 < cycles / run.instructions < 1.8, "as on rtl_vexriscv, whose memories are as fast"
+
+
+def test_the_files_of_the_board_agree() -> None:
+    board, chip = load_board("ulx3s"), (EXAMPLE / "chip.v").read_text()
+    top, pins = (EXAMPLE / "ulx3s.v").read_text(), (EXAMPLE / "ulx3s.lpf").read_text()
+    assert isinstance(board.console, UartConsole)
+    sizes = {memory.kind: memory.length for memory in board.memories}
+    assert f"CODE_BITS = {(sizes['flash'] // 4 - 1).bit_length()}," in chip
+    assert f"DATA_BITS = {(sizes['ram'] // 4 - 1).bit_length()}," in chip
+    assert f".CLOCKS_PER_BIT({round(board.timer.hz / board.console.baud)})" in top
+    assert f'FREQUENCY PORT "clk_25mhz" {board.timer.hz // 1_000_000} MHZ;' in pins
+    ports = {name for width, name in re.findall(r"(?:in|out)put +wire +(\[1:0\])? *(\w+)", top) if not width}
+    ports |= {"led[0]", "led[1]"}
+    assert set(re.findall(r'LOCATE COMP "([^"]+)"', pins)) == ports == set(re.findall(r'IOBUF PORT "([^"]+)"', pins))
+    assert "CABGA381" in (EXAMPLE / "bitstream.py").read_text()
+    assert "ecp5-85k" in PARTS
+
+
+def test_the_page_shows_what_was_placed_and_that_it_is_fast_enough() -> None:
+    stored = json.loads((ROOT / "benchmarks" / "ulx3s.json").read_text())
+    page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
+    for name, row in stored["chips"].items():
+        cells = [name.replace("dot4", "`dot4`"), *(f"{row['area'][kind]:,}" for kind in KINDS), str(row["clock_mhz"])]
+        assert f"| {' | '.join(cells)} |" in page
+        assert row["clock_mhz"] * 1e6 > load_board("ulx3s").timer.hz
+    assert all(f"{tool} {version}" in page for tool, version in stored["tools"].items())
+
+
+def test_firmware_for_another_board_is_refused(tmp_path: Path) -> None:
+    header = struct.pack("<4s24xI10x2H6x", b"\x7fELF", 52, 32, 1)
+    data = header + struct.pack("<8I", 1, 0, 0, 0x0800_0000, 8, 8, 5, 4)
+    (tmp_path / "a.elf").write_bytes(data)
+    with pytest.raises(UaccelError) as caught:
+        script().words_of(tmp_path / "a.elf", 0x2000_0000, 16)
+    assert str(caught.value) == (
+        f"{tmp_path}/a.elf: 8 bytes at 0x08000000; wanted them in the code memory, 0x20000000 and 16 bytes; "
+        "build the firmware for board ulx3s"
+    )
+    assert script().words_of(tmp_path / "a.elf", 0x0800_0000, 16)[:2] == [0x464C457F, 0]
+
+
+def test_for_a_person() -> None:
+    words: list[str | Path] = [sys.executable, EXAMPLE / "bitstream.py", "--help"]
+    assert "built for board ulx3s" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
