@@ -27,9 +27,10 @@ def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
     case.make(graph)
     path = graph.save(tmp_path / "model.onnx", case.opset)
     model = import_model(path)
-    calls = {expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)}
-    ours = {name.removeprefix("uaccel.") for name in calls if name.startswith("uaccel.")}
+    calls = [expr for _, expr in main_bindings(model.module)[1] if is_call(expr)]
+    ours = {call.op.name.removeprefix("uaccel.") for call in calls if call.op.name.startswith("uaccel.")}
     assert ours - INTEGER_PLUMBING == set(case.operators)
+    assert {int(call.attrs["weight_bits"]) for call in calls if hasattr(call.attrs, "weight_bits")} <= {case.bits}
     assert model.warnings == ()
     executor = Executor(model.module)
     apart = elements = 0

@@ -22,8 +22,14 @@ def stored(*shape: int, low: int = -127, high: int = 127) -> Any:
     return RANDOM.integers(low, high, shape, endpoint=True)
 
 
-def per_channel(count: int, axis: int = 0) -> Grid:
-    return Grid(tuple(np.linspace(0.002, 0.02, count).tolist()), 0, "int8", axis)
+def filled(grid: Grid, *shape: int) -> Any:
+    """Of all values that weights of its type may have."""
+    limits = {"int8": (-127, 127), "uint8": (0, 254), "int4": (-8, 7), "uint4": (0, 15)}
+    return stored(*shape, low=limits[grid.dtype][0], high=limits[grid.dtype][1])
+
+
+def per_channel(count: int, axis: int = 0, dtype: str = "int8") -> Grid:
+    return Grid(tuple(np.linspace(0.002, 0.02, count).tolist()), 0, dtype, axis)
 
 
 def bias(graph: Graph, count: int, data: Grid, weights: Grid) -> str:
@@ -36,13 +42,15 @@ Build = Callable[[Graph], None]
 
 @dataclass(frozen=True)
 class Case:
-    """``operators`` are those of uaccel's that the island becomes. Only later opsets have steps to 16 bits."""
+    """``operators`` are those of uaccel's that the island becomes, ``bits`` its weights have. Only later opsets have
+    steps to 16 bits, and weights of four."""
 
     name: str
     build: Build
     operators: tuple[str, ...]
     rarely: float = RARELY
     opset: int = OPSET
+    bits: int = 8
 
     def make(self, graph: Graph) -> None:
         """The same numbers whatever other cases ran before."""
@@ -53,11 +61,10 @@ class Case:
 def conv(shape: tuple[int, ...], weights: tuple[int, ...], grids: tuple[Grid, Grid, Grid], **attributes: Any) -> Build:
     """Input, weights and output lie on ``grids``."""
     data, kernel, output = grids
-    low = 0 if kernel.dtype == "uint8" else -127
 
     def build(graph: Graph) -> None:
         x = graph.quantized_input(shape, data)
-        w = graph.weights(stored(*weights, low=low, high=low + 254), kernel)
+        w = graph.weights(filled(kernel, *weights), kernel)
         operands = [x, w] if kernel.zero_point else [x, w, bias(graph, weights[0], data, kernel)]
         graph.quantized_output(graph.apply("Conv", *operands, **attributes), output)
 
@@ -84,19 +91,22 @@ def transposed(graph: Graph) -> None:
 
 def gemm(trans: int, kernel: Grid, grids: tuple[Grid, Grid] = (U8, TO_U8)) -> Build:
     def build(graph: Graph) -> None:
-        low = 0 if kernel.dtype == "uint8" else -127
         x = graph.quantized_input((3, 20), grids[0])
         shape = (7, 20) if trans else (20, 7)
-        w = graph.weights(stored(*shape, low=low, high=low + 254), kernel)
+        w = graph.weights(filled(kernel, *shape), kernel)
         operands = [x, w] if kernel.zero_point else [x, w, bias(graph, 7, grids[0], kernel)]
         graph.quantized_output(graph.apply("Gemm", *operands, transB=trans), grids[1])
 
     return build
 
 
-def matmul(graph: Graph) -> None:
-    x, w = graph.quantized_input((2, 5, 16), S8), graph.weights(stored(16, 6), per_channel(6, axis=1))
-    graph.quantized_output(graph.apply("MatMul", x, w), TO_S8)
+def matmul(dtype: str) -> Build:
+    def build(graph: Graph) -> None:
+        kernel = per_channel(6, 1, dtype)
+        x, w = graph.quantized_input((2, 5, 16), S8), graph.weights(filled(kernel, 16, 6), kernel)
+        graph.quantized_output(graph.apply("MatMul", x, w), TO_S8)
+
+    return build
 
 
 def attention(graph: Graph) -> None:
@@ -271,6 +281,9 @@ NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
 """A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
+CONV = ("conv2d",)
+FOUR: dict[str, Any] = {"opset": 21, "bits": 4}
+NIBBLES = (S8, Grid(0.1, 0, "int4"), TO_S8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
 LINE: dict[str, Any] = {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
 WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
@@ -305,7 +318,13 @@ CASES = (
     Case("gemm", gemm(0, Grid(0.01)), ("fully_connected",)),
     Case("gemm transposed", gemm(1, per_channel(7), (S8, TO_S8)), ("fully_connected",)),
     Case("gemm of nine bits", gemm(1, Grid(0.01, 120, "uint8")), ("fully_connected",)),
-    Case("matmul", matmul, ("fully_connected",)),
+    Case("matmul", matmul("int8"), ("fully_connected",)),
+    Case("conv of four bits", conv((1, 4, 8, 7), (6, 4, 3, 3), (U8, per_channel(6, 0, "int4"), TO_S8)), CONV, **FOUR),
+    Case("depthwise of four bits", conv((1, 6, 5, 5), (6, 1, 3, 3), NIBBLES, group=6), ("depthwise_conv2d",), **FOUR),
+    Case("gemm of four bits", gemm(1, per_channel(7, 0, "int4")), ("fully_connected",), **FOUR),
+    Case("matmul of four bits", matmul("int4"), ("fully_connected",), **FOUR),
+    Case("gemm of four bits without a sign", gemm(0, Grid(0.07, 8, "uint4")), ("fully_connected",), **FOUR),
+    Case("gemm of five bits", gemm(0, Grid(0.07, 3, "uint4")), ("fully_connected",), opset=21),
     Case("attention", attention, ("batch_matmul",)),
     Case("add", two("Add", (1, 4, 3, 3), (1, 4, 3, 3)), ("weighted_sum",)),
     Case("add broadcast", two("Add", (1, 4, 3, 3), (4, 1, 3)), ("weighted_sum",)),

@@ -26,6 +26,7 @@ class Row:
     weights: Sequence[tuple[int, ...]] = ()
     scale: float = 0.05
     rarely: float = 0.01
+    largest: int = 127  # weight
 
 
 def stepped(value: Tensor, scale: float, zero_point: int) -> Tensor:
@@ -42,7 +43,7 @@ class Island(torch.nn.Module):  # type: ignore[misc]
         self.row = row
         generator = torch.Generator().manual_seed(7)
         for place, shape in enumerate(row.weights):
-            stored = torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8)
+            stored = torch.randint(-row.largest, row.largest + 1, shape, generator=generator, dtype=torch.int8)
             self.register_buffer(f"stored{place}", stored)
             self.register_buffer(f"scales{place}", torch.linspace(0.002, 0.02, shape[0]))
             self.register_buffer(f"zeros{place}", torch.zeros(shape[0], dtype=torch.int64))
@@ -64,6 +65,7 @@ ROWS = (
     row("conv2d", "relu", compute=lambda x, w: torch.relu(F.conv2d(x, w, groups=4)), weights=[(4, 1, 3, 3)]),
     row("conv1d", compute=F.conv1d, shapes=[(1, 4, 20)], weights=[(6, 4, 3)]),
     row("linear", compute=F.linear, shapes=[(2, 3, 16)], weights=[(5, 16)]),
+    row("linear", compute=F.linear, shapes=[(2, 16)], weights=[(5, 16)], largest=7),
     row("matmul", "transpose", compute=lambda a, b: a @ b.transpose(1, 2), shapes=[(2, 3, 8), (2, 5, 8)], scale=0.2),
     row("add", compute=lambda a, b: a + b, shapes=[IMAGE, IMAGE]),
     row("sub", compute=lambda a, b: a - b, shapes=[IMAGE, (4, 1, 1)]),

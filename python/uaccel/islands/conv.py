@@ -109,6 +109,7 @@ def _emit(
         groups=window.groups,
         **ends(island, grid),
         rounding=FLOAT32,
+        weight_bits=weights.bits,
     )
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
     if values.shape[1] == 1 and window.groups == held.shape[1] > 1 and weights.rest is None:

@@ -70,7 +70,7 @@ def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weig
         expr = relax.op.reshape(data, (rows, depth))
         data = emitter.bind(expr, quantisation=grid.quantisation, suffix="_rows")
     data, values = read_twice(emitter, data, grid, values, rest)
-    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32)
+    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
     args = (data, constant(np.ascontiguousarray(values)), operands.bias, operands.multiplier, operands.shift)
     result = get(FullyConnected)(*args, attrs=attrs)
     if len(shape) != 2:
