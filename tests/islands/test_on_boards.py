@@ -1,4 +1,4 @@
-"""The kernels of what islands become: as generated C they give what the module means, on this computer and on a board."""
+"""The kernels of what islands become: as generated C they give what the module means, here and on a board."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def test_sums_alone_are_left_to_the_fallback(layout: str) -> None:
 
 
 @pytest.mark.parametrize("units", [3, 4, 5, 6])
-def test_sums_of_a_fully_connected_layer(units: int) -> None:
+def test_sums_of_some_units(units: int) -> None:
     x, weights = some_bytes(np.random.default_rng(1), (3, 7)), some_bytes(np.random.default_rng(2), (units, 7))
     operator = get(FullyConnectedSums)
     found = compiled([x], lambda x: operator(x, constant(weights), attrs=FullyConnectedSumsAttrs()))

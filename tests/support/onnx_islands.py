@@ -259,6 +259,19 @@ def rectified_wide(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Relu", graph.quantized_input((1, 40), WIDE)), TO_WIDE)
 
 
+def extremes(graph: Graph) -> None:
+    """Of a convolution, another tensor and a number for each channel, without steps between."""
+    x, y = graph.quantized_input((1, 4, 6, 6), WIDE), graph.quantized_input((1, 4, 6, 6), TO_WIDE)
+    z = graph.apply("Conv", x, graph.weights(stored(4, 4, 3, 3), per_channel(4)), pads=[1, 1, 1, 1])
+    bounds = graph.constant(RANDOM.normal(5, 3, (4, 1, 1)).astype(np.float32))
+    graph.quantized_output(graph.apply("Max", graph.apply("Min", z, bounds), y), TO_WIDE)
+
+
+def leaky_by_max(graph: Graph) -> None:
+    x = graph.quantized_input((1, 40), S8)
+    graph.quantized_output(graph.apply("Max", x, graph.apply("Mul", x, graph.constant(np.float32(0.1)))), TO_S8)
+
+
 def with_a_constant(graph: Graph) -> None:
     """A token before the others, and then it alone."""
     x = graph.quantized_input((1, 5, 8), S8)
@@ -329,6 +342,10 @@ CASES = (
     Case("add", two("Add", (1, 4, 3, 3), (1, 4, 3, 3)), ("weighted_sum",)),
     Case("add broadcast", two("Add", (1, 4, 3, 3), (4, 1, 3)), ("weighted_sum",)),
     Case("sub", two("Sub", (2, 5), (5,)), ("weighted_sum",)),
+    Case("max", two("Max", (1, 4, 3, 3), (1, 4, 3, 3)), ("lookup", "maximum")),
+    Case("min broadcast", two("Min", (2, 4, 3, 3), (4, 1, 3)), ("lookup", "minimum")),
+    Case("max of 16 bits", extremes, ("conv2d", "maximum", "minimum"), **NOISY),
+    Case("leaky by the larger", leaky_by_max, ("lookup",)),
     Case("mul", two("Mul", (1, 4, 3, 3), (1, 4, 1, 1)), ("product",)),
     Case("add a number", one("Add", np.float32(0.7)), ("lookup",)),
     Case("sigmoid", one("Sigmoid", output=Grid(1 / 256, 0, "uint8")), ("lookup",)),

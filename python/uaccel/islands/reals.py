@@ -99,12 +99,8 @@ def _convolution(graph: Graph, call: Any, bias: Array | None) -> Real:
 
     def emit(emitter: Emitter) -> Any:
         image = image_of(emitter, integers_of(emitter, source, layer.grid))
-        parts = (
-            part if part is None or part.ndim == 4 else part[:, :, np.newaxis]
-            for part in (weights.values, weights.rest)
-        )
-        filters = (part if part is None else part.transpose(0, 2, 3, 1) for part in parts)
-        data, values = read_twice(emitter, image, layer.grid, *filters)
+        rest = None if weights.rest is None else _filters(weights.rest)
+        data, values = read_twice(emitter, image, layer.grid, _filters(weights.values), rest)
         real = of_image(emitter, _convolved(emitter, layer, data, values, window), shape)
         if not is_var(real):
             real = emitter.bind(real, suffix="_line")
@@ -112,6 +108,11 @@ def _convolution(graph: Graph, call: Any, bias: Array | None) -> Real:
         return emitter.bind(relax.op.permute_dims(real, axes), suffix="_real")
 
     return emit
+
+
+def _filters(weights: Array) -> Array:
+    """Channels last, and with a height of 1 where there is no height."""
+    return (weights if weights.ndim == 4 else weights[:, :, np.newaxis]).transpose(0, 2, 3, 1)
 
 
 def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: Window) -> Any:

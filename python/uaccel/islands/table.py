@@ -48,7 +48,7 @@ PRELU, WHERE = "nn.prelu", "where"
 
 def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]) -> Emit | None:
     """What turns the one tensor that a value depends on into the quantised value; None where there is no such."""
-    source = _source(graph, value)
+    source = source_of(graph, value)
     grid = grid_of(graph, source) if source is not None else None
     if source is None or grid is None:
         return None
@@ -99,7 +99,7 @@ def _looked_up(emitter: Emitter, source: Any, grid: Grid, output: Grid, table: A
     return emitter.held(expr, held.shape, output, layout)
 
 
-def _source(graph: Graph, value: Any, depth: int = 0) -> Any | None:
+def source_of(graph: Graph, value: Any, depth: int = 0) -> Any | None:
     """The one quantised variable that a value depends on through elementwise functions alone."""
     if not is_var(value) or depth > DEEPEST:
         return None
@@ -114,7 +114,7 @@ def _source_of_call(graph: Graph, value: Any, depth: int) -> Any | None:
     if operands is None:
         return None
     computed = [arg for arg in operands if graph.value(arg) is None]
-    found = {_source(graph, arg, depth + 1) for arg in computed}
+    found = {source_of(graph, arg, depth + 1) for arg in computed}
     alike = len(found) == 1 and all(shape_of(arg) == shape_of(call) for arg in computed)
     return found.pop() if alike else None
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable
+from uaccel.ops.base import Attributes, IntegerOperator, Site, operand_arguments, register, require
+from uaccel.ops.kernel import Kernel, Output, portable
 from uaccel.tvm_api import te
 
 
@@ -55,7 +55,6 @@ class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
         axis, shape = site.attrs.axis, site.output.shape
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         parameters = {"outer": outer, "channels": shape[axis], "inner": inner}
-        roles = zip(self.arguments[1:], site.operands[1:], strict=True)
-        arguments = (Input(0), *(Constant(role, operand.value) for role, operand in roles), Output(0))
+        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
         function = struct = "uaccel_dequantize_sums"
         return [portable(function, struct, parameters, arguments, inplace=(0,))]
