@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from support.boards import board_with_tools
-from support.onnx_islands import REALS
+from support.onnx_islands import CASES, REALS
 from support.onnx_models import Graph
 from uaccel.board import load_board
 from uaccel.cpu_kernels.selection import Selection, target_of
@@ -21,12 +21,14 @@ from uaccel.tvm_api.executor import Executor
 
 OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums"}
 
+OF_INTEGERS = {"lookup16"}
+
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["host", "mps2_an386"])
 def test_same_numbers(name: str, tmp_path: Path) -> None:
     graph = Graph()
-    for case in REALS:
+    for case in (*REALS, *(case for case in CASES if set(case.operators) & OF_INTEGERS)):
         case.make(graph)
     path = graph.save(tmp_path / "model.onnx", 21)
     board = load_board(name) if name == "host" else board_with_tools(name)
@@ -40,4 +42,4 @@ def test_same_numbers(name: str, tmp_path: Path) -> None:
             noise = 1e-6 * float(np.abs(wanted).max()) if wanted.dtype == np.float32 else 0
             np.testing.assert_allclose(got, wanted, rtol=0, atol=noise, err_msg=f"output {number}")
     called = {call.function for layer in compiled.program.layers for call in layer.kernel.calls}
-    assert called >= OF_REALS
+    assert called >= OF_REALS | {f"uaccel_{name}" for name in OF_INTEGERS}

@@ -13,6 +13,8 @@ from support.onnx_models import OPSET, Graph, Grid
 
 U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
 TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
+WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
+TO_ONE = Grid(1 / 32768, 0, "int16")
 RANDOM = np.random.default_rng(7)
 RARELY = 0.01
 """The share of elements that may be a step apart, where float noise decides between two neighbours."""
@@ -272,6 +274,21 @@ def leaky_by_max(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Max", x, graph.apply("Mul", x, graph.constant(np.float32(0.1)))), TO_S8)
 
 
+def wide_function(op: str, output: Grid, given: Grid = WIDE) -> Build:
+    def build(graph: Graph) -> None:
+        graph.quantized_output(graph.apply(op, graph.quantized_input((1, 4, 90), given)), output)
+
+    return build
+
+
+def wide_swish(graph: Graph) -> None:
+    """Of a tensor whose axes lie in another order."""
+    x = graph.quantized_input((1, 4, 6, 6), WIDE)
+    y = graph.apply("Conv", x, graph.weights(stored(4, 4, 1, 1), per_channel(4)))
+    y = graph.again(y, TO_WIDE)
+    graph.quantized_output(graph.apply("Mul", y, graph.apply("Sigmoid", y)), TO_WIDE)
+
+
 def with_a_constant(graph: Graph) -> None:
     """A token before the others, and then it alone."""
     x = graph.quantized_input((1, 5, 8), S8)
@@ -289,7 +306,6 @@ def resized(mode: str, sizes: tuple[int, int], output: Grid = TO_U8) -> Build:
     return build
 
 
-WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
 NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
 """A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
@@ -380,6 +396,12 @@ CASES = (
     Case("8 bits to 16, and back", between(S8, TO_WIDE), ("conv2d", "weighted_sum"), **NOISY),
     Case("16 bits to 8", between(WIDE, TO_S8), ("conv2d", "weighted_sum"), **NOISY),
     Case("relu of 16 bits", rectified_wide, (), **NOISY),
+    Case("sigmoid of 16 bits", wide_function("Sigmoid", TO_ONE), ("lookup16",), **NOISY),
+    Case("tanh of 16 bits", wide_function("Tanh", TO_ONE), ("lookup16",), **NOISY),
+    Case("gelu of 16 bits", wide_function("Gelu", TO_WIDE), ("lookup16",), **NOISY),
+    Case("swish of 16 bits", wide_swish, ("conv2d", "lookup16"), **NOISY),
+    Case("sigmoid from 8 bits to 16", wide_function("Sigmoid", TO_ONE, U8), ("lookup16",), **NOISY),
+    Case("tanh from 16 bits to 8", wide_function("Tanh", Grid(1 / 128, 0)), ("lookup16",), **NOISY),
     Case("a constant and a part", with_a_constant, ("lookup",)),
     Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
