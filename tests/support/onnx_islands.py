@@ -158,6 +158,15 @@ def layer_norm(graph: Graph) -> None:
     graph.quantized_output(graph.apply("LayerNormalization", x, gamma, beta), Grid(0.03, 120, "uint8"))
 
 
+def normal(op: str, **attributes: Any) -> Build:
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((2, 6, 5, 4), U8)
+        gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 6).astype(np.float32)) for _ in "ab")
+        graph.quantized_output(graph.apply("Relu", graph.apply(op, x, gamma, beta, **attributes)), Grid(0.03, -128))
+
+    return build
+
+
 def swish(graph: Graph) -> None:
     """x * sigmoid(x) without steps between: one function of one tensor."""
     x = graph.quantized_input((1, 300), S8)
@@ -417,6 +426,8 @@ CASES = (
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("layer norm", layer_norm, ("layer_norm",)),
+    Case("instance norm", normal("InstanceNormalization"), ("layer_norm",)),
+    Case("group norm", normal("GroupNormalization", num_groups=3), ("layer_norm",), opset=21),
     Case("concat", concat, ("lookup",)),
     Case("split", split, ("lookup",)),
     Case("transpose", one("Transpose", output=U8, perm=[0, 2, 3, 1]), ()),
