@@ -425,6 +425,7 @@ CASES = (
     Case("resize of 16 bits", resized("asymmetric", (10, 12), TO_WIDE), ("resize_once",), **NOISY),
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
+    Case("softmax of 16 bits", wide_function("Softmax", TO_ONE), ("softmax_once",), **NOISY),
     Case("layer norm", layer_norm, ("layer_norm",)),
     Case("instance norm", normal("InstanceNormalization"), ("layer_norm",)),
     Case("group norm", normal("GroupNormalization", num_groups=3), ("layer_norm",), opset=21),
