@@ -21,14 +21,17 @@ from uaccel.tvm_api.executor import Executor
 
 OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums"}
 
-OF_INTEGERS = {"lookup16", "layer_norm_s8", "softmax_once_s16_s16"}
+OF_INTEGERS = {"lookup16", "layer_norm_s8", "softmax_once_s16_s16", "batch_matmul_s16_float32"}
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["host", "mps2_an386"])
 def test_same_numbers(name: str, tmp_path: Path) -> None:
     graph = Graph()
-    for case in (*REALS, *(case for case in CASES if set(case.operators) & {"lookup16", "layer_norm", "softmax_once"})):
+    for case in (
+        *REALS,
+        *(case for case in CASES if set(case.operators) & {"batch_matmul", "lookup16", "layer_norm", "softmax_once"}),
+    ):
         case.make(graph)
     path = graph.save(tmp_path / "model.onnx", 21)
     board = load_board(name) if name == "host" else board_with_tools(name)

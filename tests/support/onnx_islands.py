@@ -111,11 +111,15 @@ def matmul(dtype: str) -> Build:
     return build
 
 
-def attention(graph: Graph) -> None:
+def attention(*grids: Grid) -> Build:
     """Queries by transposed keys: both are computed at run time."""
-    q, k = graph.quantized_input((1, 6, 2, 8), S8), graph.quantized_input((1, 6, 2, 8), U8)
-    q, k = graph.apply("Transpose", q, perm=[0, 2, 1, 3]), graph.apply("Transpose", k, perm=[0, 2, 3, 1])
-    graph.quantized_output(graph.apply("MatMul", q, k), TO_S8)
+
+    def build(graph: Graph) -> None:
+        q, k = (graph.quantized_input((1, 6, 2, 8), grid) for grid in grids[:2])
+        q, k = graph.apply("Transpose", q, perm=[0, 2, 1, 3]), graph.apply("Transpose", k, perm=[0, 2, 3, 1])
+        graph.quantized_output(graph.apply("MatMul", q, k), grids[2])
+
+    return build
 
 
 def normalised(shape: tuple[int, ...], *inputs: Grid) -> Build:
@@ -363,7 +367,8 @@ CASES = (
     Case("matmul of four bits", matmul("int4"), ("fully_connected",), **FOUR),
     Case("gemm of four bits without a sign", gemm(0, Grid(0.07, 8, "uint4")), ("fully_connected",), **FOUR),
     Case("gemm of five bits", gemm(0, Grid(0.07, 3, "uint4")), ("fully_connected",), opset=21),
-    Case("attention", attention, ("batch_matmul",)),
+    Case("attention", attention(S8, U8, TO_S8), ("batch_matmul",)),
+    Case("attention of 16 bits", attention(WIDE, TO_WIDE, Grid(0.03, 0, "int16")), ("batch_matmul",), **NOISY),
     Case("add", two("Add", (1, 4, 3, 3), (1, 4, 3, 3)), ("weighted_sum",)),
     Case("add broadcast", two("Add", (1, 4, 3, 3), (4, 1, 3)), ("weighted_sum",)),
     Case("sub", two("Sub", (2, 5), (5,)), ("weighted_sum",)),

@@ -90,13 +90,14 @@ def _order_of(source: Integers) -> Any:
 
 def _of_two(island: Island, call: Any, grid: Grid) -> Emit:
     other = island.need_grid(call.args[1], "its second input")
-    island.need_8_bits(grid, other)
+    for side in (grid, other):
+        island.need_one_type(side)
     ranks = [len(shape_of(arg)) for arg in call.args]
     possible = all(2 <= rank <= MOST_AXES for rank in ranks)
     need(possible, f"its inputs have ranks {ranks[0]} and {ranks[1]}, possible are 2 to {MOST_AXES}")
     need((island.low, island.high) == island.output.limits, "an activation behind a product of two tensors")
     factor = np.float32(grid.scale) * np.float32(other.scale) / np.float32(island.output.scale)
-    multipliers, shifts = float32_scales(np.array([factor], np.float32))
+    multipliers, shifts = float32_scales(np.array([factor], np.float32), grid.dtype == "int16")
     attrs = BatchMatmulAttrs(
         adj_x=False,
         adj_y=False,
