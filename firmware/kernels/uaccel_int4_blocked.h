@@ -26,4 +26,8 @@
 #define UACCEL_BLOCKED_ROUND uaccel_blocked_round
 #include "uaccel_blocked_layers_body.h"
 
+#define UACCEL_ROUNDED(name) name##_float32_int4
+#define UACCEL_BLOCKED_ROUND uaccel_blocked_round_float32
+#include "uaccel_blocked_layers_body.h"
+
 #endif

@@ -1,4 +1,4 @@
-/* Layer normalisation of 8-bit rows, the real result rounded once, portable C.
+/* Layer, group and instance normalisation of 8-bit rows, the real result rounded once, portable C.
  *
  * A row's sum and its sum of squares are exact, and so are distances from the mean and the variance, both times the
  * number of elements. One inverse square root a row, by Newton's method. */
@@ -14,7 +14,9 @@ struct uaccel_layer_norm {
     int32_t right;    /* brings a distance times an inverse root to the point of gamma's factor */
     int32_t shift;    /* bits after the point of the result */
     int32_t beta_shift;
-    int32_t output_zero_point;
+    int32_t output_zero_point, clamp_min, clamp_max;
+    uaccel_index groups; /* rows after which gamma and beta begin anew */
+    uaccel_index inner;  /* elements side by side with one of each */
 };
 
 struct uaccel_layer_norm_row {
@@ -58,14 +60,20 @@ UACCEL_KERNEL struct uaccel_layer_norm_row uaccel_layer_norm_row(const struct ua
 UACCEL_KERNEL void uaccel_layer_norm_s8(const struct uaccel_layer_norm *p, const int8_t *input, const int32_t *gamma,
                                         const int32_t *beta, int8_t *output)
 {
+    uaccel_index first = 0, group = 0;
     for (uaccel_index r = 0; r < p->rows; ++r) {
         const struct uaccel_layer_norm_row row = uaccel_layer_norm_row(p, input);
         for (uaccel_index i = 0; i < p->depth; ++i) {
             const int64_t normal = ((p->depth * input[i] - row.sum) * row.root) >> row.right;
-            const int64_t total = normal * gamma[i] + beta[i] * (INT64_C(1) << p->beta_shift);
+            const uaccel_index channel = first + i / p->inner;
+            const int64_t total = normal * gamma[channel] + beta[channel] * (INT64_C(1) << p->beta_shift);
             const int64_t rounded = uaccel_round_half_even(total, p->shift, 0);
-            output[i] = (int8_t)uaccel_finish_half_even(rounded, p->output_zero_point, INT8_MIN, INT8_MAX,
+            output[i] = (int8_t)uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max,
                                                         p->shift > 32);
+        }
+        first += p->depth / p->inner;
+        if (++group == p->groups) {
+            first = group = 0;
         }
         input += p->depth;
         output += p->depth;

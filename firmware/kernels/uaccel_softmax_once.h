@@ -1,7 +1,7 @@
-/* Softmax of 8-bit elements along the last axis, the real result rounded once, portable C.
+/* Softmax along the last axis, the real result rounded once, portable C.
  *
- * There are only 256 distances to the largest element of a row, so their exponentials come from a table made ahead of
- * time. A row takes one division. */
+ * Of 8 bits there are only 256 distances to the largest element of a row, so their exponentials come from a table made
+ * ahead of time; of 16 bits from two. A row takes one division. */
 #ifndef UACCEL_SOFTMAX_ONCE_H
 #define UACCEL_SOFTMAX_ONCE_H
 
@@ -29,27 +29,32 @@ UACCEL_KERNEL int32_t uaccel_softmax_once_exp(const struct uaccel_softmax_once *
     return distance < p->entries ? table[distance] : 0;
 }
 
-UACCEL_KERNEL struct uaccel_softmax_once_row uaccel_softmax_once_row(const struct uaccel_softmax_once *p,
-                                                                     const int8_t *input, const int32_t *table)
+/* The same for distances of 16 bits: the exponential of 256 times the upper half, and that of the lower half. */
+UACCEL_KERNEL int32_t uaccel_softmax_once_exp16(const struct uaccel_softmax_once *p, const int32_t *table,
+                                                int32_t distance)
 {
-    struct uaccel_softmax_once_row row = {input[0], 0, p->shift};
-    for (uaccel_index i = 1; i < p->depth; ++i) {
-        row.largest = input[i] > row.largest ? input[i] : row.largest;
-    }
-    int64_t sum = 0;
-    for (uaccel_index i = 0; i < p->depth; ++i) {
-        sum += uaccel_softmax_once_exp(p, table, row.largest - input[i]);
-    }
-    /* the largest exponential alone has 31 bits */
-    for (; sum >= INT64_C(1) << 31; sum >>= 1) {
-        ++row.shift;
-    }
-    row.reciprocal = ((int64_t)p->inverse << 31) / sum;
-    return row;
+    const int64_t product = (int64_t)table[distance >> 8] * table[p->entries / 2 + (distance & 255)];
+    return (int32_t)((product + (INT64_C(1) << 29)) >> 30);
 }
 
+#define UACCEL_GIVEN int8_t
+#define UACCEL_GIVEN_FN(name) UACCEL_FN(name##_s8)
+#define UACCEL_GIVEN_EXP uaccel_softmax_once_exp
 #define UACCEL_BODY "uaccel_softmax_once_body.h"
 #define UACCEL_TYPES 2
 #include "uaccel_types.h"
+#undef UACCEL_GIVEN
+#undef UACCEL_GIVEN_FN
+#undef UACCEL_GIVEN_EXP
+
+#define UACCEL_GIVEN int16_t
+#define UACCEL_GIVEN_FN(name) UACCEL_FN(name##_s16)
+#define UACCEL_GIVEN_EXP uaccel_softmax_once_exp16
+#define UACCEL_BODY "uaccel_softmax_once_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
+#undef UACCEL_GIVEN
+#undef UACCEL_GIVEN_FN
+#undef UACCEL_GIVEN_EXP
 
 #endif

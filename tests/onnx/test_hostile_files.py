@@ -176,9 +176,13 @@ TYPES: dict[str, tuple[Any, str]] = {
         _weights(lambda t: setattr(t, "data_type", 29)),
         'm.onnx: initialiser "w" has type type 29, which cannot be compiled',
     ),
-    "of four bits": (
+    "of four bits, too many": (
         _weights(lambda t: setattr(t, "data_type", 21)),
-        'm.onnx: initialiser "w" has type uint4, which cannot be compiled',
+        'm.onnx: initialiser "w" (uint4 [3]) has 12 bytes, wanted 2; export the model again',
+    ),
+    "of four bits with a point": (
+        _weights(lambda t: setattr(t, "data_type", 23)),
+        'm.onnx: initialiser "w" has type float4e2m1, which cannot be compiled',
     ),
     "in an attribute": (
         model(node("Constant", value=helper.make_tensor("v", TensorProto.STRING, [1], [b"text"]))),

@@ -14,6 +14,7 @@ from uaccel.errors import ModelError
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 
+FOUR_BITS = pytest.importorskip("ml_dtypes", reason="onnx, which brings it, is not installed")
 MICROSOFT = "com.microsoft"
 
 
@@ -32,6 +33,15 @@ def _weights(*shape: int, dtype: str = "int8") -> Array:
 
 def _bias(count: int) -> Array:
     return np.random.default_rng(2).integers(-2000, 2000, count).astype(np.int32)
+
+
+def _halved(*shape: int) -> Array:
+    """Weights of four bits, two of them in a byte."""
+    return np.asarray((_weights(*shape) >> 4).astype(FOUR_BITS.int4))
+
+
+def _scales(*shape: int) -> Array:
+    return np.random.default_rng(3).uniform(0.01, 0.1, shape).astype(np.float32)
 
 
 U8, I8 = (_f(0.03), _i("uint8", 117)), (_f(0.02), _i("int8", -5))
@@ -55,6 +65,9 @@ ROWS = {
     "dequantize wide": row("DequantizeLinear", Given((4, 3), "int16"), _f(0.001)),
     "dequantize sums": row("DequantizeLinear", Given((4, 3), "int32"), _f(0.001)),
     "dequantize weights": row("DequantizeLinear", _weights(5, 4), SCALES, np.zeros(5, np.int8), axis=0),
+    "dequantize four bits": row("DequantizeLinear", _halved(5, 3), SCALES, _halved(5), axis=0),
+    "dequantize blocks": row("DequantizeLinear", _halved(6, 5), _scales(3, 5), _halved(3, 5), axis=0, block_size=2),
+    "dequantize blocks of bytes": row("DequantizeLinear", _weights(4, 6), _scales(4, 2), axis=-1, block_size=3),
     "dynamic": row("DynamicQuantizeLinear", REAL, outputs=3),
     "dynamic zeros": row("DynamicQuantizeLinear", Given((4,), low=0, high=0), outputs=3),
     "conv integer": row("ConvInteger", IMAGE_U8, _weights(5, 4, 3, 3, dtype="uint8"), _i("uint8", 9), _i("uint8", 130)),

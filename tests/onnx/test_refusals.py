@@ -239,7 +239,15 @@ NODES: dict[str, tuple[Row, str]] = {
     ),
     "blocked": (
         row("DequantizeLinear", Given((4, 4), "int8"), np.ones((2, 4), np.float32), axis=0, block_size=2),
-        "blocked quantisation is not supported; quantise per tensor or axis",
+        "blocked quantisation is supported of constants alone; quantise per tensor or axis",
+    ),
+    "blocked otherwise": (
+        row("DequantizeLinear", np.ones((5, 4), np.int8), np.ones((2, 4), np.float32), axis=0, block_size=2),
+        r"its scales are not \[3, 4\]",
+    ),
+    "quantising to four bits": (
+        row("QuantizeLinear", REAL, np.ones((), np.float32), np.zeros((), "int4")),
+        "quantising to int4 is not supported, only to int8, uint8, int16, uint16",
     ),
     "resize mode": (
         row(

@@ -24,6 +24,7 @@ from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.ops.kernel import Constant as Stored
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.running.packed import run_compiled
+from uaccel.tvm_api.executor import Executor
 
 Shape = tuple[int, ...]
 Options = Mapping[str, OptionValue]
@@ -135,6 +136,34 @@ def test_kernels_of_boards(name: str, favour: Favour, tmp_path: Path) -> None:
         assert sum(function.endswith("_blocked_s8_int4") for function in functions) == 5
     else:
         assert not any(function.endswith("_blocked_s8_int4") for function in functions)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", ["portable", "host", "mps2_an386"])
+def test_single_precision(name: str, tmp_path: Path) -> None:
+    """Of an ONNX model, whose meaning tests/islands holds to ONNX Runtime."""
+    pytest.importorskip("onnxruntime")
+    from support.onnx_islands import CASES
+    from support.onnx_models import Graph
+
+    graph = Graph()
+    for case in CASES:
+        if case.bits == 4:
+            case.make(graph)
+    path = graph.save(tmp_path / "model.onnx", 21)
+    board = board_with_tools(name) if name == "mps2_an386" else load_board("host")
+    features = ["embedded"] if name == "host" else []
+    target = target_of(board) if name == "mps2_an386" else Target.of("native", features)
+    compiled = compile_model(path, board="host", selection=Selection.on(target, Favour.balanced))
+    samples = [list(graph.samples(seed).values()) for seed in range(3)]
+    run = run_compiled(compiled, board, samples, tmp_path / "run", lambda step: None).run
+    meaning = Executor(compiled.stages["import"])
+    for sample, outputs in zip(samples, run.outputs, strict=True):
+        for got, wanted in zip(outputs, meaning.run(sample), strict=True):
+            assert_same(got, wanted, name)
+    functions = [call.function for layer in compiled.program.layers for call in layer.kernel.calls]
+    ending = "_int4_s8_float32" if name == "portable" else "_blocked_s8_float32_int4"
+    assert sum(function.endswith(ending) for function in functions) == 5
 
 
 @pytest.mark.parametrize("features", [(), ("embedded",)], ids=["portable", "blocked"])

@@ -32,6 +32,10 @@ CASES = {
     "nothing left": softmax((3, 5), (0.05, 0), (1e30, 7)),
     "saturates": softmax((3, 5), (0.05, 0), (1e-8, 7)),
     "16 bits": softmax((3, 20), (0.1, 0), (1 / 32768, 0), "int16"),
+    "16 bits to 16": softmax((3, 200), (0.0003, 0), (1 / 32768, 0), "int16", "int16"),
+    "16 bits to 16, flat": softmax((3, 1000), (1e-5, 0), (1 / 3276800, 0), "int16", "int16"),
+    "16 bits to 16, steep": softmax((20, 10), (0.01, 0), (1 / 32768, 0), "int16", "int16"),
+    "16 bits to 8": softmax((3, 20), (0.0003, 0), input_dtype="int16"),
     "16 bits, zero point": softmax((3, 20), (0.1, 0), (1 / 65536, -32768), "int16"),
 }
 

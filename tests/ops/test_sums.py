@@ -284,13 +284,14 @@ def test_sums_alone_are_left_to_the_fallback(layout: str) -> None:
     assert_same(HostModel(found)(x)[0].transpose(TO_NHWC[layout]), expected, "the generated C")
 
 
-def test_sums_of_a_fully_connected_layer_are_left_to_the_fallback() -> None:
-    x, weights = some_bytes(np.random.default_rng(1), (3, 7)), some_bytes(np.random.default_rng(2), (5, 7))
+@pytest.mark.parametrize("units", [3, 4, 5, 6])
+def test_sums_of_some_units(units: int) -> None:
+    x, weights = some_bytes(np.random.default_rng(1), (3, 7)), some_bytes(np.random.default_rng(2), (units, 7))
     operator = get(FullyConnectedSums)
     found = compiled([x], lambda x: operator(x, constant(weights), attrs=FullyConnectedSumsAttrs()))
     (layer,) = found.program.layers
-    assert layer.reason == "no CPU kernel for uaccel.fully_connected_sums: C from its TIR (TIR fallback)"
-    assert (layer.op, layer.macs) == ("fully_connected_sums", 3 * 5 * 7)
+    assert layer.reason == "CPU kernel uaccel_fully_connected_sums (portable)"
+    assert (layer.op, layer.macs) == ("fully_connected_sums", 3 * units * 7)
     assert_same(HostModel(found)(x)[0], x.astype(np.int32) @ weights.astype(np.int32).T, "the generated C")
 
 

@@ -19,7 +19,10 @@ def test_integers_compute_it(row: Row, tmp_path: Path) -> None:
     program = torch.export.export(Island(row).eval(), samples[0])
     torch.export.save(program, tmp_path / "island.pt2")
     model = imported(tmp_path / "island.pt2")
-    calls = [expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)]
+    bound = [expr for _, expr in main_bindings(model.module)[1] if is_call(expr)]
+    calls = [expr.op.name for expr in bound]
+    bits = {int(expr.attrs["weight_bits"]) for expr in bound if hasattr(expr.attrs, "weight_bits")}
+    assert bits == ({4 if row.largest < 8 else 8} if row.weights else set())
     assert calls.count("uaccel.quantize") == len(row.shapes), calls
     assert calls.count("uaccel.dequantize") == 1, calls
     assert model.warnings == ()

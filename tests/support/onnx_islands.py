@@ -13,6 +13,8 @@ from support.onnx_models import OPSET, Graph, Grid
 
 U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
 TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
+WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
+TO_ONE = Grid(1 / 32768, 0, "int16")
 RANDOM = np.random.default_rng(7)
 RARELY = 0.01
 """The share of elements that may be a step apart, where float noise decides between two neighbours."""
@@ -22,8 +24,14 @@ def stored(*shape: int, low: int = -127, high: int = 127) -> Any:
     return RANDOM.integers(low, high, shape, endpoint=True)
 
 
-def per_channel(count: int, axis: int = 0) -> Grid:
-    return Grid(tuple(np.linspace(0.002, 0.02, count).tolist()), 0, "int8", axis)
+def filled(grid: Grid, *shape: int) -> Any:
+    """Of all values that weights of its type may have."""
+    limits = {"int8": (-127, 127), "uint8": (0, 254), "int4": (-8, 7), "uint4": (0, 15)}
+    return stored(*shape, low=limits[grid.dtype][0], high=limits[grid.dtype][1])
+
+
+def per_channel(count: int, axis: int = 0, dtype: str = "int8") -> Grid:
+    return Grid(tuple(np.linspace(0.002, 0.02, count).tolist()), 0, dtype, axis)
 
 
 def bias(graph: Graph, count: int, data: Grid, weights: Grid) -> str:
@@ -36,13 +44,15 @@ Build = Callable[[Graph], None]
 
 @dataclass(frozen=True)
 class Case:
-    """``operators`` are those of uaccel's that the island becomes. Only later opsets have steps to 16 bits."""
+    """``operators`` are those of uaccel's that the island becomes, ``bits`` its weights have. Only later opsets have
+    steps to 16 bits, and weights of four."""
 
     name: str
     build: Build
     operators: tuple[str, ...]
     rarely: float = RARELY
     opset: int = OPSET
+    bits: int = 8
 
     def make(self, graph: Graph) -> None:
         """The same numbers whatever other cases ran before."""
@@ -53,11 +63,10 @@ class Case:
 def conv(shape: tuple[int, ...], weights: tuple[int, ...], grids: tuple[Grid, Grid, Grid], **attributes: Any) -> Build:
     """Input, weights and output lie on ``grids``."""
     data, kernel, output = grids
-    low = 0 if kernel.dtype == "uint8" else -127
 
     def build(graph: Graph) -> None:
         x = graph.quantized_input(shape, data)
-        w = graph.weights(stored(*weights, low=low, high=low + 254), kernel)
+        w = graph.weights(filled(kernel, *weights), kernel)
         operands = [x, w] if kernel.zero_point else [x, w, bias(graph, weights[0], data, kernel)]
         graph.quantized_output(graph.apply("Conv", *operands, **attributes), output)
 
@@ -84,26 +93,33 @@ def transposed(graph: Graph) -> None:
 
 def gemm(trans: int, kernel: Grid, grids: tuple[Grid, Grid] = (U8, TO_U8)) -> Build:
     def build(graph: Graph) -> None:
-        low = 0 if kernel.dtype == "uint8" else -127
         x = graph.quantized_input((3, 20), grids[0])
         shape = (7, 20) if trans else (20, 7)
-        w = graph.weights(stored(*shape, low=low, high=low + 254), kernel)
+        w = graph.weights(filled(kernel, *shape), kernel)
         operands = [x, w] if kernel.zero_point else [x, w, bias(graph, 7, grids[0], kernel)]
         graph.quantized_output(graph.apply("Gemm", *operands, transB=trans), grids[1])
 
     return build
 
 
-def matmul(graph: Graph) -> None:
-    x, w = graph.quantized_input((2, 5, 16), S8), graph.weights(stored(16, 6), per_channel(6, axis=1))
-    graph.quantized_output(graph.apply("MatMul", x, w), TO_S8)
+def matmul(dtype: str) -> Build:
+    def build(graph: Graph) -> None:
+        kernel = per_channel(6, 1, dtype)
+        x, w = graph.quantized_input((2, 5, 16), S8), graph.weights(filled(kernel, 16, 6), kernel)
+        graph.quantized_output(graph.apply("MatMul", x, w), TO_S8)
+
+    return build
 
 
-def attention(graph: Graph) -> None:
+def attention(*grids: Grid) -> Build:
     """Queries by transposed keys: both are computed at run time."""
-    q, k = graph.quantized_input((1, 6, 2, 8), S8), graph.quantized_input((1, 6, 2, 8), U8)
-    q, k = graph.apply("Transpose", q, perm=[0, 2, 1, 3]), graph.apply("Transpose", k, perm=[0, 2, 3, 1])
-    graph.quantized_output(graph.apply("MatMul", q, k), TO_S8)
+
+    def build(graph: Graph) -> None:
+        q, k = (graph.quantized_input((1, 6, 2, 8), grid) for grid in grids[:2])
+        q, k = graph.apply("Transpose", q, perm=[0, 2, 1, 3]), graph.apply("Transpose", k, perm=[0, 2, 3, 1])
+        graph.quantized_output(graph.apply("MatMul", q, k), grids[2])
+
+    return build
 
 
 def normalised(shape: tuple[int, ...], *inputs: Grid) -> Build:
@@ -144,6 +160,15 @@ def layer_norm(graph: Graph) -> None:
     x = graph.quantized_input((2, 3, 16), U8)
     gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 16).astype(np.float32)) for _ in "ab")
     graph.quantized_output(graph.apply("LayerNormalization", x, gamma, beta), Grid(0.03, 120, "uint8"))
+
+
+def normal(op: str, **attributes: Any) -> Build:
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((2, 6, 5, 4), U8)
+        gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 6).astype(np.float32)) for _ in "ab")
+        graph.quantized_output(graph.apply("Relu", graph.apply(op, x, gamma, beta, **attributes)), Grid(0.03, -128))
+
+    return build
 
 
 def swish(graph: Graph) -> None:
@@ -249,6 +274,34 @@ def rectified_wide(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Relu", graph.quantized_input((1, 40), WIDE)), TO_WIDE)
 
 
+def extremes(graph: Graph) -> None:
+    """Of a convolution, another tensor and a number for each channel, without steps between."""
+    x, y = graph.quantized_input((1, 4, 6, 6), WIDE), graph.quantized_input((1, 4, 6, 6), TO_WIDE)
+    z = graph.apply("Conv", x, graph.weights(stored(4, 4, 3, 3), per_channel(4)), pads=[1, 1, 1, 1])
+    bounds = graph.constant(RANDOM.normal(5, 3, (4, 1, 1)).astype(np.float32))
+    graph.quantized_output(graph.apply("Max", graph.apply("Min", z, bounds), y), TO_WIDE)
+
+
+def leaky_by_max(graph: Graph) -> None:
+    x = graph.quantized_input((1, 40), S8)
+    graph.quantized_output(graph.apply("Max", x, graph.apply("Mul", x, graph.constant(np.float32(0.1)))), TO_S8)
+
+
+def wide_function(op: str, output: Grid, given: Grid = WIDE) -> Build:
+    def build(graph: Graph) -> None:
+        graph.quantized_output(graph.apply(op, graph.quantized_input((1, 4, 90), given)), output)
+
+    return build
+
+
+def wide_swish(graph: Graph) -> None:
+    """Of a tensor whose axes lie in another order."""
+    x = graph.quantized_input((1, 4, 6, 6), WIDE)
+    y = graph.apply("Conv", x, graph.weights(stored(4, 4, 1, 1), per_channel(4)))
+    y = graph.again(y, TO_WIDE)
+    graph.quantized_output(graph.apply("Mul", y, graph.apply("Sigmoid", y)), TO_WIDE)
+
+
 def with_a_constant(graph: Graph) -> None:
     """A token before the others, and then it alone."""
     x = graph.quantized_input((1, 5, 8), S8)
@@ -266,11 +319,13 @@ def resized(mode: str, sizes: tuple[int, int], output: Grid = TO_U8) -> Build:
     return build
 
 
-WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
 NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
 """A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
+CONV = ("conv2d",)
+FOUR: dict[str, Any] = {"opset": 21, "bits": 4}
+NIBBLES = (S8, Grid(0.1, 0, "int4"), TO_S8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
 LINE: dict[str, Any] = {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
 WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
@@ -305,11 +360,22 @@ CASES = (
     Case("gemm", gemm(0, Grid(0.01)), ("fully_connected",)),
     Case("gemm transposed", gemm(1, per_channel(7), (S8, TO_S8)), ("fully_connected",)),
     Case("gemm of nine bits", gemm(1, Grid(0.01, 120, "uint8")), ("fully_connected",)),
-    Case("matmul", matmul, ("fully_connected",)),
-    Case("attention", attention, ("batch_matmul",)),
+    Case("matmul", matmul("int8"), ("fully_connected",)),
+    Case("conv of four bits", conv((1, 4, 8, 7), (6, 4, 3, 3), (U8, per_channel(6, 0, "int4"), TO_S8)), CONV, **FOUR),
+    Case("depthwise of four bits", conv((1, 6, 5, 5), (6, 1, 3, 3), NIBBLES, group=6), ("depthwise_conv2d",), **FOUR),
+    Case("gemm of four bits", gemm(1, per_channel(7, 0, "int4")), ("fully_connected",), **FOUR),
+    Case("matmul of four bits", matmul("int4"), ("fully_connected",), **FOUR),
+    Case("gemm of four bits without a sign", gemm(0, Grid(0.07, 8, "uint4")), ("fully_connected",), **FOUR),
+    Case("gemm of five bits", gemm(0, Grid(0.07, 3, "uint4")), ("fully_connected",), opset=21),
+    Case("attention", attention(S8, U8, TO_S8), ("batch_matmul",)),
+    Case("attention of 16 bits", attention(WIDE, TO_WIDE, Grid(0.03, 0, "int16")), ("batch_matmul",), **NOISY),
     Case("add", two("Add", (1, 4, 3, 3), (1, 4, 3, 3)), ("weighted_sum",)),
     Case("add broadcast", two("Add", (1, 4, 3, 3), (4, 1, 3)), ("weighted_sum",)),
     Case("sub", two("Sub", (2, 5), (5,)), ("weighted_sum",)),
+    Case("max", two("Max", (1, 4, 3, 3), (1, 4, 3, 3)), ("lookup", "maximum")),
+    Case("min broadcast", two("Min", (2, 4, 3, 3), (4, 1, 3)), ("lookup", "minimum")),
+    Case("max of 16 bits", extremes, ("conv2d", "maximum", "minimum"), **NOISY),
+    Case("leaky by the larger", leaky_by_max, ("lookup",)),
     Case("mul", two("Mul", (1, 4, 3, 3), (1, 4, 1, 1)), ("product",)),
     Case("add a number", one("Add", np.float32(0.7)), ("lookup",)),
     Case("sigmoid", one("Sigmoid", output=Grid(1 / 256, 0, "uint8")), ("lookup",)),
@@ -344,6 +410,12 @@ CASES = (
     Case("8 bits to 16, and back", between(S8, TO_WIDE), ("conv2d", "weighted_sum"), **NOISY),
     Case("16 bits to 8", between(WIDE, TO_S8), ("conv2d", "weighted_sum"), **NOISY),
     Case("relu of 16 bits", rectified_wide, (), **NOISY),
+    Case("sigmoid of 16 bits", wide_function("Sigmoid", TO_ONE), ("lookup16",), **NOISY),
+    Case("tanh of 16 bits", wide_function("Tanh", TO_ONE), ("lookup16",), **NOISY),
+    Case("gelu of 16 bits", wide_function("Gelu", TO_WIDE), ("lookup16",), **NOISY),
+    Case("swish of 16 bits", wide_swish, ("conv2d", "lookup16"), **NOISY),
+    Case("sigmoid from 8 bits to 16", wide_function("Sigmoid", TO_ONE, U8), ("lookup16",), **NOISY),
+    Case("tanh from 16 bits to 8", wide_function("Tanh", Grid(1 / 128, 0)), ("lookup16",), **NOISY),
     Case("a constant and a part", with_a_constant, ("lookup",)),
     Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
@@ -358,7 +430,10 @@ CASES = (
     Case("resize of 16 bits", resized("asymmetric", (10, 12), TO_WIDE), ("resize_once",), **NOISY),
     Case("softmax", one("Softmax", output=Grid(1 / 256, 0, "uint8")), ("softmax_once",)),
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
+    Case("softmax of 16 bits", wide_function("Softmax", TO_ONE), ("softmax_once",), **NOISY),
     Case("layer norm", layer_norm, ("layer_norm",)),
+    Case("instance norm", normal("InstanceNormalization"), ("layer_norm",)),
+    Case("group norm", normal("GroupNormalization", num_groups=3), ("layer_norm",), opset=21),
     Case("concat", concat, ("lookup",)),
     Case("split", split, ("lookup",)),
     Case("transpose", one("Transpose", output=U8, perm=[0, 2, 3, 1]), ()),
@@ -367,6 +442,44 @@ CASES = (
     Case("gather", one("Gather", np.array([3, 0, -1]), output=U8, axis=1), ()),
     Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),
 )
+
+
+def real(op: str, shape: tuple[int, ...], weights: tuple[int, ...], kernel: Grid, **attributes: Any) -> Build:
+    """A result that nobody quantises, with a bias that is no whole number of products."""
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input(shape, U8)
+        operands = [x, graph.weights(filled(kernel, *weights), kernel)]
+        channels = weights[1] if op == "MatMul" else weights[0]
+        if op != "MatMul":
+            operands.append(graph.constant(RANDOM.normal(0, 3, channels).astype(np.float32)))
+        graph.outputs.append((graph.apply(op, *operands, **attributes), "float32"))
+
+    return build
+
+
+def classified(graph: Graph) -> None:
+    """A pool before the product, and a softmax behind it."""
+    x = graph.apply("GlobalMaxPool", graph.quantized_input((1, 6, 4, 4), S8))
+    y = graph.apply("Gemm", graph.apply("Flatten", x), graph.weights(stored(5, 6), per_channel(5)), transB=1)
+    graph.outputs.append((graph.apply("Softmax", y), "float32"))
+
+
+DENSE_SUMS, CONV_SUMS = ("fully_connected_sums",), ("conv2d_sums",)
+REALS = (
+    Case("gemm", real("Gemm", (3, 20), (7, 20), per_channel(7), transB=1), DENSE_SUMS),
+    Case("gemm of nine bits", real("Gemm", (1, 20), (7, 20), Grid(0.01, 120, "uint8"), transB=1), DENSE_SUMS),
+    Case("matmul", real("MatMul", (2, 5, 16), (16, 6), per_channel(6, axis=1)), DENSE_SUMS),
+    Case(
+        "conv", real("Conv", (2, 4, 8, 7), (6, 4, 3, 3), per_channel(6), pads=[1, 0, 0, 1], strides=[2, 1]), CONV_SUMS
+    ),
+    Case("conv of a pixel", real("Conv", (2, 4, 5, 6), (3, 4, 1, 1), per_channel(3)), DENSE_SUMS),
+    Case("conv in groups", real("Conv", (1, 8, 5, 5), (6, 4, 3, 3), Grid(0.01, 120, "uint8"), group=2), CONV_SUMS),
+    Case("conv depthwise", real("Conv", (1, 6, 5, 5), (6, 1, 3, 3), per_channel(6), group=6), CONV_SUMS),
+    Case("conv of one axis", real("Conv", (1, 4, 20), (6, 4, 5), per_channel(6), pads=[2, 1]), CONV_SUMS),
+    Case("classes", classified, ("fully_connected_sums", "reduce_max")),
+)
+"""Results that nobody quantises."""
 
 
 def operators_with_integers() -> set[str]:

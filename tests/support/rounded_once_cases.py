@@ -202,10 +202,10 @@ def resize(
 
 def softmax(
     shape: Shape = (6, 10), given: tuple[float, int] = (0.1, 4), wanted: tuple[float, int] = (1 / 256, -128),
-    dtype: str = "int8",
+    dtype: str = "int8", input_dtype: str = "int8",
 ) -> Case:  # fmt: skip
-    x, y = Quantised(shape, *given), Quantised(shape, *wanted, dtype)
-    attrs, table = softmax_once_operands(x.quantisation, y.quantisation, dtype)
+    x, y = Quantised(shape, *given, input_dtype), Quantised(shape, *wanted, dtype)
+    attrs, table = softmax_once_operands(x.quantisation, y.quantisation, dtype, input_dtype)
 
     def real(values: Array) -> Array:
         scaled = values.astype(np.float64) * float(x.fraction)

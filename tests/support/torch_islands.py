@@ -26,6 +26,7 @@ class Row:
     weights: Sequence[tuple[int, ...]] = ()
     scale: float = 0.05
     rarely: float = 0.01
+    largest: int = 127  # weight
 
 
 def stepped(value: Tensor, scale: float, zero_point: int) -> Tensor:
@@ -42,7 +43,7 @@ class Island(torch.nn.Module):  # type: ignore[misc]
         self.row = row
         generator = torch.Generator().manual_seed(7)
         for place, shape in enumerate(row.weights):
-            stored = torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8)
+            stored = torch.randint(-row.largest, row.largest + 1, shape, generator=generator, dtype=torch.int8)
             self.register_buffer(f"stored{place}", stored)
             self.register_buffer(f"scales{place}", torch.linspace(0.002, 0.02, shape[0]))
             self.register_buffer(f"zeros{place}", torch.zeros(shape[0], dtype=torch.int64))
@@ -64,11 +65,15 @@ ROWS = (
     row("conv2d", "relu", compute=lambda x, w: torch.relu(F.conv2d(x, w, groups=4)), weights=[(4, 1, 3, 3)]),
     row("conv1d", compute=F.conv1d, shapes=[(1, 4, 20)], weights=[(6, 4, 3)]),
     row("linear", compute=F.linear, shapes=[(2, 3, 16)], weights=[(5, 16)]),
+    row("linear", compute=F.linear, shapes=[(2, 16)], weights=[(5, 16)], largest=7),
     row("matmul", "transpose", compute=lambda a, b: a @ b.transpose(1, 2), shapes=[(2, 3, 8), (2, 5, 8)], scale=0.2),
     row("add", compute=lambda a, b: a + b, shapes=[IMAGE, IMAGE]),
     row("sub", compute=lambda a, b: a - b, shapes=[IMAGE, (4, 1, 1)]),
     row("mul", compute=lambda a, b: a * b, shapes=[IMAGE, (1, 4, 1, 1)]),
     row("cat", compute=lambda a, b: torch.cat([a, b], 1), shapes=[IMAGE, IMAGE]),
+    row("stack", compute=lambda a, b: torch.stack([a, b], 2), shapes=[IMAGE, IMAGE]),
+    row("maximum", compute=torch.maximum, shapes=[IMAGE, IMAGE]),
+    row("minimum", compute=torch.minimum, shapes=[IMAGE, (4, 1, 1)]),
     row("max_pool2d", compute=lambda x: F.max_pool2d(x, 2)),
     row("avg_pool2d", compute=lambda x: F.avg_pool2d(x, 3, 2, 1), rarely=0.1),
     row("adaptive_avg_pool2d", compute=lambda x: F.adaptive_avg_pool2d(x, 1), rarely=0.1),
@@ -89,6 +94,8 @@ ROWS = (
     row("select", compute=lambda x: x[:, 1]),
     row("softmax", compute=lambda x: torch.softmax(x, -1), scale=1 / 256),
     row("layer_norm", compute=lambda x: F.layer_norm(x, (7,)), scale=0.03),
+    row("group_norm", compute=lambda x: F.group_norm(x, 2, torch.arange(1.0, 5.0), torch.ones(4)), scale=0.05),
+    row("instance_norm", compute=F.instance_norm, scale=0.03),
     row("permute", "reshape", compute=lambda x: x.permute(0, 2, 3, 1).reshape(1, -1)),
     row("slice", compute=lambda x: x[:, 1:3, ::2]),
     row("flatten", compute=lambda x: torch.flatten(x, 1)),

@@ -30,14 +30,14 @@ def words(given: Array, channels: int) -> Array:
 
 def packed(kernel: Kernel | None) -> Kernel | None:
     """A blocked kernel, with the weights of the channels that it computes at once in one word."""
-    if kernel is None or not kernel.calls[0].function.endswith("_s8"):
+    if kernel is None or not kernel.calls[0].function.endswith(("_s8", "_s8_float32")):
         return None
     return replace(kernel, calls=tuple(_packed(call) for call in kernel.calls))
 
 
 def _packed(call: KernelCall) -> KernelCall:
     function = f"{call.function}_int4"
-    channels = 8 if call.function == "uaccel_fully_connected_blocked_s8" else 4
+    channels = 8 if call.function.startswith("uaccel_fully_connected_blocked") else 4
     arguments = tuple(
         Constant("weights", words(given.data, channels))
         if isinstance(given, Constant) and given.role == "weights"
@@ -47,16 +47,16 @@ def _packed(call: KernelCall) -> KernelCall:
     return replace(call, function=function, header=HEADER, arguments=arguments)
 
 
-@offers(Conv2d, EMBEDDED, weight_bits=4)
+@offers(Conv2d, EMBEDDED, float32=(), weight_bits=4)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return packed(blocked.conv2d(site))
 
 
-@offers(FullyConnected, EMBEDDED, weight_bits=4)
+@offers(FullyConnected, EMBEDDED, float32=(), weight_bits=4)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return packed(blocked.fully_connected(site))
 
 
-@offers(DepthwiseConv2d, EMBEDDED, weight_bits=4)
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), weight_bits=4)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     return packed(blocked.depthwise_conv2d(site))

@@ -9,7 +9,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
-from uaccel.islands.graph import attributes, shape_of
+from uaccel.islands.graph import Graph, attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
 from uaccel.islands.moves import image_of, integers_of, of_image
 from uaccel.islands.rules import Emit, Island, rule
@@ -35,7 +35,7 @@ TRANSPOSED = "relax.nn.conv2d_transpose"
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """A convolution's attributes for two dimensions; one of one dimension has a height of 1."""
 
     strides: Shape
@@ -50,35 +50,35 @@ def convolution(island: Island) -> Emit | None:
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
-    source, window = _padded(island, call)
+    source, window = padded(island.graph, call)
     grid = island.need_grid(source)
     island.need_one_type(grid)
-    _need_layout(call)
+    need_layout(call)
     weights = weights_of(island.graph.integers(call.args[1]), 0)
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
     operands = constants(island, grid, weights, 0, bias)
     return lambda emitter: _emit(emitter, island, call, source, grid, window, weights, operands)
 
 
-def _need_layout(call: Any) -> None:
+def need_layout(call: Any) -> None:
     given = attributes(call)
     plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("OIHW", "OIW")
     need(plain and given.out_layout in ("", given.data_layout), f"its layout is {given.data_layout}")
 
 
-def _window(call: Any) -> _Window:
+def _window(call: Any) -> Window:
     given = attributes(call)
     strides, dilation, padding = (tuple(map(int, part)) for part in (given.strides, given.dilation, given.padding))
     if len(strides) == 1:
         before, after = padding
-        return _Window((1, *strides), (0, before, 0, after), (1, *dilation), int(given.groups))
-    return _Window(strides, padding, dilation, int(given.groups))
+        return Window((1, *strides), (0, before, 0, after), (1, *dilation), int(given.groups))
+    return Window(strides, padding, dilation, int(given.groups))
 
 
-def _padded(island: Island, call: Any) -> tuple[Any, _Window]:
+def padded(graph: Graph, call: Any) -> tuple[Any, Window]:
     """The input, and the window with the zeros of a pad before it, which need no work of their own."""
     window = _window(call)
-    pad = island.graph.call(call.args[0], "relax.nn.pad")
+    pad = graph.call(call.args[0], "relax.nn.pad")
     if pad is None or pad.attrs.pad_mode != "constant" or float(pad.attrs.pad_value) != 0.0:
         return call.args[0], window
     widths = [int(width) for width in pad.attrs.pad_width]
@@ -87,7 +87,7 @@ def _padded(island: Island, call: Any) -> tuple[Any, _Window]:
     spatial = widths[4:] if len(widths) == 8 else [0, 0, *widths[4:]]
     more = (spatial[0], spatial[2], spatial[1], spatial[3])
     padding = tuple(a + b for a, b in zip(window.padding, more, strict=True))
-    return pad.args[0], _Window(window.strides, padding, window.dilation, window.groups)
+    return pad.args[0], Window(window.strides, padding, window.dilation, window.groups)
 
 
 def _emit(
@@ -96,7 +96,7 @@ def _emit(
     call: Any,
     source: Any,
     grid: Grid,
-    window: _Window,
+    window: Window,
     weights: Weights,
     operands: Constants,
 ) -> Integers:
@@ -109,6 +109,7 @@ def _emit(
         groups=window.groups,
         **ends(island, grid),
         rounding=FLOAT32,
+        weight_bits=weights.bits,
     )
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
     if values.shape[1] == 1 and window.groups == held.shape[1] > 1 and weights.rest is None:

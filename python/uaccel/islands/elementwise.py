@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,7 @@ def _number(island: Island, expr: Any) -> _Operand | None:
 def _emit(emitter: Emitter, island: Island, first: _Operand, second: _Operand, operator: Any, attrs: Any) -> Integers:
     shape = shape_of(island.call)
     held = [_held(emitter, operand) for operand in (first, second)]
-    layout = _layout_for(held, len(shape))
+    layout = layout_for(held, len(shape))
     args = [_laid(emitter, entry, operand, shape, layout) for entry, operand in zip(held, (first, second), strict=True)]
     return emitter.held(get(operator)(*args, attrs=attrs), shape, island.output, layout)
 
@@ -91,7 +92,7 @@ def _held(emitter: Emitter, operand: _Operand) -> Integers | None:
     return None if operand.values is not None else integers_of(emitter, operand.expr, operand.grid)
 
 
-def _layout_for(held: list[Integers | None], rank: int) -> Layout:
+def layout_for(held: Sequence[Integers | None], rank: int) -> Layout:
     """The layout of the largest operand that has all axes."""
     full = [entry for entry in held if entry is not None and entry.rank == rank and entry.stored is not None]
     best = max(full, key=lambda entry: int(np.prod(entry.shape)), default=None)
@@ -102,6 +103,11 @@ def _laid(emitter: Emitter, held: Integers | None, operand: _Operand, shape: Sha
     if held is None:
         values = operand.values.reshape((1,) * (len(shape) - operand.values.ndim) + operand.values.shape)
         return constant(np.ascontiguousarray(values.transpose(layout)))
+    return stretched(emitter, held, shape, layout)
+
+
+def stretched(emitter: Emitter, held: Integers, shape: Shape, layout: Layout) -> Any:
+    """With as many axes as ``shape`` has, in this order; those of one element are repeated by who reads it."""
     if held.rank == len(shape):
         return emitter.stored(held, layout)
     full = (1,) * (len(shape) - held.rank) + held.shape

@@ -23,6 +23,7 @@ from uaccel.islands.sums import (
     read_twice,
     weights_of,
 )
+from uaccel.model import Array
 from uaccel.ops.axes import identity
 from uaccel.ops.base import constant, get
 from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
@@ -55,27 +56,30 @@ def product(island: Island) -> Emit | None:
 
 
 def _emit(emitter: Emitter, island: Island, call: Any, grid: Grid, weights: Weights, operands: Constants) -> Integers:
-    held = integers_of(emitter, call.args[0], grid)
-    values, rest = weights.values, weights.rest
-    depth = values.shape[1]
+    data, values = rows_of(emitter, integers_of(emitter, call.args[0], grid), weights)
+    shape = shape_of(call)
+    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
+    args = (data, constant(values), operands.bias, operands.multiplier, operands.shift)
+    result = get(FullyConnected)(*args, attrs=attrs)
+    if len(shape) != 2:
+        result = relax.op.reshape(emitter.bind(result, suffix="_rows"), shape)
+    return emitter.held(result, shape, island.output, identity(len(shape)))
+
+
+def rows_of(emitter: Emitter, held: Integers, weights: Weights) -> tuple[Any, Array]:
+    """The input as a matrix, and the weights as they read its rows."""
+    values, rest, depth = weights.values, weights.rest, weights.values.shape[1]
     if held.flat_of is not None and held.stored is None:
         order = _order_of(held.flat_of)
         values, rest = values[:, order], rest[:, order] if rest is not None else None
         data = held.flat_of.stored
     else:
         data = emitter.plain(held)
-    shape = shape_of(call)
-    rows = math.prod(shape[:-1])
+    rows = math.prod(held.shape) // depth
     if shape_of(data) != (rows, depth):
         expr = relax.op.reshape(data, (rows, depth))
-        data = emitter.bind(expr, quantisation=grid.quantisation, suffix="_rows")
-    data, values = read_twice(emitter, data, grid, values, rest)
-    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32)
-    args = (data, constant(np.ascontiguousarray(values)), operands.bias, operands.multiplier, operands.shift)
-    result = get(FullyConnected)(*args, attrs=attrs)
-    if len(shape) != 2:
-        result = relax.op.reshape(emitter.bind(result, suffix="_rows"), shape)
-    return emitter.held(result, shape, island.output, identity(len(shape)))
+        data = emitter.bind(expr, quantisation=held.grid.quantisation, suffix="_rows")
+    return read_twice(emitter, data, held.grid, values, rest)
 
 
 def _order_of(source: Integers) -> Any:
@@ -86,13 +90,14 @@ def _order_of(source: Integers) -> Any:
 
 def _of_two(island: Island, call: Any, grid: Grid) -> Emit:
     other = island.need_grid(call.args[1], "its second input")
-    island.need_8_bits(grid, other)
+    for side in (grid, other):
+        island.need_one_type(side)
     ranks = [len(shape_of(arg)) for arg in call.args]
     possible = all(2 <= rank <= MOST_AXES for rank in ranks)
     need(possible, f"its inputs have ranks {ranks[0]} and {ranks[1]}, possible are 2 to {MOST_AXES}")
     need((island.low, island.high) == island.output.limits, "an activation behind a product of two tensors")
     factor = np.float32(grid.scale) * np.float32(other.scale) / np.float32(island.output.scale)
-    multipliers, shifts = float32_scales(np.array([factor], np.float32))
+    multipliers, shifts = float32_scales(np.array([factor], np.float32), grid.dtype == "int16")
     attrs = BatchMatmulAttrs(
         adj_x=False,
         adj_y=False,

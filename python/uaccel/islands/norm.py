@@ -1,6 +1,10 @@
-"""Layer normalisation over the last axis."""
+"""Layer normalisation over the last axis, and group and instance normalisation of images."""
 
 from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,30 +14,64 @@ from uaccel.islands.graph import attributes, shape_of
 from uaccel.islands.held import Integers
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
+from uaccel.model import Array, Shape
 from uaccel.ops.axes import identity
 from uaccel.ops.base import constant, get
 from uaccel.ops.layer_norm import LONGEST_ROW, LayerNorm, layer_norm_operands
+from uaccel.ops.traits import name_of
+from uaccel.tvm_api import relax
+
+LAYER: Final = "relax.nn.layer_norm"
+GROUP: Final = "relax.nn.group_norm"
+INSTANCE: Final = "relax.nn.instance_norm"
 
 
-@rule("relax.nn.layer_norm")
-def layer_norm(island: Island) -> Emit | None:
+@rule(LAYER, GROUP, INSTANCE)
+def normalisation(island: Island) -> Emit | None:
     call, given = island.call, attributes(island.call)
     grid, shape = island.need_grid(call.args[0]), shape_of(call)
-    gamma, beta = (island.graph.value(arg) for arg in call.args[1:3])
-    if gamma is None or beta is None:
-        raise ModelError("its scale and shift are computed at run time")
-    plain = grid.dtype == island.output.dtype == "int8" and (island.low, island.high) == island.output.limits
-    need(plain, "16-bit activations, or an activation behind it")
-    last = [int(axis) % len(shape) for axis in given.axes] == [len(shape) - 1] and shape[-1] <= LONGEST_ROW
-    need(last, f"axes other than the last one, or a row of over {LONGEST_ROW} elements")
-    slopes, offsets = (np.broadcast_to(part.reshape(-1), shape[-1:]).astype(np.float32) for part in (gamma, beta))
+    island.need_8_bits(grid)
+    groups, inner = _pattern(name_of(call), given, shape)
+    depth = shape[-1] if name_of(call) == LAYER else math.prod(shape[1:]) // groups
+    need(depth <= LONGEST_ROW, f"a row of over {LONGEST_ROW} elements")
+    count = groups * depth // inner
+    slopes = _factors(island, call.args[1], count) if given.scale else np.ones(count, np.float32)
+    offsets = _factors(island, call.args[2], count) if given.center else np.zeros(count, np.float32)
     attrs, *operands = layer_norm_operands(
-        grid.quantisation, island.output.quantisation, slopes, offsets, float(given.epsilon)
+        *(grid.quantisation, island.output.quantisation, slopes, offsets, float(given.epsilon)),
+        groups=groups,
+        inner=inner,
+        clamp=(island.low, island.high),
     )
 
     def emit(emitter: Emitter) -> Integers:
         data = emitter.plain(integers_of(emitter, call.args[0], grid))
-        expr = get(LayerNorm)(data, *map(constant, operands), attrs=attrs)
+        if name_of(call) == LAYER:
+            expr = get(LayerNorm)(data, *map(constant, operands), attrs=attrs)
+        else:
+            rows = emitter.bind(relax.op.reshape(data, (-1, depth)), suffix="_rows")
+            expr = relax.op.reshape(
+                emitter.bind(get(LayerNorm)(rows, *map(constant, operands), attrs=attrs), suffix="_rows"), shape
+            )
         return emitter.held(expr, shape, island.output, identity(len(shape)))
 
     return emit
+
+
+def _pattern(name: str, given: SimpleNamespace, shape: Shape) -> tuple[int, int]:
+    """After how many rows the factors begin anew, and how many elements side by side have one of each."""
+    rank = len(shape)
+    axes = [axis for axis in (int(axis) % rank for axis in given.axes) if axis or shape[0] > 1]
+    if name == LAYER:
+        need(axes == [rank - 1], "axes other than the last one")
+        return 1, 1
+    plain = int(given.channel_axis) % rank == 1 and axes == list(range(2, rank))
+    need(plain, "channels along another axis than the second, or axes left out")
+    return int(given.num_groups) if name == GROUP else shape[1], math.prod(shape[2:])
+
+
+def _factors(island: Island, operand: Any, count: int) -> Array:
+    known = island.graph.value(operand)
+    if known is None:
+        raise ModelError("its scale and shift are computed at run time")
+    return np.broadcast_to(known.reshape(-1), (count,)).astype(np.float32)

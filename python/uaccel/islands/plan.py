@@ -25,7 +25,10 @@ def planned(graph: Graph, value: Any, grid: Grid, bounds: Bounds | None = None) 
     found = _ruled(island)
     if isinstance(found, tuple):
         return found
-    plan = _clamped(island) or table_island(graph, value, grid, bounds or grid.limits)
+    try:
+        plan = _clamped(island) or table_island(graph, value, grid, bounds or grid.limits)
+    except ModelError as error:
+        plan, found = None, found or str(error)
     if plan is not None:
         return value, plan
     through = _through(island)

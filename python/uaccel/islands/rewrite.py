@@ -13,6 +13,7 @@ from uaccel.islands.graph import Graph, read
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of, integers_of, moved_from
 from uaccel.islands.plan import planned
+from uaccel.islands.reals import Real, real_sums
 from uaccel.islands.rules import Emit
 from uaccel.islands.spelt_out import dequantized, quantized
 from uaccel.model import ImportedModel, Signature, TensorSpec
@@ -41,6 +42,7 @@ class _Rewrite:
         self.graph: Graph = read(model.module, model.origins)
         self.plans: dict[Any, tuple[Any, Emit]] = {}
         self.as_floats: set[Any] = set()
+        self.sums: dict[Any, tuple[Any, Real]] = {}
         self.refused: dict[Any, str] = {}
 
     def run(self) -> ImportedModel:
@@ -74,7 +76,11 @@ class _Rewrite:
             elif _is(expr, DEQUANTIZE) and grid_of(self.graph, var) is not None:
                 self.as_floats.update(self._given_integers(expr))
             elif var in self.as_floats and grid_of(self.graph, var) is None and self.graph.value(var) is None:
-                self.as_floats.update(variables(expr))
+                sums = real_sums(self.graph, var)
+                if sums is None:
+                    self.as_floats.update(variables(expr))
+                else:
+                    self.sums[var] = sums
 
     def _given_integers(self, call: Any) -> list[Any]:
         """What the integers of a dequantize come from, where that is another operator than a quantize."""
@@ -104,7 +110,7 @@ class _Rewrite:
         """One for each operator of the model that is computed in float though it is quantised."""
         found: dict[str, str] = {}
         for var, reason in fallen(self.graph, self.refused):
-            if var in self.as_floats:
+            if var in self.as_floats and var not in self.sums:
                 found.setdefault(self._where(var), f"{self._where(var)}: {FLOAT_NOTE} ({reason})")
         return list(found.values())
 
@@ -156,6 +162,9 @@ class _Rewrite:
                 return emitter.as_declared(held, declared)
             real = emitter.dequantized(held)
             return real if declared == "float32" else emitter.bind(relax.op.astype(real, declared), suffix="_half")
+        if var in self.sums:
+            emitter.layer, real_of = self.sums[var]
+            return real_of(emitter)
         known = self.graph.value(var) if not hasattr(var.ty, "fields") else None
         if known is not None:
             return relax.const(known.astype(declared), declared)

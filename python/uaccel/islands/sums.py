@@ -32,6 +32,11 @@ class Weights:
     scales: NDArray[np.float32]
     rest: NDArray[np.int8] | None = None
 
+    @property
+    def bits(self) -> int:
+        """4 where as many hold each of them, whatever the model's type for them."""
+        return 4 if self.rest is None and self.values.min() >= -8 and self.values.max() <= 7 else 8
+
 
 def weights_of(known: KnownIntegers | None, axis: int) -> Weights:
     """The weights with output channels along ``axis``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,20 @@ from numpy.typing import NDArray
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph, attributes, shape_of
 from uaccel.islands.held import Grid, Integers
-from uaccel.islands.moves import grid_of, integers_of, reshaped
+from uaccel.islands.moves import grid_of, in_place, integers_of, reshaped
 from uaccel.islands.rules import Emit, number
+from uaccel.model import Array
 from uaccel.ops.base import constant, get
 from uaccel.ops.lookup import Lookup, LookupAttrs
+from uaccel.ops.lookup16 import Lookup16, Lookup16Attrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.rounding import FLOAT32, float32_scale
+from uaccel.ops.segments import segments_of
 from uaccel.ops.table_float32 import FUNCTIONS, clip, leaky_relu, table_float32
 from uaccel.ops.traits import name_of
 from uaccel.tvm_api import is_call, is_var
 
-Reals = NDArray[np.float32]
+Reals = NDArray[np.floating[Any]]
 
 DEEPEST = 40  # operators of one chain
 
@@ -48,18 +52,39 @@ PRELU, WHERE = "nn.prelu", "where"
 
 def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]) -> Emit | None:
     """What turns the one tensor that a value depends on into the quantised value; None where there is no such."""
-    source = _source(graph, value)
+    source = source_of(graph, value)
     grid = grid_of(graph, source) if source is not None else None
     if source is None or grid is None:
         return None
     if source.same_as(value):
         return lambda emitter: requantized(emitter, source, grid, output, bounds)
-    if grid.dtype != "int8" or output.dtype != "int8":
-        return None
     names = "_".join(dict.fromkeys(_functions(graph, value, source)))
+    if grid.dtype != "int8" or output.dtype != "int8":
+        steps = _wide_steps(graph, value, source, output)
+        attrs, *tables = segments_of(steps, *bounds, names)
+        return lambda emitter: _looked_up16(emitter, source, output, attrs, tables)
     reals = table_float32(lambda x: _evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
     table = np.clip(reals, *bounds).astype(reals.dtype)
     return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
+
+
+def _wide_steps(graph: Graph, value: Any, source: Any, output: Grid) -> NDArray[np.float64]:
+    """Of each value of 16 bits the real result, in double precision."""
+    grid = grid_of(graph, source)
+    assert grid is not None
+    given, (low, high) = grid.wide, grid.wide.limits
+    with np.errstate(all="ignore"):
+        reals = (np.arange(low, high + 1) - given.zero_point) * np.float64(given.scale)
+        return np.asarray(_evaluated(graph, value, source, reals) / np.float64(output.scale) + output.zero_point)
+
+
+def _looked_up16(emitter: Emitter, source: Any, output: Grid, attrs: Lookup16Attrs, tables: list[Array]) -> Integers:
+    grid = grid_of(emitter.graph, source)
+    assert grid is not None
+    held = in_place(emitter, integers_of(emitter, source, grid.wide))
+    expr = get(Lookup16)(held.stored, *map(constant, tables), attrs=attrs)
+    result = emitter.held(expr, held.shape, replace(output, dtype="int16"), held.layout)
+    return result if output.dtype == "int16" else emitter.narrowed(result, output)
 
 
 def requantized(emitter: Emitter, source: Any, grid: Grid, output: Grid, bounds: tuple[int, int]) -> Integers:
@@ -99,7 +124,7 @@ def _looked_up(emitter: Emitter, source: Any, grid: Grid, output: Grid, table: A
     return emitter.held(expr, held.shape, output, layout)
 
 
-def _source(graph: Graph, value: Any, depth: int = 0) -> Any | None:
+def source_of(graph: Graph, value: Any, depth: int = 0) -> Any | None:
     """The one quantised variable that a value depends on through elementwise functions alone."""
     if not is_var(value) or depth > DEEPEST:
         return None
@@ -114,7 +139,7 @@ def _source_of_call(graph: Graph, value: Any, depth: int) -> Any | None:
     if operands is None:
         return None
     computed = [arg for arg in operands if graph.value(arg) is None]
-    found = {_source(graph, arg, depth + 1) for arg in computed}
+    found = {source_of(graph, arg, depth + 1) for arg in computed}
     alike = len(found) == 1 and all(shape_of(arg) == shape_of(call) for arg in computed)
     return found.pop() if alike else None
 
@@ -136,10 +161,10 @@ def _evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Reals:
         return reals
     known = graph.value(value)
     if known is not None:
-        return known.reshape(-1)[:1]
+        return known.reshape(-1)[:1].astype(reals.dtype)
     call = graph.definitions[value]
     operands = [_evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
-    return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), np.float32)
+    return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), reals.dtype)
 
 
 def _applied(name: str, call: Any, operands: list[Reals]) -> Any:

@@ -144,7 +144,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         copied = scratch > 0 and attrs.groups == 1
         behind = site_behind(site, copied=copied)
         kernel = portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch, behind=behind)
-        return [packed(kernel, "uaccel_conv2d_int4_s8", weights.reshape(out_channels, -1)) if four else kernel]
+        return [packed(kernel, weights.reshape(out_channels, -1)) if four else kernel]
 
 
 def accumulator_suffix(site: Site[Any]) -> str:

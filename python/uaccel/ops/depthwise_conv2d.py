@@ -69,7 +69,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
         kernel = portable(function, "uaccel_depthwise_conv2d", parameters, arguments, behind=site_behind(site))
         rows = weights.reshape(-1, channels)
-        return [packed(kernel, "uaccel_depthwise_conv2d_int4_s8", rows) if is_int4(site) else kernel]
+        return [packed(kernel, rows) if is_int4(site) else kernel]
 
     def macs(self, site: Site[Conv2dAttrs]) -> int:
         return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))

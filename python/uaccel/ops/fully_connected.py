@@ -70,4 +70,4 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
         arguments: tuple[Argument, ...] = (Input(0), *folded_constants(site, weights), Output(0))
         kernel = portable(function, "uaccel_fully_connected", parameters, arguments)
-        return [packed(kernel, "uaccel_fully_connected_int4_s8", weights) if is_int4(site) else kernel]
+        return [packed(kernel, weights) if is_int4(site) else kernel]

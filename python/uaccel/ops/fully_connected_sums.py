@@ -8,7 +8,8 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, register, require
+from uaccel.ops.base import Attributes, IntegerOperator, Site, operand_arguments, register, require
+from uaccel.ops.kernel import Kernel, Output, portable
 from uaccel.tvm_api import te
 
 
@@ -42,3 +43,9 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
             return te.sum(exact.i32(data(row, k)) * exact.i32(weights(unit, k)), axis=k)
 
         return te.compute(self.infer(infos, attrs).shape, element, name="sums")
+
+    def kernels(self, site: Site[FullyConnectedSumsAttrs]) -> Sequence[Kernel]:
+        rows, units = site.output.shape
+        parameters = {"rows": rows, "depth": site.operands[0].info.shape[1], "units": units}
+        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
+        return [portable("uaccel_fully_connected_sums", "uaccel_fully_connected_sums", parameters, arguments)]

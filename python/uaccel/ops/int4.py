@@ -30,10 +30,10 @@ def nibbles(rows: Array) -> NDArray[np.uint8]:
     return np.ascontiguousarray(low[:, 0::2] | low[:, 1::2] << 4)
 
 
-def packed(kernel: Kernel, function: str, rows: Array) -> Kernel:
+def packed(kernel: Kernel, rows: Array) -> Kernel:
     """A portable kernel, with weights in half the bytes: ``rows`` are what it reads one after the other."""
     (call,) = kernel.calls
-    weights = Constant("weights", nibbles(rows))
+    weights, function = Constant("weights", nibbles(rows)), call.function.replace("_s8", "_int4_s8")
     arguments = tuple(
         weights if isinstance(given, Constant) and given.role == "weights" else given for given in call.arguments
     )

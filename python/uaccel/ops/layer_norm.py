@@ -1,4 +1,4 @@
-"""Layer normalisation along the last axis: (x - mean) / sqrt(variance + epsilon) * gamma + beta, in integers.
+"""Layer, group and instance normalisation of rows in integers: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 
 With n elements a row, and x as it is stored, ``d = n * x - sum(x)`` and ``v = n * sum(x * x) - sum(x)**2`` are exact.
 The scale of the input is left in the epsilon beside v alone, the zero point nowhere: the normalised element is
@@ -34,7 +34,8 @@ SEED = (0x95555555, 1431655765)  # 7/3 with 30 bits after the point, 4/3 with 30
 @dataclass(frozen=True)
 class LayerNormAttrs(Attributes):
     """Bits after the point: ``fraction`` (even) of v and ``epsilon``, ``normal`` of t, ``shift`` of the result,
-    ``shift - normal`` of gamma, ``shift - beta_shift`` of beta."""
+    ``shift - normal`` of gamma, ``shift - beta_shift`` of beta. Gamma and beta begin anew after ``groups`` rows, and
+    ``inner`` elements side by side have one of each."""
 
     epsilon: int
     fraction: int
@@ -42,6 +43,10 @@ class LayerNormAttrs(Attributes):
     shift: int
     beta_shift: int
     output_zero_point: int
+    clamp_min: int = -128
+    clamp_max: int = 127
+    groups: int = 1
+    inner: int = 1
 
 
 @register
@@ -57,7 +62,8 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
         require(data.dtype == "int8", f"layer_norm: input is {data.dtype}, wanted int8")
         depth = data.shape[-1]
         require(depth <= LONGEST_ROW, f"layer_norm: rows of {depth} elements, at most {LONGEST_ROW} are possible")
-        wanted = TensorInfo((depth,), "int32")
+        require(attrs.groups == 1 or len(data.shape) == 2, f"layer_norm: {data} has no rows, wanted those of groups")
+        wanted = TensorInfo((attrs.groups * depth // attrs.inner,), "int32")
         require(gamma == beta == wanted, f"layer_norm: gamma is {gamma} and beta {beta}, wanted {wanted}")
         return data
 
@@ -78,9 +84,12 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
             distance = const(depth) * exact.i64(data(*index)) - sums(*row)
             right = const(WIDE - 1 - attrs.fraction // 2 - attrs.normal) - pairs(*row)
             normal = (distance * root(*row)) >> tirx.max(right, const(0))
-            total = normal * exact.i64(gamma(k)) + (exact.i64(beta(k)) << const(attrs.beta_shift))
+            channel = tirx.floordiv(k, attrs.inner)
+            if attrs.groups > 1:
+                channel += tirx.floormod(row[0], attrs.groups) * (depth // attrs.inner)
+            total = normal * exact.i64(gamma(channel)) + (exact.i64(beta(channel)) << const(attrs.beta_shift))
             rounded = exact.round_half_even(total, attrs.shift)
-            return exact.finish(rounded, attrs.output_zero_point, -128, 127, "int8")
+            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
 
         return te.compute(data.shape, output, name=self.name)
 
@@ -92,7 +101,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
             "depth": depth,
             **same(attrs, "epsilon", "fraction"),
             "right": WIDE - 1 - attrs.fraction // 2 - attrs.normal,
-            **same(attrs, "shift", "beta_shift", "output_zero_point"),
+            **same(attrs, "shift", "beta_shift", "output_zero_point", "clamp_min", "clamp_max", "groups", "inner"),
         }
         tables = (Constant("gamma", site.operands[1].value), Constant("beta", site.operands[2].value))
         arguments = (Input(0), *tables, Output(0))
@@ -138,9 +147,13 @@ def layer_norm_operands(
     gamma: NDArray[np.float32],
     beta: NDArray[np.float32],
     epsilon: float,
+    *,
+    groups: int = 1,
+    inner: int = 1,
+    clamp: tuple[int, int] = (-128, 127),
 ) -> tuple[LayerNormAttrs, NDArray[np.int32], NDArray[np.int32]]:
     """Attributes, gamma and beta in fixed point."""
-    depth, scale = len(gamma), float(scale_fraction(wanted.scale))
+    depth, scale = len(gamma) // groups * inner, float(scale_fraction(wanted.scale))
     real_epsilon = Fraction(float(np.float32(epsilon))) / scale_fraction(given.scale) ** 2 * depth**2
     fraction = (WIDE - (depth**2 * (1 << 14) + math.ceil(real_epsilon)).bit_length()) // 2 * 2
     if fraction < 0:
@@ -161,6 +174,10 @@ def layer_norm_operands(
         shift=shift,
         beta_shift=shift - offset_bits,
         output_zero_point=wanted.zero_point,
+        clamp_min=clamp[0],
+        clamp_max=clamp[1],
+        groups=groups,
+        inner=inner,
     )
     return attrs, _fixed(slopes, slope_bits), _fixed(offsets, offset_bits)
 

@@ -39,10 +39,10 @@ def table_float32(
 
 
 def rounded_to_float32(function: Callable[[Wide], Wide]) -> Function:
-    """A function computed in double precision and rounded to single: as near as a library for float32 may come."""
+    """A function computed in double precision. Of single precision it is rounded: as near as a library may come."""
 
     def rounded(x: Reals) -> Reals:
-        return np.asarray(function(x.astype(np.float64)), np.float32)
+        return np.asarray(function(x.astype(np.float64)), x.dtype)
 
     return rounded
 
@@ -98,7 +98,7 @@ FUNCTIONS: dict[str, Function] = {
     "silu": rounded_to_float32(lambda x: x * _sigmoid(x)),
     "sin": rounded_to_float32(np.sin),
     "softplus": rounded_to_float32(lambda x: np.logaddexp(0, x)),
-    "softsign": lambda x: np.asarray(x / (np.float32(1) + np.abs(x)), np.float32),
+    "softsign": lambda x: np.asarray(x / (np.float32(1) + np.abs(x))),
     "sqrt": np.sqrt,
     "square": np.square,
     "tan": rounded_to_float32(np.tan),

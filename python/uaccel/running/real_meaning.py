@@ -30,7 +30,8 @@ from uaccel.tvm_api import (
 from uaccel.tvm_api.executor import Executor
 
 NAME: Final = "its real meaning in float64"
-LAYER_NORM: Final = "relax.nn.layer_norm"
+LAYER_NORM, GROUP_NORM = "relax.nn.layer_norm", "relax.nn.group_norm"
+NORMS: Final = (LAYER_NORM, GROUP_NORM, "relax.nn.instance_norm")
 FLOAT, WIDE = "float32", "float64"
 NEAR: Final = 2.0**-24
 """Of a step: what lies as near to the middle between two is one of float64's inexact middles."""
@@ -82,8 +83,8 @@ class _Writer:
             return self._quantised(expr)
         if name_of(expr) == DEQUANTIZE:
             return self._real(expr)
-        if name_of(expr) == LAYER_NORM:
-            return self._normalised([self.again(arg) for arg in expr.args], plain_attributes(expr))
+        if name_of(expr) in NORMS:
+            return self._normalised(expr, [self.again(arg) for arg in expr.args], plain_attributes(expr))
         return with_type(expr, [self.again(arg) for arg in expr.args], FLOAT, WIDE)
 
     def again(self, expr: Any) -> Any:
@@ -118,14 +119,19 @@ class _Writer:
         value, scale, zero = self._parts(call)
         return relax.op.multiply(self._let(relax.op.subtract(value, zero)), scale)
 
-    def _normalised(self, args: list[Any], attrs: Any) -> Any:
-        """TVM has no layer normalisation of float64."""
-        (value, gain, offset), axes = args, list(attrs.axes)
+    def _normalised(self, call: Any, args: list[Any], attrs: Any) -> Any:
+        """TVM has no layer normalisation of float64. Groups are normalised as rows; their factors are of channels."""
+        (value, *factors), axes, shape = args, list(attrs.axes), info_of(call).shape
+        if name_of(call) != LAYER_NORM:
+            along = (-1, *(1,) * (len(shape) - 2))
+            factors = [self._let(relax.op.reshape(factor, along)) for factor in factors]
+        if name_of(call) == GROUP_NORM:
+            value, axes = self._let(relax.op.reshape(value, (shape[0], int(attrs.num_groups), -1))), [2]
         centred = self._let(relax.op.subtract(value, self._let(relax.op.mean(value, axes, keepdims=True))))
         squares = self._let(relax.op.mean(self._let(relax.op.multiply(centred, centred)), axes, keepdims=True))
         deviation = self._let(relax.op.sqrt(self._let(relax.op.add(squares, _number(attrs.epsilon)))))
-        scaled = self._let(relax.op.multiply(self._let(relax.op.divide(centred, deviation)), gain))
-        return relax.op.add(scaled, offset)
+        normal = self._let(relax.op.reshape(self._let(relax.op.divide(centred, deviation)), shape))
+        return relax.op.add(self._let(relax.op.multiply(normal, factors[0])), factors[1])
 
     def _parts(self, call: Any) -> tuple[Any, Any, Any]:
         """The value, its scale and its zero point, so that they go together."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import at_run_time
+from uaccel.frontend.checks import at_run_time, need_type
 from uaccel.frontend.converters import Converters
-from uaccel.frontend.onnx.graph import Graph, Node
+from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.walk import as_list
 from uaccel.model import Array, Quantisation, TensorInfo
@@ -63,6 +63,7 @@ class Context:
         if name in self.exprs:
             return self.exprs[name]
         if name in self.constants:
+            need_type(str(self.constants[name].dtype), DTYPES, f'"{name}"')
             return constant(self.constants[name])
         raise ModelError(f'tensor "{name}" is used before it is computed')
 

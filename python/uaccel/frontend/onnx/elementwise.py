@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from uaccel.errors import need
@@ -43,6 +45,13 @@ def _bound(context: Context, name: str) -> float | int | None:
         return None
     value = context.need_number(name, "bound")
     return float("inf") if isinstance(value, float) and np.isnan(value) else value
+
+
+@converts("Max", "Min")
+def extreme(context: Context, node: Node) -> Expr:
+    """One after the other; TVM's converter copies all of them into one tensor first."""
+    choose = relax.op.maximum if node.op == "Max" else relax.op.minimum
+    return functools.reduce(choose, (context.normal(context.expr(name)) for name in node.inputs))
 
 
 @converts("Round")

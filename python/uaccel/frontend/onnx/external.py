@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import LARGEST_FILE, read_file
 from uaccel.frontend.onnx.package import onnx_package
-from uaccel.frontend.onnx.structure import dtype_name, tensors_of
+from uaccel.frontend.onnx.structure import dtype_name, item_size, items, tensors_of
 
 _LOCATION: Final = b"\x0a\x08location\x12"
 """As it stands in every file with such weights: most have none, and need no parser for that."""
@@ -44,7 +41,8 @@ def read_external(onnx: Any, model: Any, path: Path) -> bool:
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         found = True
-        size = math.prod(tensor.dims) * np.dtype(dtype_name(onnx, tensor.data_type)).itemsize
+        dtype = dtype_name(onnx, tensor.data_type)
+        size = items(tensor, dtype) * item_size(dtype)
         total += size
         if total > LARGEST_FILE:
             raise ModelError(

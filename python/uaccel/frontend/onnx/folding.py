@@ -14,7 +14,7 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_type
 from uaccel.frontend.onnx.convert import Context
 from uaccel.frontend.onnx.effort import spend
-from uaccel.frontend.onnx.graph import DTYPES, Node
+from uaccel.frontend.onnx.graph import DTYPES, FOUR_BITS, Node
 from uaccel.frontend.onnx.operators import KEPT, RANDOM
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name
@@ -91,5 +91,5 @@ def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Ar
 def _array(result: Any) -> Array:
     need(isinstance(result, np.ndarray | np.generic), f"its result is a {type(result).__name__}, wanted a tensor")
     array = np.asarray(result)
-    need_type(str(array.dtype), DTYPES, "its result")
+    need_type(str(array.dtype), (*DTYPES, *FOUR_BITS), "its result")
     return array

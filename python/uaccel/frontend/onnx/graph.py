@@ -16,6 +16,8 @@ DTYPES = (
     *("int32", "uint32", "int64", "uint64", "bool"),
 )
 """The element types that can be compiled."""
+FOUR_BITS = {"int4": "int8", "uint4": "uint8"}
+"""Types of constants alone, and what holds their numbers in a module."""
 
 
 @dataclass(frozen=True, eq=False)

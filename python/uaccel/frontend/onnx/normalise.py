@@ -14,6 +14,22 @@ from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
 
+@converts("InstanceNormalization", "GroupNormalization")
+def of_each_image(context: Context, node: Node) -> Expr:
+    """Scale and shift are those of channels; before opset 21 those of groups."""
+    names = [node.required_input(index) for index in range(3)]
+    shape, factors = context.info(names[0]).shape, [context.expr(name) for name in names[1:]]
+    epsilon, axes = float(node.attributes.get("epsilon", 1e-5)), list(range(2, len(shape)))
+    need(axes != [], f"its input {list(shape)} has channels alone, wanted an image of each")
+    if node.op == "InstanceNormalization":
+        return relax.op.nn.instance_norm(context.expr(names[0]), *factors, 1, axes, epsilon)
+    groups = int(node.attributes.get("num_groups", 1))
+    need(groups > 0 and shape[1] % groups == 0, f"{groups} groups of {shape[1]} channels")
+    if context.graph.opset < 21:
+        factors = [context.normal(relax.op.repeat(factor, shape[1] // groups, 0)) for factor in factors]
+    return relax.op.nn.group_norm(context.expr(names[0]), *factors, groups, 1, axes, epsilon)
+
+
 @converts("BatchNormalization")
 def batch_normalization(context: Context, node: Node) -> list[Expr]:
     need(

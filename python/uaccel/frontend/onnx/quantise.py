@@ -8,7 +8,7 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx.convert import Context, Expr, StoredReal, converts
 from uaccel.frontend.onnx.folding import evaluated
-from uaccel.frontend.onnx.graph import MICROSOFT, Node
+from uaccel.frontend.onnx.graph import FOUR_BITS, MICROSOFT, Node
 from uaccel.frontend.onnx.operators import MOVING
 from uaccel.frontend.onnx.package import onnx_package
 from uaccel.frontend.onnx.structure import dtype_name
@@ -88,17 +88,34 @@ def quantize_linear(context: Context, node: Node) -> Expr:
 @converts("DequantizeLinear", f"{MICROSOFT}.DequantizeLinear")
 def dequantize_linear(context: Context, node: Node) -> Expr:
     name = node.required_input(0)
-    info = context.info(name)
-    allowed = (*STORED, ACCUMULATED)
+    info, stored = context.info(name), context.known(name)
+    allowed = (*STORED, ACCUMULATED, *FOUR_BITS)
     need(info.dtype in allowed, f'"{name}" is {info.dtype}; dequantising is supported from {", ".join(allowed)}')
+    if node.attributes.get("block_size"):
+        return _of_blocks(context, node, stored)
     scale, point = parameters(context, node.required_input(1), node.optional_input(2), info.dtype)
     need(str(point.dtype) == info.dtype, f'the zero point is {point.dtype} and "{name}" is {info.dtype}')
     axis = checked_axis(node, info.shape, scale)
-    stored = context.known(name)
+    if info.dtype in FOUR_BITS and stored is not None:
+        stored, point = (part.astype(FOUR_BITS[info.dtype]) for part in (stored, point))
     if stored is not None:
         context.stored[node.outputs[0]] = StoredReal(stored, scale, point, axis)
     context.quantisation.setdefault(name, quantisation(scale, point, axis))
-    return dequantised(context.expr(name), scale, point, axis)
+    return dequantised(context.expr(name) if stored is None else constant(stored), scale, point, axis)
+
+
+def _of_blocks(context: Context, node: Node, stored: Array | None) -> Expr:
+    """Weights with a scale for some rows of each column are numbers like any: no sum of integers has one scale."""
+    need(stored is not None, "blocked quantisation is supported of constants alone; quantise per tensor or axis")
+    assert stored is not None
+    axis, size = need_axis(node.attributes.get("axis", 1), stored.ndim), node.attributes["block_size"]
+    names = [name for name in node.inputs[1:3] if name]
+    scale, *points = (context.need_known(name, "scale or zero point") for name in names)
+    blocks = (*stored.shape[:axis], -(-stored.shape[axis] // size), *stored.shape[axis + 1 :])
+    need(size > 0 and all(part.shape == blocks for part in (scale, *points)), f"its scales are not {list(blocks)}")
+    scale, *points = (np.repeat(part, size, axis).take(range(stored.shape[axis]), axis) for part in (scale, *points))
+    centred = stored.astype(np.int64) - (points[0].astype(np.int64) if points else 0)
+    return constant(centred.astype(scale.dtype) * scale)
 
 
 def moved(context: Context, node: Node) -> Expr | None:

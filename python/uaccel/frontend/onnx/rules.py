@@ -10,7 +10,7 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_size, need_type
 from uaccel.frontend.onnx.convert import Context
-from uaccel.frontend.onnx.graph import DTYPES, Node
+from uaccel.frontend.onnx.graph import DTYPES, FOUR_BITS, Node
 from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.structure import dtype_name
 from uaccel.model import TensorInfo
@@ -72,7 +72,7 @@ def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, Tensor
         raise ModelError(_reason(error)) from error
     static = {name: info for name, kind in found.items() if (info := _static(onnx, kind)) is not None}
     for name, info in static.items():
-        need_type(info.dtype, DTYPES, f'"{name}"')
+        need_type(info.dtype, (*DTYPES, *FOUR_BITS), f'"{name}"')
         need_size(info, f'"{name}"')
     return static
 

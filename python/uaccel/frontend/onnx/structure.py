@@ -12,13 +12,13 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.frontend.budget import MOST_RANK, Budget
-from uaccel.frontend.onnx.graph import DTYPES
+from uaccel.frontend.onnx.graph import FOUR_BITS
 from uaccel.frontend.onnx.schema import AGAIN, FunctionKey, Scope, check_node, key_of, standard
 
 DEEPEST_CALL: Final = 32
 _DATA: Final = {
     "float_data": ("float32",),
-    "int32_data": ("int32", "int16", "int8", "uint16", "uint8", "bool", "float16"),
+    "int32_data": ("int32", "int16", "int8", "uint16", "uint8", "bool", "float16", *FOUR_BITS),
     "int64_data": ("int64",),
     "double_data": ("float64",),
     "uint64_data": ("uint64", "uint32"),
@@ -134,7 +134,7 @@ def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
 def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
     """Its type can be compiled, and it holds the elements of its shape; those outside of the file come later."""
     dtype = dtype_name(onnx, tensor.data_type)
-    if dtype not in DTYPES:
+    if dtype not in FIELD_OF:
         raise ModelError(f"{where} has type {dtype}, which cannot be compiled")
     if len(tensor.dims) > MOST_RANK or any(extent < 0 for extent in tensor.dims):
         extents = ",".join(map(str, tensor.dims[:MOST_RANK]))
@@ -143,10 +143,10 @@ def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
         raise ModelError(f"{where} is a part of a tensor alone; {AGAIN}")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return
-    elements, present = math.prod(tensor.dims), {descriptor.name for descriptor, _ in tensor.ListFields()}
+    elements, present = items(tensor, dtype), {descriptor.name for descriptor, _ in tensor.ListFields()}
     others = present & {*_DATA, "string_data"} - {FIELD_OF[dtype]}
     if tensor.HasField("raw_data"):
-        wanted, seen, unit = elements * np.dtype(dtype).itemsize, len(tensor.raw_data), "bytes"
+        wanted, seen, unit = elements * item_size(dtype), len(tensor.raw_data), "bytes"
         others |= present & {FIELD_OF[dtype]}
     else:
         wanted, seen, unit = elements, len(getattr(tensor, FIELD_OF[dtype])), "elements"
@@ -154,6 +154,16 @@ def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
         more = f", and {' and '.join(sorted(others))} besides" if others else ""
         shape = ",".join(map(str, tensor.dims))
         raise ModelError(f"{where} ({dtype} [{shape}]) has {seen} {unit}, wanted {wanted}{more}; {AGAIN}")
+
+
+def items(tensor: Any, dtype: str) -> int:
+    """What a file holds one by one: two numbers of four bits share one."""
+    elements: int = math.prod(tensor.dims)
+    return -(-elements // 2) if dtype in FOUR_BITS else elements
+
+
+def item_size(dtype: str) -> int:
+    return int(np.dtype(FOUR_BITS.get(dtype, dtype)).itemsize)
 
 
 @dataclass
