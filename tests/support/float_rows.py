@@ -98,6 +98,7 @@ ROWS: Mapping[str, FloatRow] = {
     "conv, one channel in": conv((1, 13, 5, 1), 8, (10, 4), (2, 2), (4, 1, 5, 2)),
     "conv, strides and dilation": conv((2, 9, 8, 4), 5, (2, 3), (2, 1), (0, 2, 1, 1), (2, 2), bounds=(-1.0, 1.5)),
     "conv, groups": conv((1, 6, 5, 6), 9, (3, 2), padding=(1, 0, 1, 1), groups=3),
+    "conv, more channels, three pixels left over": conv((1, 7, 5, 4), 8, (3, 3), padding=(1, 1, 1, 1)),
     "conv, added": conv((1, 6, 5, 3), 4, (3, 3), padding=(1, 1, 1, 1), bounds=(0.0,), adds=True),
     "conv, a window of borders alone": conv((1, 2, 2, 2), 4, (2, 2), padding=(3, 3, 3, 3)),
     "pointwise": conv((1, 5, 7, 8), 12, (1, 1), bounds=(0.0, 6.0)),

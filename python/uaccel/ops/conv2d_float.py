@@ -114,7 +114,9 @@ def conv2d_kernel(site: Site[Any]) -> Kernel:
     groups = site.operands[1].value.reshape(attrs.groups, -1, depth)
     weights = np.concatenate([in_blocks(group) for group in groups])
     copied = not pointwise and attrs.groups == 1
-    behind = {0: rows_behind(rows, data, output, TOGETHER)} if pointwise else site_behind(site, TOGETHER, copied=copied)
+    behind = site_behind(site, TOGETHER, copied=copied, alone=True)
+    if pointwise:
+        behind = {0: rows_behind(rows, data, output, TOGETHER)}
     return _kernel(
         "conv2d_float",
         site,
