@@ -33,7 +33,8 @@ def windows_behind(
 
     ``copied``: it has read the windows of those before it writes any of them. ``run``: it begins anew after so many
     pixels, of which an image is a multiple. ``back``: the last of an image are as many as the others, so that some are
-    computed again. ``alone``: of the last of an image, fewer than ``together``, each is computed by itself. Tensors are NHWC; ``padding`` begins with the rows above and the columns before the input.
+    computed again. ``alone``: of the last of an image, fewer than ``together``, each is computed by itself.
+    Tensors are NHWC; ``padding`` begins with the rows above and the columns before the input.
     """
     (batch, in_height, in_width, in_channels), (_, height, width, channels) = data.shape, output.shape
     pixels, in_pixels = height * width, in_height * in_width
