@@ -129,7 +129,7 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "weights twice": (_weights_twice, 'm.onnx has more than one initialiser with the name "w"; names must differ'),
     "input twice": (_input_twice, 'm.onnx has more than one input with the name "x"; names must differ'),
     "made twice": (_made_twice, r'm.onnx: node 1 Add \(""\) makes "r", which exists already; names must differ'),
-    "ring": (_ring, r'm.onnx: node 0 Relu \(""\) reads "r", which is made only later; export the model again'),
+    "ring": (_ring, r'm.onnx: node 0 Relu \("first"\) reads "y", which is made only later; export the model again'),
     "other output": (_other_output, 'm.onnx: output "z" is made by no node; export the model again'),
     "unknown": (_unknown, "m.onnx is no valid ONNX model: No Op registered for Relou with domain_version of 17; .*"),
     "short weights": (
