@@ -88,6 +88,17 @@ def gated(x: Any) -> Any:
     return conv(op.multiply(op.tanh(first), nn.softmax(second, 1)))
 
 
+def parted(x: Any) -> Any:
+    block = relax.BlockBuilder.current()
+    parts = block.emit(op.split(conv(x, 9), [2, 5], 1))
+    return op.concat([parts[0], conv(parts[1], inputs=3), parts[2]], 1)
+
+
+def grouped(x: Any) -> Any:
+    scale, shift = constant(floats(4)), constant(floats(4, seed=3))
+    return conv(nn.group_norm(conv(x), scale, shift, 2, 1, [2, 3]))
+
+
 def attended(x: Any) -> Any:
     y = conv(x)
     score = conv(op.concat([op.max(y, [1], keepdims=True), op.mean(y, [1], keepdims=True)], 1), 1, inputs=2)
@@ -145,7 +156,8 @@ CASES: Mapping[str, Case] = {
     "a transposed convolution": Case(raised, [UP]),
     "means of parts": Case(lambda x: nn.adaptive_avg_pool2d(conv(x), [2, 5]), [CONV, "average_pool2d_float"]),
     "means of uneven parts": Case(lambda x: nn.adaptive_avg_pool2d(conv(x), [3, 2]), [CONV, "nn.adaptive_avg_pool2d"]),
-    "a split": Case(lambda x: op.split(conv(x), 2, 1), [CONV, "split"]),
+    "a split": Case(parted, [CONV, "strided_slice", "strided_slice", "strided_slice", CONV, "concat"]),
+    "normalised groups": Case(grouped, [CONV, "nn.group_norm", CONV]),
     "a pool alone, whose channels lie apart": Case(lambda x: nn.max_pool2d(x, [2, 2]), ["nn.max_pool2d"]),
 }
 
@@ -166,7 +178,17 @@ def test_what_is_left_computes_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["side by side", "halves", "attention to places", "two slopes a channel", "a resize", "pools"]
+    "name",
+    [
+        "side by side",
+        "halves",
+        "attention to places",
+        "two slopes a channel",
+        "a resize",
+        "pools",
+        "a split",
+        "normalised groups",
+    ],
 )
 def test_only_inputs_and_results_change_their_layout(name: str) -> None:
     case = CASES[name]

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from uaccel.floats.images import NCHW, ImageLayer, image_layer_of
 from uaccel.floats.sums import Sums, grown, padded, sums_of
 from uaccel.ops.axes import Layout, identity, inverse, layout_name
-from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.base import constant, get, info_of, infos_of
 from uaccel.ops.conv2d_float import Conv2dFloat, Conv2dFloatAttrs
-from uaccel.ops.float_sums import FloatSumAttrs
+from uaccel.ops.float_sums import FLOAT, FloatSumAttrs
 from uaccel.ops.fully_connected_float import FullyConnectedFloat
-from uaccel.ops.traits import pads_with_number
+from uaccel.ops.traits import name_of, pads_with_number
 from uaccel.tvm_api import (
     Emit,
     is_operator_call,
@@ -92,6 +94,27 @@ def _worth_while(found: dict[Any, Sums | ImageLayer]) -> dict[Any, Sums | ImageL
     return {var: layer for var, layer in found.items() if not (isinstance(layer, ImageLayer) and layer.layout == NCHW)}
 
 
+def _is_split(var: Any, value: Any) -> bool:
+    """One of floats, which would hold its input in the order in which the model has the axes."""
+    return (
+        is_operator_call(value)
+        and name_of(value) == "relax.split"
+        and all(info.dtype == FLOAT for info in infos_of(var))
+    )
+
+
+def _parts(emit: Emit, var: Any, split: Any) -> Any:
+    """Its fields, each cut out by itself."""
+    infos, axis = infos_of(var), int(split.attrs.axis)
+    ends = np.cumsum([info.shape[axis] for info in infos]).tolist()
+    begins = [0, *ends[:-1]]
+    cut = [
+        emit(relax.op.strided_slice(split.args[0], [axis], [begin], [end]), f"{var.name}_{number}")
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True))
+    ]
+    return emit(relax.Tuple(cut), var.name)
+
+
 def _gains(layer: Sums | ImageLayer) -> bool:
     return isinstance(layer, Sums) or layer.gains
 
@@ -115,7 +138,7 @@ class _Writer:
         if var in self.gone:
             return var
         if layer is None:
-            made = emit(value, var.name)
+            made = _parts(emit, var, value) if _is_split(var, value) else emit(value, var.name)
         else:
             made = self._sums(var, layer) if isinstance(layer, Sums) else self._image(var, layer)
         self.bound[var] = made

@@ -94,6 +94,13 @@ def _reduced(call: Any, args: list[Any], layout: Layout) -> Any:
     return make(args[0], [_moved(axis, layout) for axis in axes], keepdims=True)
 
 
+def _group_norm(call: Any, args: list[Any], layout: Layout) -> Any:
+    attrs = call.attrs
+    axes = [_moved(axis, layout) for axis in attrs.axes]
+    axis = _moved(attrs.channel_axis, layout)
+    return relax.op.nn.group_norm(*args, int(attrs.num_groups), axis, axes, float(attrs.epsilon))
+
+
 def _moved(axis: Any, layout: Layout) -> int:
     return layout.index(int(axis) % len(layout))
 
@@ -103,6 +110,7 @@ _ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
     SLICE: _slice,
     "relax.nn.softmax": _softmax,
     "relax.nn.prelu": _prelu,
+    "relax.nn.group_norm": _group_norm,
     **dict.fromkeys((f"relax.{name}" for name in ("max", "mean", "min", "sum")), _reduced),
 }
 """Operators of Relax that name axes."""
