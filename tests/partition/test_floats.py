@@ -157,6 +157,9 @@ CASES: Mapping[str, Case] = {
     "means of parts": Case(lambda x: nn.adaptive_avg_pool2d(conv(x), [2, 5]), [CONV, "average_pool2d_float"]),
     "means of uneven parts": Case(lambda x: nn.adaptive_avg_pool2d(conv(x), [3, 2]), [CONV, "nn.adaptive_avg_pool2d"]),
     "a split": Case(parted, [CONV, "strided_slice", "strided_slice", "strided_slice", CONV, "concat"]),
+    "a mirrored frame": Case(
+        lambda x: conv(nn.pad(conv(x), [0, 0, 0, 0, 1, 2, 2, 1], "reflect")), [CONV, "nn.pad", CONV]
+    ),
     "normalised groups": Case(grouped, [CONV, "nn.group_norm", CONV]),
     "a pool alone, whose channels lie apart": Case(lambda x: nn.max_pool2d(x, [2, 2]), ["nn.max_pool2d"]),
 }
@@ -177,19 +180,13 @@ def test_what_is_left_computes_the_same(name: str) -> None:
             assert_same_bits(got, lowered, name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "side by side",
-        "halves",
-        "attention to places",
-        "two slopes a channel",
-        "a resize",
-        "pools",
-        "a split",
-        "normalised groups",
-    ],
+TURNED: Sequence[str] = (
+    *("side by side", "halves", "attention to places", "two slopes a channel", "a resize", "pools", "a split"),
+    *("a mirrored frame", "normalised groups"),
 )
+
+
+@pytest.mark.parametrize("name", TURNED)
 def test_only_inputs_and_results_change_their_layout(name: str) -> None:
     case = CASES[name]
     values = [floats(*shape) for shape in case.shapes]

@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.ops.axes import Layout
 from uaccel.ops.base import Elementwise, constant, operator_of
-from uaccel.ops.traits import elementwise_of, moved_widths, name_of, pads_with_number
+from uaccel.ops.traits import PAD, elementwise_of, moved_widths, name_of
 from uaccel.tvm_api import is_constant, is_tuple, is_var, relax
 
 SLICE: Final = "relax.strided_slice"
@@ -31,7 +31,7 @@ def rule_of(call: Any) -> Rule | None:
     elementwise, operator = elementwise_of(call), operator_of(call)
     if elementwise is not None:
         return Rule(_tensors if elementwise is Elementwise.EACH else _first, _same_call)
-    if pads_with_number(call):
+    if name_of(call) == PAD:
         return Rule(_first, _pad)
     if operator is not None:
         return Rule(_first, _with_axis) if operator.channel_axis else None
