@@ -80,6 +80,21 @@ def test_it_means_the_same_numbers_in_single_precision(form: str, name: str, tmp
     assert {info.info.dtype for info in compiled.model.signature.inputs} == {"float32"}
 
 
+def test_a_file_may_be_half_precision_in_parts(tmp_path: Path) -> None:
+    """Inputs and results of the converter's file are floats, and their casts stand behind the nodes that read them."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    network = NETWORKS["mobilenet"]
+    whole, path = written_as(network, "onnx", tmp_path, half=True), tmp_path / "parts.onnx"
+    single = onnx.load(str(written_as(network, "onnx", tmp_path, half=False)))
+    onnx.save(convert_float_to_float16(single, keep_io_types=True, op_block_list=["Clip"]), str(path))
+    assert {node.op_type for node in onnx.load(str(path)).graph.node} >= {"Cast", "Conv", "Clip"}
+    value = sample(network, "onnx")
+    found = [HostModel(compile_model(each, board="host"))(value)[0] for each in (path, whole)]
+    assert_same_bits(*found, "the whole file in half precision")
+
+
 def test_the_files_runtime_agrees_as_far_as_half_precision_goes(tmp_path: Path) -> None:
     """ONNX Runtime rounds results of operators to half precision, uaccel nothing."""
     from support.onnx_rows import session_of

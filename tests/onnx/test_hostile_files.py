@@ -268,7 +268,7 @@ def test_halves_that_are_quantised(tmp_path: Path) -> None:
     made.opset_import[0].version = 23
     path = tmp_path / "m.onnx"
     path.write_bytes(made.SerializeToString())
-    (got,) = HostModel(compile_model(path, board="host"))(np.float32([[2.5, -3.5, 700]]))
+    (got,) = HostModel(compile_model(path, board="host"))(np.array([[2.5, -3.5, 700]], np.float32))
     assert got.tolist() == [[2, -4, 127]]
 
 

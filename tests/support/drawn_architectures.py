@@ -24,7 +24,7 @@ ACTIVATIONS: tuple[Callable[[], Module], ...] = (
 )
 
 
-class Drawn(nn.Module):  # type: ignore[name-defined, misc]
+class Drawn(nn.Module):  # type: ignore[misc]
     """Blocks one after the other; some read an earlier result, too."""
 
     def __init__(self, seed: int) -> None:
@@ -50,7 +50,7 @@ class Drawn(nn.Module):  # type: ignore[name-defined, misc]
         return int(self.random.integers(low, high + 1))
 
     def wide(self) -> int:
-        return self.one_of(4 * self.between(1, 6), self.between(3, 24))
+        return int(self.one_of(4 * self.between(1, 6), self.between(3, 24)))
 
     def act(self) -> Module:
         made = self.one_of(*ACTIVATIONS)

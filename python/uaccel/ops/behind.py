@@ -91,5 +91,5 @@ def site_behind(
     if len(data.shape) == 2:
         return {0: rows_behind(data.shape[0], data, site.output, together, run=run, copied=copied)}
     attrs = site.attrs
-    reading = {"run": run, "copied": copied, "alone": alone}
+    reading: dict[str, Any] = {"run": run, "copied": copied, "alone": alone}
     return {0: windows_behind(data, site.output, attrs.strides, attrs.padding, together, **reading)}
