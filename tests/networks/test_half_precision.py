@@ -91,8 +91,8 @@ def test_a_file_may_be_half_precision_in_parts(tmp_path: Path) -> None:
     onnx.save(convert_float_to_float16(single, keep_io_types=True, op_block_list=["Clip"]), str(path))
     assert {node.op_type for node in onnx.load(str(path)).graph.node} >= {"Cast", "Conv", "Clip"}
     value = sample(network, "onnx")
-    found = [HostModel(compile_model(each, board="host"))(value)[0] for each in (path, whole)]
-    assert_same_bits(*found, "the whole file in half precision")
+    got, wanted = (HostModel(compile_model(each, board="host"))(value)[0] for each in (path, whole))
+    assert_same_bits(got, wanted, "the whole file in half precision")
 
 
 def test_the_files_runtime_agrees_as_far_as_half_precision_goes(tmp_path: Path) -> None:
