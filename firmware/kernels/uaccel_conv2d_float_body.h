@@ -1,6 +1,7 @@
 /* Convolution of floats, four output channels of up to four pixels at a time: NHWC.
  *
- * Included once for each way to add up products: UACCEL_FLOAT_SUMS4 of four rows, UACCEL_FLOAT_SUMS1 of one. */
+ * Included once for each way to add up products: UACCEL_FLOAT_SUMS4 of four rows, UACCEL_FLOAT_SUMS1 of one. The
+ * weights lie as UACCEL_FLOAT_WEIGHT. */
 
 /* The results of four channels, or fewer where a group ends, of the pixel whose results begin at `output`. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_store)(const struct uaccel_conv2d_float *p, const float *sums,
@@ -19,7 +20,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_store)(const struct uaccel_conv
 
 /* A group's channels of `pixels` pixels, one or four, whose windows lie at `rows`. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_pixels)(const struct uaccel_conv2d_float *p, uaccel_index pixels,
-                                                         const float *rows, const float *weights, const float *bias,
+                                                         const float *rows, const UACCEL_FLOAT_WEIGHT *weights, const float *bias,
                                                          const float *added, float *output)
 {
     const uaccel_index group = p->out_channels / p->groups;
@@ -42,7 +43,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_pixels)(const struct uaccel_con
 /* `added` has the shape of the output, and is not read unless `adds` says so. `windows` holds four windows of a group
  * where there is more than a pixel in each. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float)(const struct uaccel_conv2d_float *p, const float *input,
-                                                  const float *weights, const float *bias, const float *added,
+                                                  const UACCEL_FLOAT_WEIGHT *weights, const float *bias, const float *added,
                                                   float *output, float *windows)
 {
     const uaccel_index pixels = p->out_height * p->out_width, group = p->out_channels / p->groups;

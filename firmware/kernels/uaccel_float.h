@@ -91,38 +91,12 @@ UACCEL_KERNEL uaccel_index uaccel_float_inside(uaccel_index first, uaccel_index 
         sums[4 * (n) + 3] = sum##n##3; \
     }
 
-/* One row of `depth` elements with four columns of weights, that lie side by side. */
-UACCEL_SHARED void uaccel_float_row(const float *restrict row, const float *restrict weights, uaccel_index depth,
-                                    float *restrict sums)
-{
-    UACCEL_FLOAT_BEGIN(0);
-    for (const float *const end = row + depth; row != end; ++row, weights += 4) {
-        const float weight0 = weights[0], weight1 = weights[1], weight2 = weights[2], weight3 = weights[3];
-        UACCEL_FLOAT_TAKE(0, *row)
-    }
-    UACCEL_FLOAT_END(0)
-}
-
-/* Four rows, `depth` elements from each other: a weight serves all of them. */
-UACCEL_SHARED void uaccel_float_rows(const float *restrict row, const float *restrict weights, uaccel_index depth,
-                                     float *restrict sums)
-{
-    const float *restrict row1 = row + depth, *restrict row2 = row1 + depth, *restrict row3 = row2 + depth;
-    UACCEL_FLOAT_BEGIN(0);
-    UACCEL_FLOAT_BEGIN(1);
-    UACCEL_FLOAT_BEGIN(2);
-    UACCEL_FLOAT_BEGIN(3);
-    for (const float *const end = row1; row != end; weights += 4) {
-        const float weight0 = weights[0], weight1 = weights[1], weight2 = weights[2], weight3 = weights[3];
-        UACCEL_FLOAT_TAKE(0, *row++)
-        UACCEL_FLOAT_TAKE(1, *row1++)
-        UACCEL_FLOAT_TAKE(2, *row2++)
-        UACCEL_FLOAT_TAKE(3, *row3++)
-    }
-    UACCEL_FLOAT_END(0)
-    UACCEL_FLOAT_END(1)
-    UACCEL_FLOAT_END(2)
-    UACCEL_FLOAT_END(3)
-}
+#define UACCEL_FN(name) name
+#define UACCEL_FLOAT_WEIGHT float
+#define UACCEL_FLOAT_WIDE(weight) (weight)
+#include "uaccel_float_rows_body.h"
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_WEIGHT
+#undef UACCEL_FLOAT_WIDE
 
 #endif

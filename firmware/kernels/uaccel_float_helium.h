@@ -40,39 +40,14 @@ UACCEL_KERNEL float32x4_t uaccel_float_macs_apart(float32x4_t sums, float32x4_t 
     return vaddq_f32(sums, products);
 }
 
-UACCEL_SHARED void uaccel_float_row_helium(const float *restrict row, const float *restrict weights,
-                                           uaccel_index depth, float *restrict sums)
-{
-    float32x4_t sum = vdupq_n_f32(0);
-    const float *weight = weights;
-    for (uaccel_index k = 0; k < depth; ++k, weight += 4) {
-        sum = uaccel_float_macs(sum, vld1q_f32(weight), row[k]);
-    }
-    vst1q_f32(sums, sum);
-    if (uaccel_float_is_flushed(sum, sum, sum, sum)) {
-        uaccel_float_row(row, weights, depth, sums);
-    }
-}
-
-UACCEL_SHARED void uaccel_float_rows_helium(const float *restrict row, const float *restrict weights,
-                                            uaccel_index depth, float *restrict sums)
-{
-    const float *row0 = row, *row1 = row0 + depth, *row2 = row1 + depth, *row3 = row2 + depth, *weight = weights;
-    float32x4_t sum0 = vdupq_n_f32(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    for (uaccel_index k = 0; k < depth; ++k, weight += 4) {
-        const float32x4_t four = vld1q_f32(weight);
-        sum0 = uaccel_float_macs(sum0, four, *row0++);
-        sum1 = uaccel_float_macs(sum1, four, *row1++);
-        sum2 = uaccel_float_macs(sum2, four, *row2++);
-        sum3 = uaccel_float_macs(sum3, four, *row3++);
-    }
-    vst1q_f32(sums, sum0);
-    vst1q_f32(sums + 4, sum1);
-    vst1q_f32(sums + 8, sum2);
-    vst1q_f32(sums + 12, sum3);
-    if (uaccel_float_is_flushed(sum0, sum1, sum2, sum3)) {
-        uaccel_float_rows(row, weights, depth, sums);
-    }
-}
+#define UACCEL_FN(name) name##_helium
+#define UACCEL_FLOAT_ALONE_FN(name) name
+#define UACCEL_FLOAT_WEIGHT float
+#define UACCEL_FLOAT_FOUR(weights) vld1q_f32(weights)
+#include "uaccel_float_rows_helium_body.h"
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_ALONE_FN
+#undef UACCEL_FLOAT_WEIGHT
+#undef UACCEL_FLOAT_FOUR
 
 #endif

@@ -10,7 +10,6 @@ import pytest
 
 from support.hostlib import HostModel
 from support.onnx_rows import Array, Given, Row, compare, feeds_of, model_of, row, session_of
-from uaccel.errors import ModelError
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 
@@ -158,7 +157,7 @@ def test_operators_on_integers(name: str, results: dict[str, tuple[Array, Array,
 
 
 def test_half_precision_between_integers_is_no_float(tmp_path: Path) -> None:
-    """What comes out in half precision has no C; what lies between integers has."""
+    """What comes out in half precision is float32 in C."""
     from onnx import helper, numpy_helper
 
     parts = {"s": np.float16(0.05), "z": np.int8(3), "n": np.int8(0), "w": np.eye(4, 3, dtype=np.int8) * 20}
@@ -175,11 +174,10 @@ def test_half_precision_between_integers_is_no_float(tmp_path: Path) -> None:
         )
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
         path.write_bytes(made.SerializeToString())
-        if last == "q":
-            with pytest.raises(ModelError, match="cannot be in C: C99 has no type float16; convert"):
-                compile_model(path, board="host")
-            return
         value = np.arange(8, dtype=np.int8).reshape(2, 4) * 9
         (got,) = HostModel(compile_model(path, board="host"))(value)
         (wanted,) = session_of(made).run(None, {"x": value})
-        compare(got, wanted, "y", steps=1)
+        if last == "y":
+            compare(got, wanted, "y", steps=1)
+        else:
+            np.testing.assert_allclose(got, wanted.astype(np.float32), rtol=2**-10, atol=0.05)

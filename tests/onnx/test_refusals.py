@@ -80,10 +80,9 @@ def _made_twice(model: Any) -> None:
     model.graph.node[1].output[0] = "r"
 
 
-def _order(model: Any) -> None:
-    nodes = list(model.graph.node)[::-1]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
+def _ring(model: Any) -> None:
+    """The first node reads what the second makes of its result."""
+    model.graph.node[0].input[0] = model.graph.node[1].output[0]
 
 
 def _other_output(model: Any) -> None:
@@ -130,7 +129,7 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "weights twice": (_weights_twice, 'm.onnx has more than one initialiser with the name "w"; names must differ'),
     "input twice": (_input_twice, 'm.onnx has more than one input with the name "x"; names must differ'),
     "made twice": (_made_twice, r'm.onnx: node 1 Add \(""\) makes "r", which exists already; names must differ'),
-    "order": (_order, r'm.onnx: node 0 Add \(""\) reads "r", which is made only later; export the model again'),
+    "ring": (_ring, r'm.onnx: node 0 Relu \("first"\) reads "y", which is made only later; export the model again'),
     "other output": (_other_output, 'm.onnx: output "z" is made by no node; export the model again'),
     "unknown": (_unknown, "m.onnx is no valid ONNX model: No Op registered for Relou with domain_version of 17; .*"),
     "short weights": (

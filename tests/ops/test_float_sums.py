@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from support.boards import board_with_tools
 from support.float_rows import ROWS, FloatRow, assert_same_bits, conv, inputs_of, pool, together
 from support.hostlib import Array, HostModel
+from support.overlapped import compiled_overlapped
 from support.relax_modules import compiled_module
 from support.sanitized import POOL, run_sanitized
 from uaccel import memory
-from uaccel.cpu_kernels.selection import selection_for
+from uaccel.board import load_board
+from uaccel.cpu_kernels.selection import ANY_CPU, selection_for
 from uaccel.emit.options import EmitOptions
 from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
@@ -64,6 +66,13 @@ def test_kernels_give_the_bits_of_the_meaning(flags: str, meant: Meant) -> None:
     assert {layer.kernel.family for layer in compiled.program.layers} == {"portable"}
     host = HostModel(compiled, optimise="-O3", flags=FLAGS[flags])
     assert_outputs([host(*sample) for sample in meant.samples], meant)
+
+
+def test_they_write_no_earlier_over_their_inputs_than_they_say(meant: Meant, tmp_path: Path) -> None:
+    compiled = compiled_overlapped(meant.module, ANY_CPU)
+    assert any(layer.kernel.behind.get(0) for layer in compiled.program.layers)
+    done = run_compiled(compiled, load_board("host"), meant.samples, tmp_path, lambda step: None)
+    assert_outputs(done.run.outputs, meant)
 
 
 @pytest.mark.sample(2)

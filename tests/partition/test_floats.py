@@ -16,7 +16,7 @@ from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 
-CONV, DENSE = "conv2d_float", "fully_connected_float"
+CONV, DENSE, UP = "conv2d_float", "fully_connected_float", "transpose_conv2d_float"
 OURS = {CONV, DENSE, "max_pool2d_float", "average_pool2d_float"}
 IMAGE = (1, 4, 6, 5)
 nn, op = relax.op.nn, relax.op
@@ -35,11 +35,10 @@ def floats(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def conv(x: Any, channels: int = 4, **options: Any) -> Any:
+def conv(x: Any, channels: int = 4, inputs: int = 4, **options: Any) -> Any:
     """NCHW, 3x3."""
-    return nn.conv2d(
-        x, constant(floats(channels, 4 // options.get("groups", 1), 3, 3)), padding=[1, 1, 1, 1], **options
-    )
+    weights = constant(floats(channels, inputs // options.get("groups", 1), 3, 3))
+    return nn.conv2d(x, weights, padding=[1, 1, 1, 1], **options)
 
 
 def channels(*, seed: int = 1, count: int = 4) -> Any:
@@ -78,6 +77,43 @@ def framed(x: Any) -> Any:
     return nn.conv2d(nn.pad(x, [0, 0, 0, 0, 1, 0, 2, 1]), constant(floats(4, 4, 3, 3)))
 
 
+def joined(x: Any) -> Any:
+    return conv(op.concat([nn.relu(conv(x)), op.sigmoid(x)], 1), inputs=8)
+
+
+def gated(x: Any) -> Any:
+    """Each half of the channels goes its own way."""
+    y = conv(x, 8)
+    first, second = (op.strided_slice(y, [1], [begin], [begin + 4]) for begin in (0, 4))
+    return conv(op.multiply(op.tanh(first), nn.softmax(second, 1)))
+
+
+def parted(x: Any) -> Any:
+    block = relax.BlockBuilder.current()
+    parts = block.emit(op.split(conv(x, 9), [2, 5], 1))
+    return op.concat([parts[0], conv(parts[1], inputs=3), parts[2]], 1)
+
+
+def grouped(x: Any) -> Any:
+    scale, shift = constant(floats(4)), constant(floats(4, seed=3))
+    return conv(nn.group_norm(conv(x), scale, shift, 2, 1, [2, 3]))
+
+
+def attended(x: Any) -> Any:
+    y = conv(x)
+    score = conv(op.concat([op.max(y, [1], keepdims=True), op.mean(y, [1], keepdims=True)], 1), 1, inputs=2)
+    return conv(op.multiply(y, op.sigmoid(score)))
+
+
+def enlarged(x: Any) -> Any:
+    return conv(op.image.resize2d(conv(x), (8, 12), method="linear", coordinate_transformation_mode="half_pixel"))
+
+
+def raised(x: Any) -> Any:
+    weights = constant(floats(4, 6, 3, 2))
+    return nn.conv2d_transpose(x, weights, strides=[2, 3], padding=[1, 0, 1, 0], output_padding=[1, 2])
+
+
 CASES: Mapping[str, Case] = {
     "bias": Case(lambda x: op.add(conv(x), channels()), [CONV]),
     "bias and activation": Case(lambda x: nn.relu(op.add(conv(x), channels())), [CONV]),
@@ -110,6 +146,21 @@ CASES: Mapping[str, Case] = {
         lambda x: nn.avg_pool2d(conv(x), [3, 3], [1, 1], [1, 1, 1, 1], count_include_pad=True),
         [CONV, "average_pool2d_float"],
     ),
+    "side by side": Case(joined, [CONV, "sigmoid", "concat", CONV]),
+    "halves": Case(gated, [CONV, "strided_slice", "tanh", "strided_slice", "nn.softmax", "multiply", CONV]),
+    "attention to places": Case(attended, [CONV, "max", "mean", "concat", CONV, "sigmoid", "multiply", CONV]),
+    "two slopes a channel": Case(
+        lambda x: conv(nn.prelu(conv(x), constant(floats(4)), axis=1)), [CONV, "nn.prelu", CONV]
+    ),
+    "a resize": Case(enlarged, [CONV, "image.resize2d", CONV]),
+    "a transposed convolution": Case(raised, [UP]),
+    "means of parts": Case(lambda x: nn.adaptive_avg_pool2d(conv(x), [2, 5]), [CONV, "average_pool2d_float"]),
+    "means of uneven parts": Case(lambda x: nn.adaptive_avg_pool2d(conv(x), [3, 2]), [CONV, "nn.adaptive_avg_pool2d"]),
+    "a split": Case(parted, [CONV, "strided_slice", "strided_slice", "strided_slice", CONV, "concat"]),
+    "a mirrored frame": Case(
+        lambda x: conv(nn.pad(conv(x), [0, 0, 0, 0, 1, 2, 2, 1], "reflect")), [CONV, "nn.pad", CONV]
+    ),
+    "normalised groups": Case(grouped, [CONV, "nn.group_norm", CONV]),
     "a pool alone, whose channels lie apart": Case(lambda x: nn.max_pool2d(x, [2, 2]), ["nn.max_pool2d"]),
 }
 
@@ -127,6 +178,21 @@ def test_what_is_left_computes_the_same(name: str) -> None:
         np.testing.assert_allclose(got, meant, rtol=1e-5, atol=1e-5 * abs(meant).max())
         if set(case.layers) <= OURS:
             assert_same_bits(got, lowered, name)
+
+
+TURNED: Sequence[str] = (
+    *("side by side", "halves", "attention to places", "two slopes a channel", "a resize", "pools", "a split"),
+    *("a mirrored frame", "normalised groups"),
+)
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_only_inputs_and_results_change_their_layout(name: str) -> None:
+    case = CASES[name]
+    values = [floats(*shape) for shape in case.shapes]
+    layers = compiled_module(module_of(values, case.build)).program.layers
+    turned = [layer.index for layer in layers if layer.op == "permute_dims" and not layer.is_view]
+    assert set(turned) <= {0, len(layers) - 1}
 
 
 def run_of(compiled: Any, values: Sequence[Array]) -> list[Array]:

@@ -168,6 +168,9 @@ BETWEEN: dict[str, Callable[[Block, Any], Any]] = {
     "mul by channels": lambda emit, x: emit(get(Mul)(constant(Y[0, :, 0, 0].copy()), x, attrs=MUL)),
     "prelu": lambda emit, x: emit(get(Prelu)(x, constant(X[0, 0][:, :, None].repeat(5, 2)), attrs=PRELU)),
     "maximum with one number": lambda emit, x: emit(OP.maximum(x, constant(np.array(3, np.int8)))),
+    "side by side": lambda emit, x: emit(OP.concat([x, emit(OP.clip(x, 0, 9))], 3)),
+    "the largest of a channel": lambda emit, x: emit(OP.max(x, [1, 2], keepdims=True)),
+    "a part": lambda emit, x: emit(OP.strided_slice(x, [3, 1], [1, 0], [4, 2])),
     "xor with itself": lambda emit, x: emit(OP.bitwise_xor(x, emit(OP.clip(x, -1, 1)))),
 }
 
@@ -448,7 +451,20 @@ def an_opaque(draw: Draw, emit: Block, x: Any, _values: list[Any]) -> Any:
     return emit(relax.TupleGetItem(emit(OP.split(emit(OP.concat([x, x], axis)), 2, axis)), draw(st.integers(0, 1))))
 
 
+def along_an_axis(draw: Draw, emit: Block, x: Any, _values: list[Any]) -> Any:
+    axis, extent = draw(st.integers(-4, 3)), min(info_of(x).shape)
+    makers: list[Callable[[], Any]] = [
+        lambda: OP.concat([x, x], axis) if max(info_of(x).shape) < 5 else x,
+        lambda: OP.concat([constant(np.full(info_of(x).shape, 7, np.int8)), x], axis),
+        lambda: OP.strided_slice(x, [axis, (axis + 1) % 4 - 4], [0, -extent], [extent, 99]),
+        lambda: OP.max(x, [axis, (axis + 2) % 4 - 4], keepdims=True),
+        lambda: OP.min(x, [axis], keepdims=True),
+    ]
+    return emit(draw(st.sampled_from(makers))())
+
+
 STEPS = [a_permute, a_permute, a_permute, a_unary, a_unary, a_pad, a_binary, a_binary, a_constant, some_sums, an_opaque]
+STEPS += [along_an_axis, along_an_axis]
 
 
 @st.composite

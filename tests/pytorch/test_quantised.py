@@ -109,8 +109,8 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         "it has 1 scales and 1 zero points for 4 slices",
     ),
     "types": (
-        lambda x: Q.dequantize_per_tensor.default(x.to(INT8), 0.1, 0, -128, 127, INT8, out_dtype=torch.float16),
-        "it gives torch.float16; only float32 can be compiled",
+        lambda x: Q.dequantize_per_tensor.default(x.to(INT8), 0.1, 0, -128, 127, INT8, out_dtype=torch.float64),
+        "it gives torch.float64; only float32 can be compiled",
     ),
 }
 

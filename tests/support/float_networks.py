@@ -31,10 +31,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class FloatNetwork:
-    """``shape`` of the input: height, width, channels."""
+    """``shape`` of the input: height, width, channels. ``half``: files hold it in half precision."""
 
     shape: tuple[int, int, int]
     layers: Sequence[Layer]
+    half: bool = False
 
     def weights(self) -> list[tuple[Array, Array] | None]:
         """Of each layer that has some: OHWI, of a depthwise one 1HWC, of a dense one OI; and biases."""
@@ -54,6 +55,8 @@ class FloatNetwork:
             )
             kernel = rng.normal(size=shapes[layer.kind], scale=np.sqrt(2 / fan)).astype(np.float32)
             found.append((kernel, rng.normal(size=channels, scale=0.3).astype(np.float32)))
+        if self.half:
+            return [w and (_halved(w[0]), _halved(w[1])) for w in found]
         return found
 
     def sizes(self) -> list[tuple[int, int, int]]:
@@ -67,6 +70,10 @@ class FloatNetwork:
             channels = layer.channels or channels
             found.append((height, width, channels))
         return found
+
+
+def _halved(value: Array) -> Array:
+    return value.astype(np.float16).astype(np.float32)
 
 
 def pads(extent: int, kernel: int, stride: int) -> tuple[int, int]:
@@ -102,7 +109,7 @@ def as_tflite(network: FloatNetwork) -> bytes:
     for number, (layer, size) in enumerate(zip(network.layers, sizes, strict=True)):
         shape = (1, size[2]) if layer.kind in ("dense", "pool") else (1, *size)
         result = builder.tensor(f"{layer.kind}_{number}", shape, "float32")
-        _append(builder, layer, number, weights[number], made, result)
+        _append(builder, layer, number, weights[number], made, result, half=network.half)
         made.append(result)
     builder.output(made[-1])
     return builder.build()
@@ -115,6 +122,8 @@ def _append(
     weights: tuple[Array, Array] | None,
     made: Sequence[Tensor],
     result: Tensor,
+    *,
+    half: bool,
 ) -> None:
     common: dict[str, Any] = {"padding": "SAME", "stride_h": layer.stride, "stride_w": layer.stride}
     activation: dict[str, Any] = {"fused_activation_function": layer.activation}
@@ -129,13 +138,21 @@ def _append(
             shape = builder.constant(f"shape_{number}", np.asarray(result.shape, np.int32))
             builder.op("RESHAPE", [pooled, shape], [result])
         return
-    constants = [builder.constant(f"{name}_{number}", value) for name, value in zip("wb", weights, strict=True)]
+    constant = _half_constant if half else ModelBuilder.constant
+    constants = [constant(builder, f"{name}_{number}", value) for name, value in zip("wb", weights, strict=True)]
     kinds = {"conv": "CONV_2D", "depthwise": "DEPTHWISE_CONV_2D", "dense": "FULLY_CONNECTED"}
     if layer.kind != "dense":
         activation |= common
     if layer.kind == "depthwise":
         activation["depth_multiplier"] = 1
     builder.op(kinds[layer.kind], [made[-1], *constants], [result], activation)
+
+
+def _half_constant(builder: ModelBuilder, name: str, value: Array) -> Tensor:
+    """As TFLite's converter writes float16 models."""
+    wide = builder.tensor(name, value.shape, "float32")
+    builder.op("DEQUANTIZE", [builder.constant(f"{name}_half", value.astype(np.float16))], [wide])
+    return wide
 
 
 def as_onnx(network: FloatNetwork) -> Any:
@@ -167,7 +184,11 @@ def as_onnx(network: FloatNetwork) -> Any:
             net.add("Clip", net.made, *(net.constant(np.float32(end)) for end in (0, 6)))
         made.append(net.made)
         size = after[:2]
-    return net.model()
+    if not network.half:
+        return net.model()
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    return convert_float_to_float16(net.model())
 
 
 def as_torch(network: FloatNetwork) -> tuple[Any, Any]:
@@ -175,7 +196,8 @@ def as_torch(network: FloatNetwork) -> tuple[Any, Any]:
     from support.exported import Net, random, torch
 
     functional = torch.nn.functional
-    tensors = [w and tuple(torch.tensor(np.ascontiguousarray(part)) for part in w) for w in network.weights()]
+    kind = torch.float16 if network.half else torch.float32
+    tensors = [w and tuple(torch.tensor(np.ascontiguousarray(p), dtype=kind) for p in w) for w in network.weights()]
     height, width, channels = network.shape
 
     def compute(x: Any) -> Any:
@@ -186,7 +208,7 @@ def as_torch(network: FloatNetwork) -> tuple[Any, Any]:
             made.append(x)
         return x
 
-    return Net(compute), random(1, channels, height, width)
+    return Net(compute), random(1, channels, height, width).to(kind)
 
 
 def _torch_layer(functional: Any, layer: Layer, weights: Any, made: Sequence[Any]) -> Any:

@@ -56,10 +56,11 @@ def conv(
     bounds: Sequence[float] = (),
     adds: bool = False,
     bias: bool = True,
+    half: bool = False,
 ) -> FloatRow:
-    """``bounds``: a lower one, or both."""
+    """``bounds``: a lower one, or both. ``half``: weights that are numbers of half precision, of any size."""
     attrs = Conv2dFloatAttrs(*_activation(bounds), strides, padding, dilation, groups)
-    weights = _floats(1, channels, *kernel, shape[3] // groups)
+    weights = (_halves if half else _floats)(1, channels, *kernel, shape[3] // groups)
     extents = (
         (shape[1 + a] + padding[a] + padding[2 + a] - (kernel[a] - 1) * dilation[a] - 1) // strides[a] + 1
         for a in (0, 1)
@@ -68,9 +69,18 @@ def conv(
     return FloatRow(Conv2dFloat, shapes, attrs, [weights, _floats(2, channels) * np.float32(bias)])
 
 
-def dense(rows: int, depth: int, units: int, *, bounds: Sequence[float] = (), adds: bool = False) -> FloatRow:
+def _halves(seed: int, *shape: int) -> Array:
+    """Of all exponents, the smallest numbers and zeros of either sign among them."""
+    bits = np.random.default_rng(seed).integers(0, 1 << 16, shape).astype(np.uint16)
+    bits[bits & 0x7C00 == 0x7C00] &= 0x83FF
+    return bits.view(np.float16).astype(np.float32)
+
+
+def dense(
+    rows: int, depth: int, units: int, *, bounds: Sequence[float] = (), adds: bool = False, half: bool = False
+) -> FloatRow:
     shapes = [(rows, depth), (rows, units)] if adds else [(rows, depth)]
-    constants = [_floats(3, units, depth), _floats(4, units)]
+    constants = [(_halves if half else _floats)(3, units, depth), _floats(4, units)]
     return FloatRow(FullyConnectedFloat, shapes, FloatSumAttrs(*_activation(bounds)), constants)
 
 
@@ -98,6 +108,7 @@ ROWS: Mapping[str, FloatRow] = {
     "conv, one channel in": conv((1, 13, 5, 1), 8, (10, 4), (2, 2), (4, 1, 5, 2)),
     "conv, strides and dilation": conv((2, 9, 8, 4), 5, (2, 3), (2, 1), (0, 2, 1, 1), (2, 2), bounds=(-1.0, 1.5)),
     "conv, groups": conv((1, 6, 5, 6), 9, (3, 2), padding=(1, 0, 1, 1), groups=3),
+    "conv, more channels, three pixels left over": conv((1, 7, 5, 4), 8, (3, 3), padding=(1, 1, 1, 1)),
     "conv, added": conv((1, 6, 5, 3), 4, (3, 3), padding=(1, 1, 1, 1), bounds=(0.0,), adds=True),
     "conv, a window of borders alone": conv((1, 2, 2, 2), 4, (2, 2), padding=(3, 3, 3, 3)),
     "pointwise": conv((1, 5, 7, 8), 12, (1, 1), bounds=(0.0, 6.0)),
@@ -114,6 +125,10 @@ ROWS: Mapping[str, FloatRow] = {
     "depthwise, added": conv((1, 5, 6, 6), 6, (3, 3), padding=(1, 1, 1, 1), groups=6, bounds=(0.0,), adds=True),
     "depthwise, wide": conv((1, 3, 3, 4), 4, (5, 5), padding=(2, 2, 2, 2), groups=4),
     "dense": dense(1, 17, 10),
+    "conv, half precision": conv((1, 7, 5, 6), 7, (3, 3), padding=(1, 1, 1, 1), bounds=(0.0,), half=True),
+    "pointwise, half precision": conv((1, 5, 5, 40), 12, (1, 1), half=True),
+    "conv, groups, half precision": conv((1, 6, 5, 6), 9, (3, 2), padding=(1, 0, 1, 1), groups=3, half=True),
+    "dense, half precision": dense(5, 33, 10, half=True),
     "dense, rows": dense(6, 9, 5, bounds=(0.0,)),
     "dense, added": dense(3, 8, 8, adds=True),
     "mean": pool("mean", (1, 7, 9, 6), (2, 3), (2, 1), (1, 0, 0, 2)),

@@ -108,7 +108,7 @@ def judge(case: Case, folder: Path, *, run_c: bool = False) -> Verdict:
             text = str(error).replace(str(path), "the model")
             return Verdict("refused", text.partition("unsupported: ")[2] or text)
     try:
-        complaint = _compare(Executor(model.module).run(case.inputs), case)
+        complaint = _compare(Executor(model.module).run(_widened(case.inputs)), case)
     except Exception as error:  # whatever TVM raises
         return Verdict("wrong", f"TVM: {str(error).strip().splitlines()[-1][:200]}")
     return Verdict("wrong", complaint) if complaint else _compile(case, path, run_c)
@@ -131,17 +131,23 @@ def _compile(case: Case, path: Path, run_c: bool) -> Verdict:
     except ModelError as error:
         reason = str(error).replace(str(path), "the model")
         return Verdict("executed", reason if "--input-shape" not in reason else "its shape is free")
-    if run_c and (complaint := _compare(HostModel(compiled)(*case.inputs), case)):
+    if run_c and (complaint := _compare(HostModel(compiled)(*_widened(case.inputs)), case)):
         return Verdict("wrong", f"in C: {complaint}")
     return Verdict("compiled")
 
 
+def _widened(values: list[Array]) -> list[Array]:
+    """What is half precision in a file is float32 here."""
+    return [value.astype(np.float32) if value.dtype == np.float16 else value for value in values]
+
+
 def _compare(results: list[Array], case: Case) -> str:
     """What is wrong, or nothing."""
-    for number, (got, wanted) in enumerate(zip(results, case.outputs, strict=False)):
+    outputs = zip(results, _widened(case.outputs), case.outputs, strict=False)
+    for number, (got, wanted, given) in enumerate(outputs):
         if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
             return f"output {number} is {got.dtype} {got.shape}, not {wanted.dtype} {wanted.shape}"
-        half = wanted.dtype == np.float16
+        half = given.dtype == np.float16
         relative, absolute = (1e-2, 2e-3) if half else (case.relative, case.absolute)
         same = (
             np.allclose(got, wanted, relative, absolute, equal_nan=True)

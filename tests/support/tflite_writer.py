@@ -28,7 +28,8 @@ __all__ = ["ModelBuilder", "Operator", "OptionValue", "Tensor"]
 
 _SCHEMA_VERSION = 3
 _BUFFER_ALIGNMENT = 16
-_DTYPES = ("int4", "int8", "uint8", "int16", "uint32", "int32", "uint64", "int64", "float32", "bool", "resource")
+_INTEGERS = ("int4", "int8", "uint8", "int16", "uint32", "int32", "uint64", "int64")
+_DTYPES = (*_INTEGERS, "float16", "float32", "bool", "resource")
 
 
 @dataclass(frozen=True)

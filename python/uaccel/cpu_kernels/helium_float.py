@@ -8,7 +8,7 @@ from typing import Any, Final
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
 from uaccel.ops.conv2d_float import Conv2dFloat, conv2d_kernel, depthwise_kernel, is_depthwise
-from uaccel.ops.float_sums import FloatSumAttrs, is_kernels
+from uaccel.ops.float_sums import SINGLE, FloatSumAttrs, is_kernels
 from uaccel.ops.fully_connected_float import FullyConnectedFloat, as_pixels
 from uaccel.ops.kernel import Kernel
 
@@ -30,7 +30,7 @@ def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
 def _with_helium(kernel: Kernel) -> Kernel:
     """The same call of the function whose sums Helium adds up."""
     (call,) = kernel.calls
-    name = call.function.removesuffix("_f32") + "_helium"
+    name = call.function.removesuffix(f"_{SINGLE}") + "_helium"
     return replace(
         kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=REQUIRES
     )

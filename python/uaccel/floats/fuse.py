@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uaccel.floats.pools import NCHW, Pool, pool_of
+import numpy as np
+
+from uaccel.floats.images import NCHW, ImageLayer, image_layer_of
 from uaccel.floats.sums import Sums, grown, padded, sums_of
 from uaccel.ops.axes import Layout, identity, inverse, layout_name
-from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.base import constant, get, info_of, infos_of
 from uaccel.ops.conv2d_float import Conv2dFloat, Conv2dFloatAttrs
-from uaccel.ops.float_sums import FloatSumAttrs
+from uaccel.ops.float_sums import FLOAT, FloatSumAttrs
 from uaccel.ops.fully_connected_float import FullyConnectedFloat
-from uaccel.ops.traits import pads_with_number
+from uaccel.ops.traits import name_of, pads_with_number
 from uaccel.tvm_api import (
     Emit,
     is_operator_call,
+    is_tuple_type,
     is_var,
     main_bindings,
     main_result,
@@ -46,21 +49,21 @@ def fuse_floats(module: Any) -> Fused:
     return _Writer(module, found, gone).run()
 
 
-def _layers(module: Any) -> tuple[dict[Any, Sums | Pool], set[Any]]:
+def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
     """By the variable that each ends with; and the variables inside of layers, which nobody else reads."""
     _, bindings = main_bindings(module)
     uses = Counter(used for _, expr in bindings for used in variables(expr))
     uses.update(variables(main_result(module)))
-    found: dict[Any, Sums | Pool] = {}
+    found: dict[Any, Sums | ImageLayer] = {}
     pads: dict[Any, Any] = {}
     gone: set[Any] = set()
     for var, expr in bindings:
-        if not is_operator_call(expr):
+        if not is_operator_call(expr) or is_tuple_type(var):
             continue
         if pads_with_number(expr) and uses[var] == 1:
             pads[var] = expr
         layer = _with_more(found, uses, gone, var, expr)
-        made = layer or sums_of(var, expr) or pool_of(var, expr)
+        made = layer or sums_of(var, expr) or image_layer_of(var, expr)
         if isinstance(made, Sums) and made.data in pads and layer is None:
             wider = padded(made, pads[made.data])
             gone |= {made.data} if wider is not made else set()
@@ -70,7 +73,9 @@ def _layers(module: Any) -> tuple[dict[Any, Sums | Pool], set[Any]]:
     return _worth_while(found), gone
 
 
-def _with_more(found: dict[Any, Sums | Pool], uses: Counter[Any], gone: set[Any], var: Any, call: Any) -> Sums | None:
+def _with_more(
+    found: dict[Any, Sums | ImageLayer], uses: Counter[Any], gone: set[Any], var: Any, call: Any
+) -> Sums | None:
     """The layer that a call continues, which it alone reads; it is found no more where it was."""
     for begun in reversed(call.args):
         layer = found.get(begun) if is_var(begun) and uses[begun] == 1 else None
@@ -82,16 +87,40 @@ def _with_more(found: dict[Any, Sums | Pool], uses: Counter[Any], gone: set[Any]
     return None
 
 
-def _worth_while(found: dict[Any, Sums | Pool]) -> dict[Any, Sums | Pool]:
+def _worth_while(found: dict[Any, Sums | ImageLayer]) -> dict[Any, Sums | ImageLayer]:
     """A pool in NCHW stays as it is where no convolution wants another layout."""
-    turned = any(isinstance(layer, Sums) and layer.layout != identity(len(layer.layout)) for layer in found.values())
-    return {
-        var: layer for var, layer in found.items() if turned or not (isinstance(layer, Pool) and layer.layout == NCHW)
-    }
+    if any(layer.layout != identity(len(layer.layout)) and _gains(layer) for layer in found.values()):
+        return found
+    return {var: layer for var, layer in found.items() if not (isinstance(layer, ImageLayer) and layer.layout == NCHW)}
+
+
+def _is_split(var: Any, value: Any) -> bool:
+    """One of floats, which would hold its input in the order in which the model has the axes."""
+    return (
+        is_operator_call(value)
+        and name_of(value) == "relax.split"
+        and all(info.dtype == FLOAT for info in infos_of(var))
+    )
+
+
+def _parts(emit: Emit, var: Any, split: Any) -> Any:
+    """Its fields, each cut out by itself."""
+    infos, axis = infos_of(var), int(split.attrs.axis)
+    ends = np.cumsum([info.shape[axis] for info in infos]).tolist()
+    begins = [0, *ends[:-1]]
+    cut = [
+        emit(relax.op.strided_slice(split.args[0], [axis], [begin], [end]), f"{var.name}_{number}")
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True))
+    ]
+    return emit(relax.Tuple(cut), var.name)
+
+
+def _gains(layer: Sums | ImageLayer) -> bool:
+    return isinstance(layer, Sums) or layer.gains
 
 
 class _Writer:
-    def __init__(self, module: Any, found: Mapping[Any, Sums | Pool], gone: set[Any]) -> None:
+    def __init__(self, module: Any, found: Mapping[Any, Sums | ImageLayer], gone: set[Any]) -> None:
         self.module, self.found, self.gone = module, found, gone
         self.bound: dict[Any, Any] = {}
         self.origins: dict[str, str] = {}
@@ -109,9 +138,9 @@ class _Writer:
         if var in self.gone:
             return var
         if layer is None:
-            made = emit(value, var.name)
+            made = _parts(emit, var, value) if _is_split(var, value) else emit(value, var.name)
         else:
-            made = self._sums(var, layer) if isinstance(layer, Sums) else self._pool(var, layer)
+            made = self._sums(var, layer) if isinstance(layer, Sums) else self._image(var, layer)
         self.bound[var] = made
         return made
 
@@ -119,7 +148,7 @@ class _Writer:
         """A variable of the old module in the new one."""
         return relax_substitute(expr, self.bound)
 
-    def _pool(self, var: Any, layer: Pool) -> Any:
+    def _image(self, var: Any, layer: ImageLayer) -> Any:
         call = layer.call(self._turned(self._old(layer.data), layer.layout, f"{var.name}_in"))
         shape = info_of(var).shape
         if len(shape) == 4:

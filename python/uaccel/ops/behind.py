@@ -27,12 +27,14 @@ def windows_behind(
     run: int = 0,
     copied: bool = False,
     back: bool = False,
+    alone: bool = False,
 ) -> int:
     """Bytes for a kernel that takes ``together`` output pixels of an image at a time, row by row, all their channels.
 
     ``copied``: it has read the windows of those before it writes any of them. ``run``: it begins anew after so many
     pixels, of which an image is a multiple. ``back``: the last of an image are as many as the others, so that some are
-    computed again. Tensors are NHWC; ``padding`` begins with the rows above and the columns before the input.
+    computed again. ``alone``: of the last of an image, fewer than ``together``, each is computed by itself.
+    Tensors are NHWC; ``padding`` begins with the rows above and the columns before the input.
     """
     (batch, in_height, in_width, in_channels), (_, height, width, channels) = data.shape, output.shape
     pixels, in_pixels = height * width, in_height * in_width
@@ -43,8 +45,11 @@ def windows_behind(
     needed = np.append(np.minimum.accumulate(first[::-1])[::-1], np.iinfo(np.int32).max)
     run = run or pixels
     starts = np.arange(0, run, together)
+    if alone:
+        whole = run // together * together
+        starts = np.append(np.arange(0, whole, together), np.arange(whole, run))
+    ends = np.append(starts[1:], run)
     starts = np.minimum(starts, run - together) if back else starts
-    ends = np.minimum(starts + together, run)
     origins = np.arange(0, batch * pixels, run)[:, np.newaxis]
     unread = np.append(starts[1:], run) if copied else starts
     read = needed[origins + unread] * in_channels * data.itemsize
@@ -78,10 +83,13 @@ def rows_behind(
     return windows_behind(shapes[0], shapes[1], (1, 1), (0, 0), together, run=run, copied=copied)
 
 
-def site_behind(site: Site[Any], together: int = 1, *, run: int = 0, copied: bool = False) -> dict[int, int]:
+def site_behind(
+    site: Site[Any], together: int = 1, *, run: int = 0, copied: bool = False, alone: bool = False
+) -> dict[int, int]:
     """The same for a layer with windows, or of rows, on its first input."""
     data = site.operands[0].info
     if len(data.shape) == 2:
         return {0: rows_behind(data.shape[0], data, site.output, together, run=run, copied=copied)}
     attrs = site.attrs
-    return {0: windows_behind(data, site.output, attrs.strides, attrs.padding, together, run=run, copied=copied)}
+    reading: dict[str, Any] = {"run": run, "copied": copied, "alone": alone}
+    return {0: windows_behind(data, site.output, attrs.strides, attrs.padding, together, **reading)}

@@ -14,6 +14,7 @@ from uaccel.ops.base import Site, register, require, window_count
 from uaccel.ops.behind import rows_behind, site_behind
 from uaccel.ops.float_sums import (
     BLOCK,
+    SINGLE,
     FloatSumAttrs,
     FloatSums,
     check_sums,
@@ -21,6 +22,7 @@ from uaccel.ops.float_sums import (
     finished,
     in_blocks,
     is_kernels,
+    stored,
     sum_arguments,
 )
 from uaccel.ops.kernel import Kernel, KernelCall, ParameterValue, Scratch, sides
@@ -114,7 +116,10 @@ def conv2d_kernel(site: Site[Any]) -> Kernel:
     groups = site.operands[1].value.reshape(attrs.groups, -1, depth)
     weights = np.concatenate([in_blocks(group) for group in groups])
     copied = not pointwise and attrs.groups == 1
-    behind = {0: rows_behind(rows, data, output, TOGETHER)} if pointwise else site_behind(site, TOGETHER, copied=copied)
+    behind = site_behind(site, TOGETHER, copied=copied, alone=True)
+    if pointwise:
+        behind = {0: rows_behind(rows, data, output, TOGETHER)}
+    form, weights = stored(weights)
     return _kernel(
         "conv2d_float",
         site,
@@ -133,6 +138,7 @@ def conv2d_kernel(site: Site[Any]) -> Kernel:
         behind,
         scratch=0 if pointwise else TOGETHER * depth * data.itemsize,
         effort=len(weights) * BLOCK / channels,
+        form=form,
     )
 
 
@@ -145,12 +151,14 @@ def _kernel(
     *,
     scratch: int = -1,
     effort: float = 1.0,
+    form: str = SINGLE,
 ) -> Kernel:
-    """``scratch``: bytes, of a kernel that takes some where it needs them."""
+    """``form``: how weights are stored. ``scratch``: bytes, of a kernel that takes some where it needs them."""
     given, inplace = sum_arguments(site, weights)
     parameters = {**fields, "adds": int(len(site.operands) > 3), **finish_fields(site.attrs)}
     arguments = given if scratch < 0 else (*given, Scratch() if scratch else given[-1])
-    call = KernelCall(f"uaccel_{name}_f32", f"uaccel_{name}.h", f"uaccel_{name}", parameters, arguments)
+    header = f"uaccel_{name}.h" if form == SINGLE else f"uaccel_{name}_{form}.h"
+    call = KernelCall(f"uaccel_{name}_{form}", header, f"uaccel_{name}", parameters, arguments)
     return Kernel("portable", (call,), scratch=max(0, scratch), inplace=inplace, behind=behind, effort=effort)
 
 

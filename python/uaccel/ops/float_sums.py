@@ -20,6 +20,7 @@ from uaccel.tvm_api import te, tirx
 FLOAT: Final = "float32"
 NONE, LOWER, BOTH = "none", "lower", "both"
 ACTIVATIONS: Final = (NONE, LOWER, BOTH)
+SINGLE, HALF = "f32", "f16"
 BLOCK: Final = 4
 """Output channels whose weights lie side by side."""
 
@@ -92,3 +93,10 @@ def in_blocks(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     filled = np.concatenate([rows, np.zeros((missing, rows.shape[1]), rows.dtype)])
     blocks = filled.reshape(-1, BLOCK, rows.shape[1])
     return np.ascontiguousarray(blocks.transpose(0, 2, 1))
+
+
+def stored(weights: NDArray[np.float32]) -> tuple[str, Array]:
+    """How they lie in flash, in half precision where all of them are such numbers: their kernels widen them."""
+    with np.errstate(over="ignore"):
+        half = weights.astype(np.float16)
+    return (HALF, half.view(np.uint16)) if np.array_equal(half.astype(np.float32), weights) else (SINGLE, weights)

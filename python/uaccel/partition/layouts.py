@@ -127,7 +127,12 @@ def _add_node(graph: _Graph, var: Any, expr: Any) -> None:
     graph.add(var, node)
     for use in node.inputs:
         use.node.read_by(node, use.order)
-    _read_as_it_is(tuple(argument for argument in arguments if not any(argument is use for use in node.inputs)))
+    others = (each for argument in arguments for each in _each(argument))
+    _read_as_it_is(tuple(other for other in others if not any(other is use for use in node.inputs)))
+
+
+def _each(argument: Known) -> tuple[Known, ...]:
+    return argument if isinstance(argument, tuple) else (argument,)
 
 
 def _carried(var: Any, expr: Any, arguments: list[Known]) -> tuple[Use, ...]:
@@ -136,7 +141,7 @@ def _carried(var: Any, expr: Any, arguments: list[Known]) -> tuple[Use, ...]:
     rank = len(var.ty.shape.values) if rule else 0
     if rule is None or rank > MOST_AXES:
         return ()
-    operands = [arguments[i] for i in rule.carried(expr)]
+    operands = [operand for i in rule.carried(expr) for operand in _each(arguments[i])]
     uses = tuple(operand for operand in operands if isinstance(operand, Use))
     known = all(isinstance(operand, Use) or is_constant(operand) for operand in operands)
     return uses if known and all(len(use.order) == rank for use in uses) else ()
@@ -198,6 +203,8 @@ class _Writer:
         return rule.rebuilt(expr, args, node.layout)
 
     def _in_layout(self, operand: Known, layout: Layout) -> Any:
+        if isinstance(operand, tuple):
+            return relax.Tuple([self._in_layout(each, layout) for each in operand])
         if isinstance(operand, Use):
             return self._tensor(operand.node, compose(operand.order, layout))
         return operand if layout == identity(len(layout)) else constant_in(operand, layout)

@@ -114,11 +114,17 @@ def _onnx_runtime(_model: ImportedModel, path: Path, samples: Samples) -> tuple[
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        names = [entry.name for entry in session.get_inputs()]
-        results = [session.run(None, dict(zip(names, sample, strict=True))) for sample in samples]
+        results = [session.run(None, _given(session.get_inputs(), sample)) for sample in samples]
     except Exception:  # it lacks operators that uaccel has; then it has no opinion
         return None
     return f"ONNX Runtime {onnxruntime.__version__}", [[_as_array(value) for value in row] for row in results]
+
+
+def _given(inputs: Sequence[Any], sample: Sequence[Array]) -> dict[str, Array]:
+    """By name; what is half precision in the file is float32 in firmware."""
+    halves = [entry.type == "tensor(float16)" for entry in inputs]
+    values = [value.astype(np.float16) if half else value for half, value in zip(halves, sample, strict=True)]
+    return {entry.name: value for entry, value in zip(inputs, values, strict=True)}
 
 
 def _as_array(value: Any) -> Array:

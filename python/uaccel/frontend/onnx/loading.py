@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from uaccel.frontend.budget import Budget, read_file
 from uaccel.frontend.checks import first_line
 from uaccel.frontend.onnx.external import read_external
 from uaccel.frontend.onnx.graph import MICROSOFT, STANDARD
+from uaccel.frontend.onnx.half import widened
 from uaccel.frontend.onnx.package import onnx_package, refusals
 from uaccel.frontend.onnx.schema import AGAIN
 from uaccel.frontend.onnx.structure import check_structure
@@ -44,8 +46,10 @@ def load(path: Path, budget: Budget) -> LoadedFile:
     if model.functions:
         model = _inlined(model, path)
         check_structure(onnx, model, Budget(path), path)
+    _sort(model.graph)
     _check_graph(model.graph, path)
     _run_checker(onnx, model, path)
+    widened(onnx, model)
     return LoadedFile(model, data, hashlib.sha256(data).hexdigest(), opset)
 
 
@@ -104,6 +108,24 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
             f"onnx.save(onnx.version_converter.convert_version(onnx.load('{path.name}'), 17), 'new.onnx')"
         )
     return opset
+
+
+def _sort(graph: Any) -> None:
+    """Each node behind those whose results it reads: converters to float16 append casts at the end. Where nodes read
+    from each other in a ring all stays as it is."""
+    made = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
+    wanted = {
+        index: sorted({made[name] for name in node.input if name in made}) for index, node in enumerate(graph.node)
+    }
+    if all(before < index for index, each in wanted.items() for before in each):
+        return
+    try:
+        order = list(TopologicalSorter(wanted).static_order())
+    except CycleError:
+        return
+    nodes = list(graph.node)
+    del graph.node[:]
+    graph.node.extend(nodes[index] for index in order)
 
 
 def _check_graph(graph: Any, path: Path) -> None:

@@ -16,7 +16,7 @@ from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeA
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.tvm_api import relax
 
-QUANTISED_FLOATS = ("int8", "uint8", "int16")
+QUANTISED_FLOATS, HALF = ("int8", "uint8", "int16"), "float16"
 REQUANTISATIONS = {
     "int8": ("int8", "uint8", "int16", "int32"),
     "uint8": ("int8",),
@@ -26,8 +26,8 @@ REQUANTISATIONS = {
 CASTS = ("int8", "uint8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32")
 
 
-def _from_integer(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype in QUANTISED_FLOATS
+def _to_float(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype in (*QUANTISED_FLOATS, HALF)
 
 
 def _between_numbers(operator: Operator) -> bool:
@@ -70,10 +70,12 @@ def rescaled(context: Context, data: Tensor, output: Tensor, low: int, high: int
     return get(Requantize)(context.expr(data), attrs=attrs)
 
 
-@converts("DEQUANTIZE", when=_from_integer)
+@converts("DEQUANTIZE", when=_to_float)
 def dequantize(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     need_dtype(output, ("float32",), "output")
+    if data.info.dtype == HALF:
+        return relax.op.astype(context.expr(data), "float32")  # every such number is one
     need_one_scale(data)
     return get(Dequantize)(context.expr(data), attrs=DequantizeAttrs(float(np.float32(data.scale)), data.zero_point))
 

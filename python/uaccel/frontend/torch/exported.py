@@ -10,7 +10,7 @@ from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
 from uaccel.frontend.checks import first_line, unsupported
 from uaccel.frontend.torch.archive import WANTED, Stored, StoredTensor
-from uaccel.frontend.torch.arguments import DTYPES
+from uaccel.frontend.torch.arguments import DTYPES, STORED
 from uaccel.frontend.torch.conditions import check_conditions
 from uaccel.frontend.torch.program import Program, check_unchanged, input_specs, output_specs
 from uaccel.frontend.torch.program_file import FileInput
@@ -79,11 +79,12 @@ class _Exported:
 
     def _loaded(self, stored: StoredTensor) -> Any:
         """A copy, of bytes that the archive has checked to be enough."""
-        kind = getattr(self._torch, DTYPES[stored.meta.dtype])
+        kind = getattr(self._torch, STORED[stored.meta.dtype])
         content = bytearray(stored.content)
         need(DTYPES[stored.meta.dtype] != "bool" or max(content, default=0) < 2, "weights hold truths beside 0 and 1")
         flat = self._torch.frombuffer(content, dtype=kind) if content else self._torch.empty(0, dtype=kind)
-        return flat.as_strided(stored.meta.shape, stored.meta.strides, stored.meta.offset)
+        values = flat.as_strided(stored.meta.shape, stored.meta.strides, stored.meta.offset)
+        return values.to(getattr(self._torch, DTYPES[stored.meta.dtype]))
 
     def _exported(self, constants: list[str], given: list[str], results: list[Any]) -> Any:
         from torch._export.verifier import load_verifier
