@@ -13,9 +13,35 @@ from npu_rtl.array import CONTROL, STAGES, SUMS_AT, Array
 from npu_rtl.elements import Elements
 from npu_rtl.feeder import Feeder
 from npu_rtl.memories import Memories
-from npu_rtl.numbers import ADD, ADDRESS, AVERAGE, COMPUTE, CONTINUE, CONVOLVE, DEPTHWISE, ERROR, FINISH, FLOAT32
-from npu_rtl.numbers import KEEP, LONGEST, LOOKUP, OK, ONCE, PACK, POOL, RESIDUAL, SHAPE, SHARED, SYNC, Machine
-from npu_rtl.numbers import delayed, high, low, octet, words_of
+from npu_rtl.numbers import (
+    ADD,
+    ADDRESS,
+    AVERAGE,
+    COMPUTE,
+    CONTINUE,
+    CONVOLVE,
+    DEPTHWISE,
+    ERROR,
+    FINISH,
+    FLOAT32,
+    KEEP,
+    LONGEST,
+    LOOKUP,
+    OK,
+    ONCE,
+    PACK,
+    POOL,
+    RESIDUAL,
+    SHAPE,
+    SHARED,
+    SYNC,
+    Machine,
+    delayed,
+    high,
+    low,
+    octet,
+    words_of,
+)
 from npu_rtl.places import Places
 from npu_rtl.pool import Pool
 from npu_rtl.prepare import Prepare
@@ -177,13 +203,13 @@ class Compute:
     def _results(self) -> None:
         """From sums to bytes, and where they go."""
         m, words, memories, width = self.module, self._words, self._memories, self._machine.width
-        elements, opcode = self._elements, self._words[0][:8]
+        elements = self._elements
         finish = Signal(FINISH)
         m.d.comb += [
             *(finish.single.eq(words[0][FLOAT32]), finish.zero_point.eq(octet(words[16], 1))),
             *(finish.least.eq(octet(words[16], 2)), finish.greatest.eq(octet(words[16], 3))),
         ]
-        lone = opcode == ADD
+        lone = words[0][:8] == ADD
         once, numbers = words[0][ONCE], self._prepare.addition
         straight, sums, looked = [], [], []
         for lane in range(width):
@@ -198,6 +224,12 @@ class Compute:
             straight.append(out.byte)
             sums.append(adder.byte)
             looked.append(self._prepare.table.word_select(first, 8) if lane < self._machine.ports else first)
+        self._ends(Cat(*straight), Cat(*sums), Cat(*looked))
+
+    def _ends(self, straight: Any, sums: Any, looked: Any) -> None:
+        """Each result with the place that was known when it was asked for."""
+        m, memories, elements, opcode = self.module, self._memories, self._elements, self._words[0][:8]
+        lone = opcode == ADD
         place = Cat(self._out.mask, self._out.at)
         issued = self._issues & self._last & ~self._pools & ~self._keeps
         out_ends = delayed(m, issued, STAGES + output.STAGES, "output_ends")
@@ -212,9 +244,9 @@ class Compute:
             m.d.sync += pool_at.eq(place)
         looks = elements.came & (opcode == LOOKUP)
         pooled = self._pool.done & ~self._pool.empty
-        self._write(adds_end, adds_at, Cat(*sums))
-        self._write(out_ends & ~self._adds, out_at, Cat(*straight))
-        self._write(looks, own, Cat(*looked))
+        self._write(adds_end, adds_at, sums)
+        self._write(out_ends & ~self._adds, out_at, straight)
+        self._write(looks, own, looked)
         self._write(pooled, pool_at, self._pool.bytes)
         kept = memories.keeps
         packed = elements.came & (opcode == PACK)

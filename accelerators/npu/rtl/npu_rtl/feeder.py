@@ -29,7 +29,11 @@ class Feeder:
         self._size = size
         self._dense = words[0][:8] == CONVOLVE
         self._claimed, self._goes, self._ends = Signal(range(size + 1)), Signal(), Signal()
-        self._active = Signal()
+        self._active, self._merged = Signal(), Signal()
+        self._y, self._x, self._first_x = (Signal(signed(POSITION), name=name) for name in ("y", "x", "first_x"))
+        self._i, self._j, self._left, self._base = (Signal(16, name=name) for name in ("i", "j", "left", "base"))
+        self._channel, self._lane = Signal(21), Signal(machine.lanes)
+        self._row_at, self._at = Signal(ADDRESS), Signal(ADDRESS)
         self._steps = Steps(words, machine)
         self._pixels = Pixels(words, machine, self._steps)
         self._map = [Signal(machine.lanes, name=f"map{i}", init=i) for i in range(machine.width)]
@@ -41,64 +45,70 @@ class Feeder:
     def _window(self) -> None:
         """A fragment of a tap in each cycle."""
         m, w, machine, steps, pixels = self.module, self._words, self._machine, self._steps, self._pixels
-        width = machine.width
-        y, x = Signal(signed(POSITION)), Signal(signed(POSITION))
-        first_x = Signal(signed(POSITION))
-        i, j, channel, row_at, at = Signal(16), Signal(16), Signal(21), Signal(ADDRESS), Signal(ADDRESS)
-        lane, left, merged, base = Signal(machine.lanes), Signal(16), Signal(), Signal(16)
-        run = Mux(merged, steps.row_bytes, high(w[3]))
         tap_rest, lane_rest = Signal(21), Signal(machine.lanes + 1)
         tap_ends, vector_ends, row_ends, window_ends, block_ends = (Signal() for _ in range(5))
         size = Signal(machine.lanes + 1)
-        inside = (y >= 0) & (y < low(w[4])) & (x >= 0) & (x < high(w[4]))
+        inside = (self._y >= 0) & (self._y < low(w[4])) & (self._x >= 0) & (self._x < high(w[4]))
+        room = self._active & (self._claimed != self._size)
         m.d.comb += [
-            tap_rest.eq(run - channel),
-            lane_rest.eq(width - lane),
+            tap_rest.eq(Mux(self._merged, steps.row_bytes, high(w[3])) - self._channel),
+            lane_rest.eq(machine.width - self._lane),
             tap_ends.eq(~self._dense | (tap_rest <= lane_rest)),
-            row_ends.eq(tap_ends & (merged | (j + 1 == high(w[5])))),
-            window_ends.eq(row_ends & (i + 1 == low(w[5]))),
+            row_ends.eq(tap_ends & (self._merged | (self._j + 1 == high(w[5])))),
+            window_ends.eq(row_ends & (self._i + 1 == low(w[5]))),
             vector_ends.eq(~self._dense | (lane_rest <= tap_rest) | window_ends),
-            block_ends.eq(Mux(self._dense, vector_ends & (left == 1), window_ends)),
-            size.eq(Mux(self._dense & (tap_rest < lane_rest), tap_rest, Mux(self._dense, lane_rest, width))),
-            self.valid.eq(self._active & (self._claimed != self._size) & inside),
-            self.read_at.eq(at + Mux(self._dense, channel, base) - Mux(self._dense, lane, 0)),
-            self._goes.eq(self._active & (self._claimed != self._size) & (~inside | self._memories.read_ready)),
+            block_ends.eq(Mux(self._dense, vector_ends & (self._left == 1), window_ends)),
+            size.eq(Mux(self._dense & (tap_rest < lane_rest), tap_rest, Mux(self._dense, lane_rest, machine.width))),
+            self.valid.eq(room & inside),
+            self.read_at.eq(self._at + Mux(self._dense, self._channel - self._lane, self._base)),
+            self._goes.eq(room & (~inside | self._memories.read_ready)),
             self._ends.eq(vector_ends),
+            pixels.next.eq(steps.ready & pixels.active & pixels.ready & (~self._active | (self._goes & block_ends))),
+            *(pixels.start.eq(self.start), pixels.stop.eq(self.stop), steps.stop.eq(self.stop)),
         ]
-        self._assemble(inside, lane, size)
-        free = ~self._active | (self._goes & block_ends)
-        m.d.comb += pixels.next.eq(steps.ready & pixels.active & pixels.ready & free)
+        self._assemble(inside, size)
         with m.If(self._goes):
-            m.d.sync += [lane.eq(Mux(vector_ends, 0, lane + size)), left.eq(left - vector_ends)]
-            with m.If(~tap_ends):
-                m.d.sync += channel.eq(channel + size)
-            with m.Elif(~row_ends):
-                m.d.sync += [channel.eq(0), j.eq(j + 1), x.eq(x + octet(w[6], 3)), at.eq(at + steps.tap_step)]
-            with m.Else():
-                m.d.sync += [channel.eq(0), j.eq(0), x.eq(first_x), i.eq(i + 1), y.eq(y + octet(w[6], 2))]
-                m.d.sync += [row_at.eq(row_at + steps.row_step), at.eq(row_at + steps.row_step)]
+            m.d.sync += [self._lane.eq(Mux(vector_ends, 0, self._lane + size)), self._left.eq(self._left - vector_ends)]
+            self._advance(tap_ends, row_ends, size)
             with m.If(block_ends):
                 m.d.sync += self._active.eq(0)
         with m.If(pixels.next):
-            merges = steps.merges & (pixels.x >= 0) & (pixels.x + high(w[5]) <= high(w[4]))
-            start_row = pixels.at + steps.skipped_rows
-            m.d.sync += [merged.eq(merges), y.eq(pixels.y + steps.skipped_y), first_x.eq(pixels.x)]
-            m.d.sync += [x.eq(pixels.x + Mux(merges, 0, steps.skipped_x)), i.eq(steps.i), j.eq(Mux(merges, 0, steps.j))]
-            m.d.sync += channel.eq(steps.channel + Mux(merges, steps.row_channel, 0))
-            m.d.sync += [row_at.eq(start_row), at.eq(start_row + Mux(merges, 0, steps.skipped_taps))]
-            m.d.sync += [lane.eq(0), left.eq(high(w[15])), base.eq(pixels.base), self._active.eq(1)]
-            m.d.sync += [to.eq(number) for to, number in zip(self._map, pixels.map, strict=True)]
+            self._begin()
         with m.If(self.stop | self.start):
             m.d.sync += self._active.eq(0)
-        m.d.comb += [
-            pixels.start.eq(self.start),
-            pixels.stop.eq(self.stop),
-            steps.stop.eq(self.stop),
+
+    def _advance(self, tap_ends: Any, row_ends: Any, size: Any) -> None:
+        """Within a tap, to the next one, or to the next row of the kernel."""
+        m, w, row = self.module, self._words, self._row_at + self._steps.row_step
+        with m.If(~tap_ends):
+            m.d.sync += self._channel.eq(self._channel + size)
+        with m.Else():
+            m.d.sync += self._channel.eq(0)
+            with m.If(~row_ends):
+                m.d.sync += [self._j.eq(self._j + 1), self._x.eq(self._x + octet(w[6], 3))]
+                m.d.sync += self._at.eq(self._at + self._steps.tap_step)
+            with m.Else():
+                m.d.sync += [self._j.eq(0), self._x.eq(self._first_x), self._i.eq(self._i + 1)]
+                m.d.sync += [self._y.eq(self._y + octet(w[6], 2)), self._row_at.eq(row), self._at.eq(row)]
+
+    def _begin(self) -> None:
+        """The next pixel's window."""
+        m, w, steps, pixels = self.module, self._words, self._steps, self._pixels
+        merges = steps.merges & (pixels.x >= 0) & (pixels.x + high(w[5]) <= high(w[4]))
+        row = pixels.at + steps.skipped_rows
+        m.d.sync += [
+            *(self._merged.eq(merges), self._y.eq(pixels.y + steps.skipped_y), self._first_x.eq(pixels.x)),
+            *(self._x.eq(pixels.x + Mux(merges, 0, steps.skipped_x)), self._i.eq(steps.i)),
+            *(self._j.eq(Mux(merges, 0, steps.j)), self._row_at.eq(row)),
+            self._channel.eq(steps.channel + Mux(merges, steps.row_channel, 0)),
+            self._at.eq(row + Mux(merges, 0, steps.skipped_taps)),
+            *(self._lane.eq(0), self._left.eq(high(w[15])), self._base.eq(pixels.base), self._active.eq(1)),
+            *(to.eq(number) for to, number in zip(self._map, pixels.map, strict=True)),
         ]
 
-    def _assemble(self, inside: Any, lane: Any, size: Any) -> None:
+    def _assemble(self, inside: Any, size: Any) -> None:
         """A cycle later the bytes are there."""
-        m, width = self.module, self._machine.width
+        m, width, lane = self.module, self._machine.width, self._lane
         came, ends, was_inside, fresh = Signal(), Signal(), Signal(), Signal()
         mask, kept, found = Signal(width), Signal(8 * width), Signal(8 * width)
         below = lanes_below(lane + size, width) & ~lanes_below(lane, width)

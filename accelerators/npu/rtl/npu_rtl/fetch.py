@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from amaranth.hdl import Array as Choice
-from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib.fifo import SyncFIFOBuffered
 
 from npu_rtl.bus import LARGEST, Bursts, Runs
 from npu_rtl.numbers import BUS, COMMAND, ERROR, LONGEST, OK, STREAM, WORDS, Machine
 
+WORD = 4
+"""Bytes."""
 BEATS = 64
 """That wait for the commands they belong to."""
 
@@ -51,25 +53,34 @@ class Fetch:
     def _assemble(self) -> None:
         """A word in each cycle, until the command is whole."""
         m, machine, fifo = self.module, self._machine, self._fifo
-        per_beat = machine.bus // 4
-        number = Signal(max(1, (per_beat - 1).bit_length()))
         left, count, length = Signal(30), Signal(range(LONGEST + 1)), Signal(range(LONGEST + 1))
-        word, goes, failed = Signal(32), Signal(), fifo.r_data[-1]
-        known = Signal()
+        word, goes, ends, failed = Signal(32), Signal(), Signal(), Signal()
+        number = Signal(3)
+        """Of the word in its beat, or of the beat in its word."""
         opcode = Mux(count == 0, word[:8], self.words[0][:8])
+        there = fifo.r_rdy & ~self.valid & (left != 0) & ~self.stop
+        if machine.bus >= WORD:
+            m.d.comb += [
+                *(word.eq(fifo.r_data.word_select(number, 8 * WORD)), failed.eq(fifo.r_data[-1]), goes.eq(there)),
+                *(ends.eq(number == machine.bus // WORD - 1), fifo.r_en.eq(goes & (ends | (left == 1)))),
+            ]
+        else:
+            kept, bad = Signal(32), Signal()
+            m.d.comb += [
+                *(word.eq(Cat(kept, fifo.r_data[:-1]) >> 8 * machine.bus), failed.eq(fifo.r_data[-1] | bad)),
+                *(ends.eq(number == WORD // machine.bus - 1), goes.eq(there & ends), fifo.r_en.eq(there)),
+            ]
+            with m.If(there):
+                m.d.sync += [kept.eq(word), bad.eq(failed & ~ends), number.eq(Mux(ends, 0, number + 1))]
         m.d.comb += [
-            word.eq(fifo.r_data.word_select(number, 32)),
-            known.eq(opcode < len(WORDS)),
-            length.eq(Mux(known, Choice(WORDS)[opcode[:4]], 0)),
-            goes.eq(fifo.r_rdy & ~self.valid & (left != 0) & ~self.stop),
-            fifo.r_en.eq(goes & ((number == per_beat - 1) | (left == 1))),
+            length.eq(Mux(opcode < len(WORDS), Choice(WORDS)[opcode[:4]], 0)),
             self.ended.eq((left == 0) & (count == 0) & ~self.valid),
         ]
         with m.If(self.start):
-            m.d.sync += [left.eq(self.bytes[2:]), number.eq(self.at[2:] if per_beat > 1 else 0)]
+            m.d.sync += [left.eq(self.bytes[2:]), number.eq(self.at[2:3] if machine.bus > WORD else 0)]
             m.d.sync += [count.eq(0), self.valid.eq(0), self.error.eq(OK)]
         with m.Elif(goes):
-            m.d.sync += [left.eq(left - 1), count.eq(count + 1), number.eq(number + 1 if per_beat > 1 else 0)]
+            m.d.sync += [left.eq(left - 1), count.eq(count + 1), number.eq(Mux(ends, 0, number + 1))]
             for i, kept in enumerate(self.words):
                 with m.If(count == i):
                     m.d.sync += kept.eq(word)

@@ -49,9 +49,7 @@ class Memories:
         sums = self._memory("sums", 32 * width, machine.sums // (4 * width), 32 * width)
         parameters = self._memory("parameters", 32 * CHANNEL_WORDS * width, machine.blocks, 32 * CHANNEL_WORDS * width)
         self._plain(sums, (self.sums_at, self.sums), (self.keeps, self.kept_at, self.kept))
-        self._plain(
-            parameters, (self.parameters_at, self.parameters), (self.prepares, self.prepared_at, self.prepared)
-        )
+        self._plain(parameters, (self.parameters_at, self.parameters), (self.prepares, self.prepared_at, self.prepared))
         with m.If(self.clears):
             m.d.comb += [sums[0].addr.eq(self.clears_at), sums[0].data.eq(0), sums[0].en.eq(1)]
 

@@ -9,8 +9,19 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 
 from npu_rtl.addition import ADDITION, wrong_addition, wrong_scale
 from npu_rtl.memories import Memories
-from npu_rtl.numbers import ADDITION_WORDS, CHANNEL_WORDS, ERROR, FLOAT32, OK, ONCE, QUANTISATION, TABLE_BYTES, Machine
-from npu_rtl.numbers import high, lanes_below
+from npu_rtl.numbers import (
+    ADDITION_WORDS,
+    CHANNEL_WORDS,
+    ERROR,
+    FLOAT32,
+    OK,
+    ONCE,
+    QUANTISATION,
+    TABLE_BYTES,
+    Machine,
+    high,
+    lanes_below,
+)
 
 
 class Prepare:

@@ -141,9 +141,7 @@ class Programs:
                     (lambda total: ((runs != 1) & (w[8] < run)) | ((planes != 1) & (w[9] < total)), SHAPE),
                 ],
             ),
-            Op(
-                planes - 1, w[9], adds=True, tests=[(lambda total: nowhere | (total + w[3] > room), RANGE)]
-            ),
+            Op(planes - 1, w[9], adds=True, tests=[(lambda total: nowhere | (total + w[3] > room), RANGE)]),
             Op(runs - 1, w[6], run),
             Op(planes - 1, w[7], adds=True, tests=[(lambda total: total + w[2] > limit, RANGE)]),
         ]

@@ -12,8 +12,7 @@ from npu_rtl.compute import Compute
 from npu_rtl.fetch import Fetch
 from npu_rtl.loader import Loader
 from npu_rtl.memories import Memories
-from npu_rtl.numbers import COMPUTER, DEADLOCK, ERROR, LOAD, LOADER, LONGEST, OK, STORE, STORER, STREAM, TOKEN
-from npu_rtl.numbers import Machine
+from npu_rtl.numbers import COMPUTER, DEADLOCK, ERROR, LOAD, LOADER, LONGEST, OK, STORE, STORER, STREAM, TOKEN, Machine
 from npu_rtl.queues import Queues
 from npu_rtl.registers import NOBODY, Registers
 from npu_rtl.storer import Storer

@@ -10,12 +10,11 @@ from npu_rtl.numbers import ADDRESS, CONVOLVE, DEPTHWISE, Machine, high, low, oc
 
 POSITION: Final = 28
 """Bits of a row's or a column's number."""
-PRODUCTS: Final = 7
 
 
 class Steps:
-    """``start`` for a cycle; once it is ``ready`` the numbers are there. Taps of the steps before the first one are skipped:
-    ``i``, ``j`` and ``channel`` are where a window begins."""
+    """``start`` for a cycle; once it is ``ready`` the numbers are there. Taps of the steps before the first one are
+    skipped: ``i``, ``j`` and ``channel`` are where a window begins."""
 
     def __init__(self, words: Any, machine: Machine) -> None:
         self.module = m = Module()
@@ -29,7 +28,26 @@ class Steps:
         self.i, self.j, self.channel, self.row_channel = Signal(16), Signal(16), Signal(21), Signal(21)
         self.skipped_rows, self.skipped_taps = Signal(ADDRESS), Signal(ADDRESS)
         self.skipped_y, self.skipped_x = Signal(signed(POSITION)), Signal(signed(POSITION))
-        row, pixel, dense = words[2], low(words[3]), words[0][:8] == CONVOLVE
+        self._skip = Signal(21)
+        m.d.comb += self.channel.eq(self._skip)
+        dense, active, multiplied = words[0][:8] == CONVOLVE, Signal(), Signal()
+        whole = low(words[3]) == high(words[3])
+        m.d.comb += self.merges.eq(dense & whole & (octet(words[6], 3) == 1))
+        with m.If(self.start):
+            m.d.sync += [active.eq(1), self.ready.eq(0), self._skip.eq(Mux(dense, low(words[15]) << machine.lanes, 0))]
+            m.d.sync += [target.eq(0) for target in (self.i, self.j, self.row_channel, self.skipped_rows)]
+            m.d.sync += [target.eq(0) for target in (self.skipped_taps, self.skipped_y, self.skipped_x)]
+        with m.Elif(active & multiplied & dense & (self._skip >= high(words[3]))):
+            self._next_tap(words)
+        with m.Elif(active & multiplied):
+            m.d.sync += [active.eq(0), self.ready.eq(1)]
+        with m.If(self.stop):
+            m.d.sync += [active.eq(0), self.ready.eq(0)]
+        self._multiply(words, (*found.values(), self.row_bytes), multiplied)
+
+    def _multiply(self, words: Any, targets: Any, done: Any) -> None:
+        """One product after the other."""
+        m, row, pixel = self.module, words[2], low(words[3])
         products = (
             (octet(words[6], 2), row),
             (octet(words[6], 3), pixel),
@@ -39,41 +57,25 @@ class Steps:
             (high(words[7]).as_signed(), pixel),
             (high(words[5]), high(words[3])),
         )
-        assert len(products) == PRODUCTS
-        number, active, a, b = Signal(range(PRODUCTS + 2)), Signal(), Signal(signed(17)), Signal(32)
+        number, a, b = Signal(range(len(products) + 2)), Signal(signed(17)), Signal(32)
         product = Signal(signed(50))
-        skip = Signal(21)
-        m.d.comb += [
-            product.eq(a * b),
-            self.merges.eq(dense & (pixel == high(words[3])) & (octet(words[6], 3) == 1)),
-        ]
-        targets = (*found.values(), self.row_bytes)
+        m.d.comb += [product.eq(a * b), done.eq(number == len(products) + 1)]
         with m.If(self.start):
-            m.d.sync += [number.eq(0), active.eq(1), self.ready.eq(0), skip.eq(Mux(dense, low(words[15]) << machine.lanes, 0))]
-            m.d.sync += [target.eq(0) for target in (self.i, self.j, self.row_channel, self.skipped_rows)]
-            m.d.sync += [target.eq(0) for target in (self.skipped_taps, self.skipped_y, self.skipped_x)]
-        with m.Elif(active & (number <= PRODUCTS)):
+            m.d.sync += number.eq(0)
+        with m.Elif(~done):
             m.d.sync += number.eq(number + 1)
-            with m.Switch(number):
-                for i, (one, two) in enumerate(products):
-                    with m.Case(i):
-                        m.d.sync += [a.eq(one), b.eq(two)]
-            with m.Switch(number):
-                for i, target in enumerate(targets):
-                    with m.Case(i + 1):
-                        m.d.sync += target.eq(product)
-        with m.Elif(active & dense & (skip >= high(words[3]))):
-            self._skip(words, skip)
-        with m.Elif(active):
-            m.d.sync += [active.eq(0), self.ready.eq(1)]
-        with m.If(self.stop):
-            m.d.sync += [active.eq(0), self.ready.eq(0)]
-        m.d.comb += self.channel.eq(skip)
+        with m.Switch(number):
+            for i, (one, two) in enumerate(products):
+                with m.Case(i):
+                    m.d.sync += [a.eq(one), b.eq(two)]
+        with m.Switch(number):
+            for i, target in enumerate(targets):
+                with m.Case(i + 1):
+                    m.d.sync += target.eq(product)
 
-    def _skip(self, words: Any, skip: Any) -> None:
-        """A tap."""
+    def _next_tap(self, words: Any) -> None:
         m, run = self.module, high(words[3])
-        m.d.sync += skip.eq(skip - run)
+        m.d.sync += self._skip.eq(self._skip - run)
         with m.If(self.j + 1 == high(words[5])):
             m.d.sync += [self.j.eq(0), self.i.eq(self.i + 1), self.skipped_rows.eq(self.skipped_rows + self.row_step)]
             m.d.sync += [self.skipped_y.eq(self.skipped_y + octet(words[6], 2)), self.skipped_x.eq(0)]
