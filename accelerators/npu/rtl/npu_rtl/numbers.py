@@ -39,13 +39,13 @@ COMMANDS: Final = (TRANSFER, COMPUTE, TRANSFER)
 class Machine:
     """``width``: rows of the array, and columns; ``bus`` and the memories in bytes."""
 
-    width: int = 16
-    ports: int = 4
-    activations: int = 65536
-    weights: int = 49152
-    sums: int = 16384
-    bus: int = 8
-    queue: int = 32
+    width: int
+    ports: int
+    activations: int
+    weights: int
+    sums: int
+    bus: int
+    queue: int
 
     @property
     def lanes(self) -> int:

@@ -181,14 +181,18 @@ class Programs:
         first, steps = low(w[15]), high(w[15])
         unused = Cat(w[8], w[9], low(w[10]), w[13], w[16][8:], w[0][RESIDUAL], w[0][FLOAT32]) != 0
         wrong = (keeps & unused) | (~sums & (w[14] != 0)) | (shared & (keeps | ~sums))
-        many = lambda total: (steps == 0) | (first + steps > (total + (machine.width - 1)) >> machine.lanes)  # noqa: E731
+        aligned = ~sums | (w[14][:2] == 0)
         row = 4 * machine.width
+
+        def few(total: Any) -> Any:
+            return (steps != 0) & (first + steps <= (total + (machine.width - 1)) >> machine.lanes)
+
         return [
             Op(low(w[5]), high(w[5])),
             Op(
                 None,
                 high(w[3]),
-                tests=[(lambda total: many(total) | (sums & (w[14][:2] != 0)), SHAPE), (lambda _: wrong, COMMAND)],
+                tests=[(lambda total: ~(few(total) & aligned), SHAPE), (lambda _: wrong, COMMAND)],
             ),
             Op(self._blocks, steps, tests=[self._weights(w[12], machine.tile)]),
             Op(Mux(shared, 1, low(w[11])), Mux(shared, 1, high(w[11]))),
