@@ -46,10 +46,12 @@ class Played:
 
 
 class Clocked(DeviceLibrary):
-    """RTL: the write that starts a job lasts until it has ended."""
+    """RTL: the write that starts a job lasts until it has ended, and that of a reset until all is clear."""
 
     def write(self, offset: int, value: int) -> None:
         super().write(offset, value)
+        if (offset, value) == (0x18, 2):
+            self.tick(5000)
         for _ in range(LONGEST if (offset, value) == (0x18, 1) else 0):
             if self.read(0x1C) & 1:
                 break

@@ -197,6 +197,57 @@ def with_residual(bench: Bench, f: dict[str, int], adds: str) -> Array:
     return bench.activations[bench.at(20000, (f["rows"], 500), (f["columns"], 50), f["channels"])]
 
 
+def scaled(sums: Array, multipliers: Array, shifts: Array) -> Array:
+    """By integers alone: as docs/npu.md says it of any sum and shift."""
+    moved = (sums << np.maximum(shifts, 0)).astype(np.uint32).astype(np.int32).astype(np.int64)
+    high = (moved * multipliers + 2**30) >> 31
+    right = np.maximum(-shifts, 0)
+    return np.asarray(np.sign(high) * ((abs(high) + ((1 << right) >> 1)) >> right))
+
+
+def near_ties() -> tuple[Array, Array, Array]:
+    """Every shift with multipliers of many kinds: sums around those whose results lie between two integers, and the
+    largest ones."""
+    random = np.random.default_rng(0)
+    kinds = [2**30, 2**30 + 1, 2**30 + 64, 2**30 + 127, 2**30 + 128, 3 << 29, 1518500250, 2**31 - 128, 2**31 - 1]
+    multipliers = np.array([*kinds, *random.integers(2**30, 2**31, 7)])[:, None, None]
+    shifts = np.arange(-31, 31)[:, None]
+    halves = np.array([-129.5, -128.5, -127.5, -7.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 6.5, 126.5, 127.5, 128.5])
+    ties = np.floor(halves / (multipliers * 2.0 ** (shifts - 31)))
+    around = (ties[..., None] + np.arange(-1, 3)).reshape(*ties.shape[:2], -1)
+    most = np.array([-(2**31), -(2**31) + 1, 2**31 - 1, -(2**24) - 1, -(2**24), 2**24, 2**24 + 1, 2**25 + 1, 0])
+    sums = np.concatenate([around, np.broadcast_to(most, (*around.shape[:2], len(most)))], axis=-1)
+    sums, multipliers, shifts = np.broadcast_arrays(np.clip(sums, -(2**31), 2**31 - 1), multipliers, shifts)
+    return sums.ravel().astype(np.int64), multipliers.ravel(), shifts.ravel().astype(np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("single", [0, 1])
+def test_results_between_two_integers(machine: Any, single: int) -> None:
+    """Biases are the sums, of channels whose one tap lies outside of the input."""
+    found = near_ties()
+    most = WEIGHTS // (13 * COLUMNS) * COLUMNS
+    for begin in range(0, len(found[0]), most):
+        sums, multipliers, shifts = (numbers[begin : begin + most] for numbers in found)
+        blocks = -(-len(sums) // COLUMNS)
+        f = dict.fromkeys(("input_rows", "input_columns", "kernel_rows", "kernel_columns", "rows", "columns"), 1)
+        f |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {
+            "first_row": 1,
+            "float32": single,
+        }
+        f |= {"channels": len(sums), "multiplier": len(sums), "input_pixel": 1, "input_row": 1, "output": OUTPUT}
+        f |= {"clamp_min": -128, "clamp_max": 127, "output_zero_point": 0, "weights": 12 * COLUMNS * blocks}
+        f |= {"output_pixel": len(sums), "output_row": len(sums)}
+        bench = Bench(machine, 0)
+        numbers = np.zeros((3, blocks * COLUMNS), np.int64)
+        numbers[:, : len(sums)] = sums, multipliers, shifts
+        bench.put(0, numbers.reshape(3, blocks, COLUMNS).transpose(1, 0, 2).reshape(-1))
+        parameters = np.array([sums, multipliers, shifts])
+        exact = np.clip(scaled(sums, multipliers, shifts), -128, 127)
+        wanted = finished(f, np.zeros(1, np.int64), parameters) if single else exact
+        check(bench, f, bench.run(("depthwise", f)), wanted)
+
+
 @EXAMPLES
 @given(windows(), st.integers(1, 20), SPARE, WAYS, SEEDS, st.data())
 def test_convolve(

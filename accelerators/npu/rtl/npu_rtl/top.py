@@ -91,7 +91,7 @@ class Npu:
 
     def _job(self) -> None:
         m, registers, queues, fetch = self.module, self._registers, self._queues, self._fetch
-        begins, wrong = Signal(), (registers.length == 0) | (registers.length[:2] != 0)
+        begins, wrong = Signal(), (registers.length == 0) | (Cat(registers.length[:2], registers.commands[:2]) != 0)
         waits = registers.starts & self._clears
         later = Signal()
         m.d.comb += begins.eq((registers.starts | later) & ~self._clears & ~self._works)
