@@ -69,12 +69,15 @@ class Player:
         pairs = [tokens[at : at + 2] for at in range(0, len(tokens), 2)]
         return pack(self.formats[kind], fields, Tokens(**{FLAGS[pair]: True for pair in pairs}))
 
-    def play(self, commands: Sequence[tuple[Any, ...]], places: Sequence[bytes] = ()) -> Played:
-        return self.start(b"".join(self.packed(*command) for command in commands), places)
+    def play(self, commands: Sequence[tuple[Any, ...]], places: Sequence[bytes] = (), resets: bool = True) -> Played:
+        return self.start(b"".join(self.packed(*command) for command in commands), places, resets=resets)
 
-    def start(self, stream: bytes, places: Sequence[bytes] = (), length: int | None = None) -> Played:
+    def start(
+        self, stream: bytes, places: Sequence[bytes] = (), length: int | None = None, resets: bool = True
+    ) -> Played:
         device = self.device
-        device.reset()
+        if resets:
+            device.reset()
         pieces = {PLACES_AT * (number + 1): bytearray(data) for number, data in enumerate(places)}
         for number, (base, data) in enumerate(pieces.items()):
             self.tell(number, base, len(data))

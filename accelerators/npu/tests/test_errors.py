@@ -273,3 +273,35 @@ def test_tokens_that_nobody_takes_are_forgotten_with_the_job(machine: Any) -> No
 def test_more_tokens_than_could_mean_anything(machine: Any) -> None:
     played = machine.play([("sync", {}, ">P")] * 4097)
     assert (played.error, played.command) == (TOKEN, 4096)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("pool", {**POOL, "first_row": -2}),
+        ("pool", {**POOL, "rows": 4, "first_row": 2}),
+        ("convolve", {**CONVOLVE, "parameters": 2048, "add": 1}),
+        ("depthwise", {**DEPTHWISE, "parameters": 2048, "channels": 1, "add": 1}),
+    ],
+)
+def test_a_job_behind_one_that_failed(machine: Any, kind: str, fields: dict[str, int]) -> None:
+    """Nothing of the command in which the error showed is left."""
+    numbers = struct.pack("<48i", *[0] * 16, *[1 << 30] * 16, *[1] * 16)
+    wrong = struct.pack("<48i", *[0] * 16, *[-1] * 16, *[0] * 16)
+    addition = struct.pack("<12i", 20, 0, 1 << 30, 0, 0, 1 << 30, 0, 0, 1 << 30, -18, -128, 127)
+    weights = (bytes([1]) * 512 + numbers).ljust(1024, b"\0") + addition.ljust(1024, b"\0") + wrong
+    loads = [
+        ("load", {"run": 64, "runs": 1, "planes": 1}),
+        ("load", {"place": 1, "memory": 1, "run": len(weights), "runs": 1, "planes": 1}, ">N"),
+    ]
+    stores = [("store", {"place": 2, "address": 1024, "run": 64, "runs": 1, "planes": 1}, "<P")]
+    works = [("convolve", {**CONVOLVE, "add": 1, "addition": 1024}, "<P>N")]
+    places = [bytes(range(64)), weights, bytes(64)]
+    wanted = machine.play([*loads, *works, *stores], places)
+    assert wanted.error == 0
+    assert machine.play(
+        [*loads, (kind, {"addition": 1024, **fields} if "add" in fields else fields, "<P")], places
+    ).error
+    again = machine.play([*loads, *works, *stores], places, resets=False)
+    assert (again.error, again.places) == (0, wanted.places)
+    assert any(again.places[2])

@@ -131,7 +131,7 @@ class Compute:
         ends = self._issues & self._last & self._adds
         m.d.sync += [came.eq(goes), self._there.eq(self._there + came - ends)]
         m.d.sync += room.eq(room - goes + (fifo.r_en & fifo.r_rdy))
-        with m.If(self._stop):
+        with m.If(~self._works):
             m.d.sync += self._there.eq(0)
 
     def _sequence(self) -> None:
@@ -234,7 +234,7 @@ class Compute:
         issued = self._issues & self._last & ~self._pools & ~self._keeps
         out_ends = delayed(m, issued, STAGES + output.STAGES, "output_ends")
         out_at = delayed(m, place, STAGES + output.STAGES, "output_at")
-        m.d.comb += self._added.r_en.eq(out_ends & self._adds)
+        m.d.comb += self._added.r_en.eq((out_ends & self._adds) | ~self._works)  # none is left behind an error
         added = Mux(lone, elements.came, out_ends & self._adds)
         adds_end = delayed(m, added, addition.STAGES, "addition_ends")
         own = Cat(elements.mask, elements.at)

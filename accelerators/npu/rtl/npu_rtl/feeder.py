@@ -146,5 +146,5 @@ class Feeder:
             last.eq(last + self._pushes),
             first.eq(first + self.frees),
         ]
-        with m.If(self.stop):
+        with m.If(self.start):  # a vector may have come behind a stop
             m.d.sync += [self._claimed.eq(0), self.level.eq(0), last.eq(0), first.eq(0)]
