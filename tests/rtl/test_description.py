@@ -39,7 +39,7 @@ HEADER = """
 
 
 def folder_of(tmp_path: Path, text: str) -> Path:
-    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl").mkdir(parents=True)
     (tmp_path / "rtl" / "rtl.toml").write_text(text)
     return tmp_path
 
@@ -128,6 +128,24 @@ def test_what_a_generator_writes_is_kept_by_content(tmp_path: Path, monkeypatch:
     (folder / "rtl" / "make.py").write_text("open('dots.v', 'w').write('module b;')")
     assert sources(folder, tmp_path / "c", steps) == ["module b;"]
     assert [path.name for path in (folder / "rtl").iterdir() if path.suffix == ".v"] == []
+
+
+def test_a_generator_finds_the_files_of_another_accelerator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of its own come first, and the other's count as content."""
+    monkeypatch.setenv("UACCEL_CACHE", str(tmp_path / "cache"))
+    other = folder_of(tmp_path / "other", GENERATED) / "rtl"
+    (other / "make.py").write_text("from name import NAME; open('dots.v', 'w').write(f'module {NAME};')")
+    (other / "name.py").write_text("NAME = 'a'")
+    based = GENERATED.replace("generate", f'base = "{other}"\ngenerate')
+    folder = folder_of(tmp_path / "own", based)
+    assert sources(folder, tmp_path / "a", []) == ["module a;"]
+    (other / "name.py").write_text("NAME = 'b'")
+    assert sources(folder, tmp_path / "b", []) == ["module b;"]
+    (folder / "rtl" / "name.py").write_text("NAME = 'c'")
+    assert sources(folder, tmp_path / "c", []) == ["module c;"]
+    (other / "rtl.toml").unlink()
+    with pytest.raises(AcceleratorError, match=r"base is '.*'; wanted a folder with rtl.toml, as seen from this one"):
+        read_rtl(folder)
 
 
 @pytest.mark.parametrize(

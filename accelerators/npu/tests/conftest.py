@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from uaccel.testing import DeviceLibrary, EngineSpan
 NPU = load_accelerator(str(Path(__file__).resolve().parents[1]))
 NOBODY = 0xFFFFFFFF
 COMMANDS_AT, PLACES_AT = 0x70000000, 0x1000000
+LONGEST = 10_000
+"""Of a job on the RTL, in hundreds of cycles."""
 FLAGS = {"<P": "wait_previous", "<N": "wait_next", ">P": "push_previous", ">N": "push_next"}
 
 
@@ -42,23 +45,39 @@ class Played:
         return found.begin, found.end
 
 
+class Clocked(DeviceLibrary):
+    """RTL: the write that starts a job lasts until it has ended, and that of a reset until all is clear."""
+
+    def write(self, offset: int, value: int) -> None:
+        super().write(offset, value)
+        if (offset, value) == (0x18, 2):
+            self.tick(5000)
+        for _ in range(LONGEST if (offset, value) == (0x18, 1) else 0):
+            if self.read(0x1C) & 1:
+                break
+            self.tick(100)
+
+
 class Player:
     """``commands``: kind, fields, and tokens such as ``<P>N`` (wait for the previous engine, tell the next one)."""
 
-    def __init__(self, folder: Path) -> None:
-        self.device = DeviceLibrary("npu", NPU.devices, folder)
+    def __init__(self, device: DeviceLibrary) -> None:
+        self.device = device
         self.formats = part("commands").FORMATS
 
     def packed(self, kind: str, fields: Mapping[str, int], tokens: str = "") -> bytes:
         pairs = [tokens[at : at + 2] for at in range(0, len(tokens), 2)]
         return pack(self.formats[kind], fields, Tokens(**{FLAGS[pair]: True for pair in pairs}))
 
-    def play(self, commands: Sequence[tuple[Any, ...]], places: Sequence[bytes] = ()) -> Played:
-        return self.start(b"".join(self.packed(*command) for command in commands), places)
+    def play(self, commands: Sequence[tuple[Any, ...]], places: Sequence[bytes] = (), resets: bool = True) -> Played:
+        return self.start(b"".join(self.packed(*command) for command in commands), places, resets=resets)
 
-    def start(self, stream: bytes, places: Sequence[bytes] = (), length: int | None = None) -> Played:
+    def start(
+        self, stream: bytes, places: Sequence[bytes] = (), length: int | None = None, resets: bool = True
+    ) -> Played:
         device = self.device
-        device.reset()
+        if resets:
+            device.reset()
         pieces = {PLACES_AT * (number + 1): bytearray(data) for number, data in enumerate(places)}
         for number, (base, data) in enumerate(pieces.items()):
             self.tell(number, base, len(data))
@@ -83,4 +102,11 @@ def npu() -> Accelerator:
 
 @pytest.fixture(scope="session")
 def player(tmp_path_factory: pytest.TempPathFactory) -> Player:
-    return Player(tmp_path_factory.mktemp("npu"))
+    return Player(DeviceLibrary("npu", NPU.devices, tmp_path_factory.mktemp("npu")))
+
+
+@pytest.fixture(scope="session")
+def rtl() -> Player:
+    if shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None:
+        pytest.skip("verilator or amaranth is not installed")
+    return Player(Clocked.of_rtl("npu", NPU.folder))

@@ -56,9 +56,15 @@ FINE: list[tuple[str, dict[str, int]]] = [
 ]
 
 
+@pytest.fixture(params=["player", pytest.param("rtl", marks=pytest.mark.slow)])
+def machine(request: pytest.FixtureRequest) -> Any:
+    """The model, and the RTL."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.mark.parametrize(("kind", "fields"), FINE)
-def test_what_the_rows_below_change_is_fine(player: Any, kind: str, fields: dict[str, int]) -> None:
-    assert player.play([(kind, fields)], [bytes(64), bytes(64)]).error == 0
+def test_what_the_rows_below_change_is_fine(machine: Any, kind: str, fields: dict[str, int]) -> None:
+    assert machine.play([(kind, fields)], [bytes(64), bytes(64)]).error == 0
 
 
 WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
@@ -137,37 +143,37 @@ WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
     ("kind", "fields", "changed", "error"), WRONG, ids=[f"{kind}-{changed}" for kind, _, changed, _ in WRONG]
 )
 def test_a_field_that_is_wrong(
-    player: Any, kind: str, fields: dict[str, int], changed: dict[str, int], error: int
+    machine: Any, kind: str, fields: dict[str, int], changed: dict[str, int], error: int
 ) -> None:
     """Behind one that is fine: the error's command is the second."""
-    played = player.play([("sync", {}), (kind, {**fields, **changed})], [bytes(64), bytes(64)])
+    played = machine.play([("sync", {}), (kind, {**fields, **changed})], [bytes(64), bytes(64)])
     assert (played.error, played.command) == (error, 1)
 
 
 @pytest.mark.parametrize("kind", ["load", "store", "convolve", "depthwise", "pool", "add", "lookup", "pack", "sync"])
-def test_bits_that_mean_nothing_must_be_zero(player: Any, kind: str) -> None:
+def test_bits_that_mean_nothing_must_be_zero(machine: Any, kind: str) -> None:
     """In the first word; and in every other word that has some."""
     fields = dict(FINE)[kind]
-    words = list(struct.unpack(f"<{len(player.packed(kind, fields)) // 4}I", player.packed(kind, fields)))
-    used = [0xFF | 0xF00 | sum(1 << (16 + bit) for bit, name in enumerate(player.formats[kind].flags) if name)]
+    words = list(struct.unpack(f"<{len(machine.packed(kind, fields)) // 4}I", machine.packed(kind, fields)))
+    used = [0xFF | 0xF00 | sum(1 << (16 + bit) for bit, name in enumerate(machine.formats[kind].flags) if name)]
     used += [0] * (len(words) - 1)
-    for field in player.formats[kind].fields:
+    for field in machine.formats[kind].fields:
         used[field.word] |= ((1 << field.bits) - 1) << field.shift
     for number, bits in enumerate(used):
         for bit in (bit for bit in range(32) if not bits >> bit & 1):
             wrong = [word | (1 << bit if at == number else 0) for at, word in enumerate(words)]
-            played = player.start(struct.pack(f"<{len(words)}I", *wrong), [bytes(64), bytes(64)])
+            played = machine.start(struct.pack(f"<{len(words)}I", *wrong), [bytes(64), bytes(64)])
             assert (played.error, played.command) == (COMMAND, 0), (number, bit)
 
 
 @pytest.mark.parametrize("opcode", [0, 10, 11, 0xFF])
-def test_there_are_no_other_commands(player: Any, opcode: int) -> None:
-    assert player.start(struct.pack("<I", opcode)).error == COMMAND
+def test_there_are_no_other_commands(machine: Any, opcode: int) -> None:
+    assert machine.start(struct.pack("<I", opcode)).error == COMMAND
 
 
 @pytest.mark.parametrize(("kind", "token"), [("load", "<P"), ("load", ">P"), ("store", "<N"), ("store", ">N")])
-def test_load_has_nobody_before_it_and_store_nobody_behind(player: Any, kind: str, token: str) -> None:
-    played = player.play([("sync", {}), (kind, dict(FINE)[kind], token)], [bytes(64), bytes(64)])
+def test_load_has_nobody_before_it_and_store_nobody_behind(machine: Any, kind: str, token: str) -> None:
+    played = machine.play([("sync", {}), (kind, dict(FINE)[kind], token)], [bytes(64), bytes(64)])
     assert (played.error, played.command) == (TOKEN, 1)
 
 
@@ -180,61 +186,61 @@ def test_load_has_nobody_before_it_and_store_nobody_behind(player: Any, kind: st
         *((1, *wrong, QUANTISATION) for wrong in ((0, 0), (2**30 - 128, 0), (2**30, 31))),
     ],
 )
-def test_multipliers_and_shifts_have_limits(player: Any, single: int, multiplier: int, shift: int, error: int) -> None:
+def test_multipliers_and_shifts_have_limits(machine: Any, single: int, multiplier: int, shift: int, error: int) -> None:
     parameters = struct.pack("<48i", *[0] * 16, *[multiplier] * 16, *[shift] * 16)
     load = {"memory": 1, "address": 512, "run": 192, "runs": 1, "planes": 1}
     fields = {**CONVOLVE, "float32": single}
-    played = player.play([("load", load, ">N"), ("convolve", fields, "<P")], [parameters])
+    played = machine.play([("load", load, ">N"), ("convolve", fields, "<P")], [parameters])
     assert (played.error, played.command) == (error, 1 if error else 0xFFFFFFFF)
 
 
 @pytest.mark.parametrize(
     ("word", "value"), [(0, -1), (0, 31), (1, 128), (2, -5), (3, 31), (7, -129), (10, 300), (11, -200)]
 )
-def test_an_addition_has_limits(player: Any, word: int, value: int) -> None:
+def test_an_addition_has_limits(machine: Any, word: int, value: int) -> None:
     numbers = [20, 0, 1 << 30, 0, 0, 1 << 30, 0, 0, 1 << 30, 0, -128, 127]
     load = {"memory": 1, "address": 1024, "run": 48, "runs": 1, "planes": 1}
     commands = [("load", load, ">N"), ("add", ADD, "<P")]
-    assert player.play(commands, [struct.pack("<12i", *numbers)]).error == 0
+    assert machine.play(commands, [struct.pack("<12i", *numbers)]).error == 0
     numbers[word] = value
-    played = player.play(commands, [struct.pack("<12i", *numbers)])
+    played = machine.play(commands, [struct.pack("<12i", *numbers)])
     assert (played.error, played.command) == (QUANTISATION, 1)
 
 
 @pytest.mark.parametrize(("word", "value"), [(0, 0), (0, 43), (1, 128), (4, -129), (8, -1), (11, 128)])
-def test_an_addition_that_rounds_once_has_limits(player: Any, word: int, value: int) -> None:
+def test_an_addition_that_rounds_once_has_limits(machine: Any, word: int, value: int) -> None:
     numbers = [42, 0, -(1 << 31), 0, 0, 1 << 30, 0, 0, 0, 0, -128, 127]
     load = {"memory": 1, "address": 1024, "run": 48, "runs": 1, "planes": 1}
     commands = [("load", load, ">N"), ("add", {**ADD, "once": 1}, "<P")]
-    assert player.play(commands, [struct.pack("<12i", *numbers)]).error == 0
+    assert machine.play(commands, [struct.pack("<12i", *numbers)]).error == 0
     numbers[word] = value
-    played = player.play(commands, [struct.pack("<12i", *numbers)])
+    played = machine.play(commands, [struct.pack("<12i", *numbers)])
     assert (played.error, played.command) == (QUANTISATION, 1)
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 41, 39])
-def test_a_stream_has_whole_words(player: Any, length: int) -> None:
-    assert player.start(player.packed("load", LOAD), [bytes(64)], length).error == STREAM
+def test_a_stream_has_whole_words(machine: Any, length: int) -> None:
+    assert machine.start(machine.packed("load", LOAD), [bytes(64)], length).error == STREAM
 
 
 @pytest.mark.parametrize("words", range(1, 10))
-def test_a_command_that_is_cut_off(player: Any, words: int) -> None:
-    stream = player.packed("sync", {}) + player.packed("load", LOAD)[: 4 * words]
-    played = player.start(stream, [bytes(64)])
+def test_a_command_that_is_cut_off(machine: Any, words: int) -> None:
+    stream = machine.packed("sync", {}) + machine.packed("load", LOAD)[: 4 * words]
+    played = machine.start(stream, [bytes(64)])
     assert (played.error, played.command) == (STREAM, 1)
 
 
-def test_a_stream_where_there_is_no_memory(player: Any) -> None:
-    played = player.start(player.packed("sync", {}), length=8)
-    assert (played.error, played.command) == (BUS, 1)
+def test_a_stream_where_there_is_no_memory(machine: Any) -> None:
+    played = machine.start(machine.packed("sync", {}) * 2, length=12)
+    assert (played.error, played.command) == (BUS, 2)
 
 
-def test_a_place_where_there_is_no_memory(player: Any) -> None:
+def test_a_place_where_there_is_no_memory(machine: Any) -> None:
     """Its limit promises more than the bus holds."""
-    player.play([("load", LOAD)], [bytes(64)])
-    player.tell(0, 0x55000000, 64)
-    player.device.write(0x18, 1)
-    assert [player.device.read(offset) for offset in (0x20, 0x24)] == [BUS, 0]
+    machine.play([("load", LOAD)], [bytes(64)])
+    machine.tell(0, 0x55000000, 64)
+    machine.device.write(0x18, 1)
+    assert [machine.device.read(offset) for offset in (0x20, 0x24)] == [BUS, 0]
 
 
 @pytest.mark.parametrize(
@@ -248,22 +254,54 @@ def test_a_place_where_there_is_no_memory(player: Any) -> None:
     ],
     ids=["nobody pushes", "in the middle", "each waits for the other", "one push, two waits", "no room to come to it"],
 )
-def test_a_deadlock_is_told_with_the_oldest_command(player: Any, commands: list[Any], blocked: int) -> None:
-    played = player.play(commands, [bytes(64), bytes(64)])
+def test_a_deadlock_is_told_with_the_oldest_command(machine: Any, commands: list[Any], blocked: int) -> None:
+    played = machine.play(commands, [bytes(64), bytes(64)])
     assert (played.error, played.command) == (DEADLOCK, blocked)
 
 
-def test_a_queue_holds_as_many_commands_as_it_says(player: Any) -> None:
+def test_a_queue_holds_as_many_commands_as_it_says(machine: Any) -> None:
     """32 loads wait, and the 33rd command behind them is still fetched."""
     commands = [("load", LOAD, "<N")] * 32 + [("sync", {}, ">P")] * 32
-    assert player.play(commands, [bytes(64)]).error == 0
+    assert machine.play(commands, [bytes(64)]).error == 0
 
 
-def test_tokens_that_nobody_takes_are_forgotten_with_the_job(player: Any) -> None:
-    assert player.play([("load", LOAD, ">N")], [bytes(64)]).error == 0
-    assert player.play([("sync", {}, "<P")]).error == DEADLOCK
+def test_tokens_that_nobody_takes_are_forgotten_with_the_job(machine: Any) -> None:
+    assert machine.play([("load", LOAD, ">N")], [bytes(64)]).error == 0
+    assert machine.play([("sync", {}, "<P")]).error == DEADLOCK
 
 
-def test_more_tokens_than_could_mean_anything(player: Any) -> None:
-    played = player.play([("sync", {}, ">P")] * 4097)
+def test_more_tokens_than_could_mean_anything(machine: Any) -> None:
+    played = machine.play([("sync", {}, ">P")] * 4097)
     assert (played.error, played.command) == (TOKEN, 4096)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("pool", {**POOL, "first_row": -2}),
+        ("pool", {**POOL, "rows": 4, "first_row": 2}),
+        ("convolve", {**CONVOLVE, "parameters": 2048, "add": 1}),
+        ("depthwise", {**DEPTHWISE, "parameters": 2048, "channels": 1, "add": 1}),
+    ],
+)
+def test_a_job_behind_one_that_failed(machine: Any, kind: str, fields: dict[str, int]) -> None:
+    """Nothing of the command in which the error showed is left."""
+    numbers = struct.pack("<48i", *[0] * 16, *[1 << 30] * 16, *[1] * 16)
+    wrong = struct.pack("<48i", *[0] * 16, *[-1] * 16, *[0] * 16)
+    addition = struct.pack("<12i", 20, 0, 1 << 30, 0, 0, 1 << 30, 0, 0, 1 << 30, -18, -128, 127)
+    weights = (bytes([1]) * 512 + numbers).ljust(1024, b"\0") + addition.ljust(1024, b"\0") + wrong
+    loads = [
+        ("load", {"run": 64, "runs": 1, "planes": 1}),
+        ("load", {"place": 1, "memory": 1, "run": len(weights), "runs": 1, "planes": 1}, ">N"),
+    ]
+    stores = [("store", {"place": 2, "address": 1024, "run": 64, "runs": 1, "planes": 1}, "<P")]
+    works = [("convolve", {**CONVOLVE, "add": 1, "addition": 1024}, "<P>N")]
+    places = [bytes(range(64)), weights, bytes(64)]
+    wanted = machine.play([*loads, *works, *stores], places)
+    assert wanted.error == 0
+    assert machine.play(
+        [*loads, (kind, {"addition": 1024, **fields} if "add" in fields else fields, "<P")], places
+    ).error
+    again = machine.play([*loads, *works, *stores], places, resets=False)
+    assert (again.error, again.places) == (0, wanted.places)
+    assert any(again.places[2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -15,7 +16,13 @@ Array = NDArray[Any]
 EXAMPLES = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 ROWS = COLUMNS = 16
 ACTIVATIONS, WEIGHTS = 65536, 49152
-OUTPUT, PARAMETERS, ADDITION, SUMS = 40000, 40000, 45000, 64
+OUTPUT, PARAMETERS, ADDITION, SUMS = 40000, 40000, 45008, 64
+
+
+@pytest.fixture(params=["player", pytest.param("rtl", marks=pytest.mark.long)])
+def machine(request: pytest.FixtureRequest) -> Any:
+    """The model, and the RTL."""
+    return request.getfixturevalue(request.param)
 
 
 @st.composite
@@ -62,8 +69,8 @@ WAYS = st.tuples(st.sampled_from(["", "twice", "once"]), st.booleans())
 class Bench:
     """On-chip memories full of noise, what a command makes of them, and what it should."""
 
-    def __init__(self, player: Any, seed: int) -> None:
-        self.player = player
+    def __init__(self, machine: Any, seed: int) -> None:
+        self.machine = machine
         self.random = np.random.default_rng(seed)
         self.activations = self.random.integers(-128, 128, ACTIVATIONS).astype(np.int8)
         self.weights = self.random.integers(-128, 128, WEIGHTS).astype(np.int8)
@@ -113,7 +120,7 @@ class Bench:
         first, *others = commands
         computed = [(*first, "<P"), *others, ("sync", {}, ">N")]
         store = ("store", {"place": 0, "run": ACTIVATIONS, **whole}, "<P")
-        played = self.player.play([*loads, *computed, store], [self.activations.tobytes(), self.weights.tobytes()])
+        played = self.machine.play([*loads, *computed, store], [self.activations.tobytes(), self.weights.tobytes()])
         assert (played.error, played.command) == (0, 0xFFFFFFFF)
         return np.frombuffer(played.places[0], np.int8)
 
@@ -190,10 +197,61 @@ def with_residual(bench: Bench, f: dict[str, int], adds: str) -> Array:
     return bench.activations[bench.at(20000, (f["rows"], 500), (f["columns"], 50), f["channels"])]
 
 
+def scaled(sums: Array, multipliers: Array, shifts: Array) -> Array:
+    """By integers alone: as docs/npu.md says it of any sum and shift."""
+    moved = (sums << np.maximum(shifts, 0)).astype(np.uint32).astype(np.int32).astype(np.int64)
+    high = (moved * multipliers + 2**30) >> 31
+    right = np.maximum(-shifts, 0)
+    return np.asarray(np.sign(high) * ((abs(high) + ((1 << right) >> 1)) >> right))
+
+
+def near_ties() -> tuple[Array, Array, Array]:
+    """Every shift with multipliers of many kinds: sums around those whose results lie between two integers, and the
+    largest ones."""
+    random = np.random.default_rng(0)
+    kinds = [2**30, 2**30 + 1, 2**30 + 64, 2**30 + 127, 2**30 + 128, 3 << 29, 1518500250, 2**31 - 128, 2**31 - 1]
+    multipliers = np.array([*kinds, *random.integers(2**30, 2**31, 7)])[:, None, None]
+    shifts = np.arange(-31, 31)[:, None]
+    halves = np.array([-129.5, -128.5, -127.5, -7.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 6.5, 126.5, 127.5, 128.5])
+    ties = np.floor(halves / (multipliers * 2.0 ** (shifts - 31)))
+    around = (ties[..., None] + np.arange(-1, 3)).reshape(*ties.shape[:2], -1)
+    most = np.array([-(2**31), -(2**31) + 1, 2**31 - 1, -(2**24) - 1, -(2**24), 2**24, 2**24 + 1, 2**25 + 1, 0])
+    sums = np.concatenate([around, np.broadcast_to(most, (*around.shape[:2], len(most)))], axis=-1)
+    sums, multipliers, shifts = np.broadcast_arrays(np.clip(sums, -(2**31), 2**31 - 1), multipliers, shifts)
+    return sums.ravel().astype(np.int64), multipliers.ravel(), shifts.ravel().astype(np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("single", [0, 1])
+def test_results_between_two_integers(machine: Any, single: int) -> None:
+    """Biases are the sums, of channels whose one tap lies outside of the input."""
+    found = near_ties()
+    most = WEIGHTS // (13 * COLUMNS) * COLUMNS
+    for begin in range(0, len(found[0]), most):
+        sums, multipliers, shifts = (numbers[begin : begin + most] for numbers in found)
+        blocks = -(-len(sums) // COLUMNS)
+        f = dict.fromkeys(("input_rows", "input_columns", "kernel_rows", "kernel_columns", "rows", "columns"), 1)
+        f |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {
+            "first_row": 1,
+            "float32": single,
+        }
+        f |= {"channels": len(sums), "multiplier": len(sums), "input_pixel": 1, "input_row": 1, "output": OUTPUT}
+        f |= {"clamp_min": -128, "clamp_max": 127, "output_zero_point": 0, "weights": 12 * COLUMNS * blocks}
+        f |= {"output_pixel": len(sums), "output_row": len(sums)}
+        bench = Bench(machine, 0)
+        numbers = np.zeros((3, blocks * COLUMNS), np.int64)
+        numbers[:, : len(sums)] = sums, multipliers, shifts
+        bench.put(0, numbers.reshape(3, blocks, COLUMNS).transpose(1, 0, 2).reshape(-1))
+        parameters = np.array([sums, multipliers, shifts])
+        exact = np.clip(scaled(sums, multipliers, shifts), -128, 127)
+        wanted = finished(f, np.zeros(1, np.int64), parameters) if single else exact
+        check(bench, f, bench.run(("depthwise", f)), wanted)
+
+
 @EXAMPLES
 @given(windows(), st.integers(1, 20), SPARE, WAYS, SEEDS, st.data())
 def test_convolve(
-    player: Any,
+    machine: Any,
     f: dict[str, int],
     run: int,
     spare: tuple[int, int],
@@ -202,7 +260,7 @@ def test_convolve(
     data: st.DataObject,
 ) -> None:
     """In one go, or in two: the sums of the first wait in their memory."""
-    bench, (adds, single) = Bench(player, seed), ways
+    bench, (adds, single) = Bench(machine, seed), ways
     pitched(f, run, spare)
     depth = f["kernel_rows"] * f["kernel_columns"] * run
     steps, blocks = -(-depth // ROWS), -(-f["channels"] // COLUMNS)
@@ -238,10 +296,10 @@ def test_convolve(
 @EXAMPLES
 @given(windows(), st.integers(1, 20), SPARE, st.integers(-128, 127), SEEDS)
 def test_sums_that_all_pixels_share(
-    player: Any, f: dict[str, int], run: int, spare: tuple[int, int], factor: int, seed: int
+    machine: Any, f: dict[str, int], run: int, spare: tuple[int, int], factor: int, seed: int
 ) -> None:
     """A pixel outside of the input: each weight is multiplied by the same number, and all pixels begin there."""
-    bench = Bench(player, seed)
+    bench = Bench(machine, seed)
     pitched(f, run, spare)
     f |= {"kernel_rows": 1, "kernel_columns": 1, "run": run, "parameters": PARAMETERS, "steps": -(-run // ROWS)}
     blocks = -(-f["channels"] // COLUMNS)
@@ -260,9 +318,9 @@ def test_sums_that_all_pixels_share(
 
 @EXAMPLES
 @given(st.integers(1, 60), st.integers(1, 40), st.integers(0, 5), st.booleans(), SEEDS)
-def test_pack(player: Any, depth: int, channels: int, spare: int, turned: bool, seed: int) -> None:
+def test_pack(machine: Any, depth: int, channels: int, spare: int, turned: bool, seed: int) -> None:
     """What is packed is read by a convolution of one pixel for each depth that picks it."""
-    bench = Bench(player, seed)
+    bench = Bench(machine, seed)
     row = (channels if turned else depth) + spare
     where = bench.at(500, (depth if turned else channels, row), (1, 0), channels if turned else depth)[:, 0]
     matrix = bench.activations[where].T if turned else bench.activations[where]
@@ -273,8 +331,8 @@ def test_pack(player: Any, depth: int, channels: int, spare: int, turned: bool, 
     ones = ("kernel_rows", "kernel_columns", "stride_y", "stride_x", "dilation_y", "dilation_x", "rows", "input_rows")
     f = dict.fromkeys(ones, 1) | {"input": 20000, "run": depth, "input_pixel": depth, "input_columns": depth}
     f |= {"columns": depth, "channels": channels, "output": OUTPUT, "output_pixel": channels, "output_row": 0}
-    f |= {"weights": 700, "parameters": PARAMETERS, "steps": -(-depth // ROWS), "clamp_min": -128, "clamp_max": 127}
-    packed = {"source": 500, "source_row": row, "depth": depth, "channels": channels, "weights": 700}
+    f |= {"weights": 704, "parameters": PARAMETERS, "steps": -(-depth // ROWS), "clamp_min": -128, "clamp_max": 127}
+    packed = {"source": 500, "source_row": row, "depth": depth, "channels": channels, "weights": 704}
     after = bench.run(("pack", packed | {"turned": int(turned)}), ("convolve", f))
     check(bench, f, after, matrix.T[None])
 
@@ -282,17 +340,17 @@ def test_pack(player: Any, depth: int, channels: int, spare: int, turned: bool, 
 @EXAMPLES
 @given(windows(), st.integers(1, 4), SPARE, WAYS, SEEDS)
 def test_depthwise(
-    player: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], ways: tuple[str, bool], seed: int
+    machine: Any, f: dict[str, int], multiplier: int, spare: tuple[int, int], ways: tuple[str, bool], seed: int
 ) -> None:
-    bench, (adds, single) = Bench(player, seed), ways
+    bench, (adds, single) = Bench(machine, seed), ways
     sources = -(-f["channels"] // multiplier)
     pitched(f, sources, spare)
     count, blocks = f["kernel_rows"] * f["kernel_columns"], -(-f["channels"] // COLUMNS)
     parameters = bench.parameters(f["channels"], single)
     numbers = bench.addition(adds == "once")
-    f |= {"multiplier": multiplier, "weights": 3, "parameters": PARAMETERS, "float32": int(single)}
+    f |= {"multiplier": multiplier, "weights": 16, "parameters": PARAMETERS, "float32": int(single)}
     residual = with_residual(bench, f, adds) if adds else None
-    packed = bench.weights[3 : 3 + blocks * count * COLUMNS].reshape(blocks, count, COLUMNS)
+    packed = bench.weights[16 : 16 + blocks * count * COLUMNS].reshape(blocks, count, COLUMNS)
     weights = packed.transpose(1, 0, 2).reshape(count, -1)[:, : f["channels"]].astype(np.int64)
     seen, _ = taps(bench, f, sources, f["input_zero_point"])
     seen = seen.reshape(f["rows"], f["columns"], count, sources)[..., np.arange(f["channels"]) // multiplier]
@@ -307,8 +365,8 @@ def test_depthwise(
 
 @EXAMPLES
 @given(windows(), SPARE, st.booleans(), SEEDS)
-def test_pool(player: Any, f: dict[str, int], spare: tuple[int, int], average: bool, seed: int) -> None:
-    bench = Bench(player, seed)
+def test_pool(machine: Any, f: dict[str, int], spare: tuple[int, int], average: bool, seed: int) -> None:
+    bench = Bench(machine, seed)
     pitched(f, f["channels"], spare)
     seen, inside = taps(bench, f, f["channels"], 0)
     counts = inside.sum(axis=(2, 3))[..., None]
@@ -325,8 +383,8 @@ def test_pool(player: Any, f: dict[str, int], spare: tuple[int, int], average: b
 
 @EXAMPLES
 @given(st.integers(1, 100), st.integers(1, 5), st.tuples(*[st.integers(0, 9)] * 3), st.booleans(), SEEDS)
-def test_add(player: Any, run: int, rows: int, spare: tuple[int, int, int], once: bool, seed: int) -> None:
-    bench = Bench(player, seed)
+def test_add(machine: Any, run: int, rows: int, spare: tuple[int, int, int], once: bool, seed: int) -> None:
+    bench = Bench(machine, seed)
     numbers = bench.addition(once)
     fields = {"first": 100, "second": 3000, "output": OUTPUT, "bytes": run, "rows": rows, "addition": ADDITION}
     fields["once"] = int(once)
@@ -339,15 +397,15 @@ def test_add(player: Any, run: int, rows: int, spare: tuple[int, int, int], once
 
 @EXAMPLES
 @given(st.integers(1, 100), st.integers(1, 5), st.tuples(*[st.integers(0, 9)] * 2), SEEDS)
-def test_lookup(player: Any, run: int, rows: int, spare: tuple[int, int], seed: int) -> None:
-    bench = Bench(player, seed)
-    fields = {"source": 100, "output": OUTPUT, "bytes": run, "rows": rows, "table": 7}
+def test_lookup(machine: Any, run: int, rows: int, spare: tuple[int, int], seed: int) -> None:
+    bench = Bench(machine, seed)
+    fields = {"source": 100, "output": OUTPUT, "bytes": run, "rows": rows, "table": 16}
     fields |= {"source_row": run + spare[0], "output_row": run + spare[1]}
     source, output = (
         bench.at(fields[name], (rows, fields[f"{name}_row"]), (1, 0), run) for name in ("source", "output")
     )
     expected = bench.activations.copy()
-    expected[output] = bench.weights[7 + bench.activations[source].astype(np.int64) % 256]
+    expected[output] = bench.weights[16 + bench.activations[source].astype(np.int64) % 256]
     np.testing.assert_array_equal(bench.run(("lookup", fields)), expected)
 
 

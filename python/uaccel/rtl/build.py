@@ -71,7 +71,7 @@ def device_library(
     firmware = data_dir("firmware")
     key = (
         Key(KIND)
-        .add("rtl", [name, folder_digest(rtl.folder)])
+        .add("rtl", [name, *map(folder_digest, rtl.folders)])
         .add("adapters", [folder_digest(firmware / "rtl"), folder_digest(firmware / "include")])
         .add("how", [repr(variant), tools, _FLAGS, _VERILATOR, _TEXT_OF_GLUE])
     )

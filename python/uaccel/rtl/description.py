@@ -51,10 +51,17 @@ class Rtl:
     generate: tuple[str, ...]
     packages: tuple[str, ...]
     """Of Python, that the generator needs, as pip takes them."""
+    base: Path | None
+    """The ``rtl/`` of another accelerator, whose files this one's lie upon when the generator runs."""
     cpp: tuple[str, ...]
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
     verilator: tuple[str, ...]
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where the RTL comes from; what lies in a later one takes the place of what lies in an earlier one."""
+        return [self.folder] if self.base is None else [self.base, self.folder]
 
     @property
     def is_unit(self) -> bool:
@@ -88,7 +95,7 @@ class _Reader:
     _UNIT = ("prefix", "ports")
     _UNIT_REGISTERS: Final[Mapping[str, int]] = {"window": 16, "start": 8}
     """As firmware/rtl/uaccel_rtl_unit.h has them."""
-    _MORE = ("parameters", "generate", "packages", "cpp", "flags", "libraries", "verilator", INSTRUCTIONS)
+    _MORE = ("parameters", "generate", "packages", "base", "cpp", "flags", "libraries", "verilator", INSTRUCTIONS)
     _BUS = ("bus", "prefix", "ports", "latency", "words")
     _REGISTERS = (*_BUS, "window", "start", "version")
 
@@ -125,6 +132,7 @@ class _Reader:
             parameters=self._section("parameters"),
             generate=self._words("generate"),
             packages=self._words("packages"),
+            base=self._base(),
             cpp=own,
             flags=self._words("flags"),
             libraries=self._words("libraries"),
@@ -162,6 +170,13 @@ class _Reader:
         self._only(ports, adapter.all, f"{where}.ports.")
         return prefix, ports
 
+    def _base(self) -> Path | None:
+        name = self._text("base", "")
+        folder = (self._path.parent / name).resolve()
+        if name and not ((folder / FILE).is_file() and self._table.get("generate")):
+            raise self._wrong("base", name, f"a folder with {FILE}, as seen from this one, and generate = [...]")
+        return folder if name else None
+
     def _clocks(self) -> tuple[int, int]:
         clocks = self._table.get("clocks", [1, 1])
         if not isinstance(clocks, list) or len(clocks) != 2 or not all(_is_number(n, 1, 1 << 16) for n in clocks):
@@ -171,7 +186,8 @@ class _Reader:
     def _text(self, key: str, default: str | None = None) -> str:
         value = self._table.get(key, default)
         if not isinstance(value, str) or (value == "" and default != ""):
-            raise self._wrong(key, value, "the name of a port" if key != "top" else "the name of the top module")
+            wanted = {"top": "the name of the top module", "base": "a folder"}
+            raise self._wrong(key, value, wanted.get(key, "the name of a port"))
         return value
 
     def _words(self, key: str) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None,
         Key(KIND)
         .add("machine", [run.core, file_digest(core), *map(folder_digest, folders)])
         .add("how", [tools, _FLAGS, PRINT, _MACROS, _VERILATOR])
-        .add("unit", None if rtl is None else folder_digest(rtl.folder))
+        .add("unit", None if rtl is None else [folder_digest(folder) for folder in rtl.folders])
     )
     if key.digest not in _MADE:
         cache = cache_of_user()

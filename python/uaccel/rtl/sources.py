@@ -23,7 +23,7 @@ def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None
     if not rtl.generate:
         return _found(rtl, rtl.folder)
     packages = [PythonPackage(text, "", f"the RTL of {name}") for text in rtl.packages]
-    key = Key(KIND).add("rtl", [name, folder_digest(rtl.folder)]).add("python", sys.version)
+    key = Key(KIND).add("rtl", [name, *map(folder_digest, rtl.folders)]).add("python", sys.version)
     cache = cache_of_user()
     entry = cache.find(key) if cache is not None else None
     if entry is not None:
@@ -35,7 +35,8 @@ def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None
         require(package)
     progress(f"generate the RTL of {name}")
     copy = folder / "rtl"
-    shutil.copytree(rtl.folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for one in rtl.folders:
+        shutil.copytree(one, copy, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     _generate(rtl, name, copy)
     made = _found(rtl, copy)
     if cache is not None and all(path.parent == copy for path in made):

@@ -125,7 +125,7 @@ class _Flow:
         script = self._script(["sources"])
         return (
             Key("synthesis")
-            .add("rtl", [self._name, folder_digest(self._rtl.folder)])
+            .add("rtl", [self._name, *map(folder_digest, self._rtl.folders)])
             .add("how", [script, yosys.version])
         )
 

@@ -1,0 +1,1 @@
+"""npu in Amaranth: `python -m npu_rtl NAME=NUMBER ...` writes its Verilog."""

@@ -1,0 +1,70 @@
+"""Loads: beats from memory go to the memories on chip, as the run's address there wants them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, signed
+
+from npu_rtl.bus import Bursts, Runs
+from npu_rtl.memories import Memories
+from npu_rtl.numbers import ADDRESS, BUS, ERROR, TRANSFER, Machine, words_of
+
+AHEAD = 2
+"""Bursts that are under way at once, so that a command is soon fetched between them."""
+
+
+class Loader:
+    """``start`` for a cycle, with the command on ``command`` until ``done``."""
+
+    def __init__(self, machine: Machine, memories: Memories) -> None:
+        self.module = m = Module()
+        self.command = Signal(TRANSFER)
+        self.start, self.active, self.done = Signal(), Signal(), Signal()
+        self.error = Signal(ERROR)
+        self.valid, self.ready, self.last = Signal(), Signal(), Signal()
+        self.data, self.response = Signal(8 * machine.bus), Signal(2)
+        words = words_of(self.command, 10)
+        asked, runs = (Runs(name, self.command.there, words) for name in ("load_asked", "load_runs"))
+        self.bursts = Bursts("load", machine, asked)
+        m.submodules += [self.bursts.module, runs.module]
+        waits = Signal(range(AHEAD + 1))
+        goes, ends = Signal(), Signal()
+        m.d.comb += [
+            asked.start.eq(self.start),
+            runs.start.eq(self.start),
+            self.bursts.allowed.eq(waits != AHEAD),
+            goes.eq(self.valid & self.ready),
+            runs.next.eq(goes & ends),
+            self.done.eq(self.active & runs.next & runs.last),
+            self.ready.eq(runs.active & memories.load_ready),
+        ]
+        failed = Signal()
+        m.d.comb += self.error.eq(((self.response != 0) | failed).replicate(ERROR) & BUS)
+        m.d.sync += waits.eq(waits + self.bursts.asked - (goes & self.last))
+        with m.If(self.start):
+            m.d.sync += [self.active.eq(1), failed.eq(0)]
+        with m.Elif(goes):
+            m.d.sync += failed.eq(failed | (self.response != 0))
+            with m.If(self.done):
+                m.d.sync += self.active.eq(0)
+        self._write(machine, memories, runs, words, goes, ends)
+
+    def _write(self, machine: Machine, memories: Memories, runs: Runs, words: Any, goes: Any, ends: Any) -> None:
+        """``at`` is the number in its run of the beat's first byte, below 0 where the run begins inside the beat."""
+        m, bus = self.module, machine.bus
+        done, at = Signal(ADDRESS + 2), Signal(signed(ADDRESS + 3))
+        shift = bus.bit_length() - 1
+        m.d.comb += [at.eq(done - runs.there[:shift]), ends.eq(at + bus >= runs.bytes)]
+        with m.If(runs.start | runs.next):
+            m.d.sync += done.eq(0)
+        with m.Elif(goes):
+            m.d.sync += done.eq(done + bus)
+        inside = [(at + i >= 0) & (at + i < runs.bytes) for i in range(bus)]
+        m.d.comb += [
+            memories.load_valid.eq(runs.active & self.valid),
+            memories.load_weights.eq(words[1][8]),
+            memories.load_at.eq(runs.here + at),
+            memories.load_mask.eq(Cat(*inside)),
+            memories.load_data.eq(self.data),
+        ]

@@ -1,0 +1,111 @@
+"""The machine in Amaranth: its numbers, whole networks, random layers, and bugs that random layers must find."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import uaccel
+from support.planted import NETWORKS, Bug, reference_network, verified
+from uaccel.accelerator import load_accelerator
+from uaccel.rtl.description import read_rtl
+from uaccel.testing import check_accelerator
+
+needs_tools = pytest.mark.skipif(
+    shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None,
+    reason="verilator or amaranth is not installed",
+)
+FOLDER = Path(__file__).resolve().parents[1]
+SMALL = FOLDER.parent / "npu_small"
+MODELS = FOLDER.parents[1] / "tests/models"
+OPERATIONS = {"conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "add"}
+
+
+@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+def test_its_numbers_are_the_headers(folder: Path) -> None:
+    text = (folder / "device/npu_machine.h").read_text()
+    header = {name: int(value) for name, value in re.findall(r"#define NPU_(\w+) (\d+)", text)}
+    numbers = dict(word.split("=") for word in read_rtl(folder).generate[3:])
+    assert {name: int(number) for name, number in numbers.items()} == {
+        "width": header["ROWS"],
+        "ports": header["PORTS"],
+        "activations": header["ACTIVATION_BYTES"],
+        "weights": header["WEIGHT_BYTES"],
+        "sums": header["SUM_BYTES"],
+        "bus": header["BUS_BYTES"],
+        "queue": header["QUEUE"],
+    }
+    assert (header["COLUMNS"], header["UNPACK"]) == (header["ROWS"], 0)
+
+
+@needs_tools
+def test_the_small_machine_and_its_model_are_what_they_mean() -> None:
+    report = check_accelerator(SMALL, layers=12)
+    assert {one.operation for one in report.operations} == OPERATIONS
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("stalls", [None, 1, 2])
+@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+def test_fifty_layers(folder: Path, stalls: int | None) -> None:
+    check_accelerator(folder, layers=50, seed=stalls or 0, stalls=stalls)
+
+
+@needs_tools
+@pytest.mark.long
+def test_five_hundred_layers() -> None:
+    check_accelerator(FOLDER, layers=500, seed=1)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["host", "mps2_an386", "qemu_riscv32"])
+@pytest.mark.parametrize("name", ["gesture", "residual"])
+def test_own_networks(name: str, board: str) -> None:
+    assert verified(FOLDER, MODELS / f"{name}.tflite", board)
+
+
+@needs_tools
+@pytest.mark.long
+@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+@pytest.mark.parametrize(("name", "board"), NETWORKS)
+def test_reference_networks(folder: Path, name: str, board: str) -> None:
+    assert verified(folder, reference_network(name), board, "--samples", "1")
+
+
+BUGS = {
+    "wrong rounding at ties": Bug(
+        "npu_rtl/output.py", "whole + (half & (~even | (rest != 0) | whole[0]))", "whole + half", r"\w+"
+    ),
+    "an addition without rounding": Bug("npu_rtl/addition.py", "moved[32:] + moved[31]", "moved[32:]", "add"),
+    "a column too many is inside": Bug(
+        "npu_rtl/feeder.py", "(self._x < high(w[4]))", "(self._x <= high(w[4]))", "conv2d|depthwise_conv2d|max_pool2d"
+    ),
+    "nobody waits for a token": Bug("npu_rtl/queues.py", "(~head.words[bit] | (self._tokens[fifo] != 0))", "1", r"\w+"),
+}
+
+
+def planted(bug: str, above: Path) -> Path:
+    """The small machine, upon an npu with it."""
+    BUGS[bug].plant(FOLDER, above)
+    shutil.copytree(SMALL, above / SMALL.name)
+    return above / SMALL.name
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_each_can_still_be_planted(bug: str, tmp_path: Path) -> None:
+    assert load_accelerator(str(planted(bug, tmp_path))).name == SMALL.name
+
+
+@needs_tools
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
+    with pytest.raises(uaccel.UaccelError) as raised:
+        check_accelerator(planted(bug, tmp_path), layers=50)
+    assert re.search(rf"operation ({BUGS[bug].operation}), .* on the rtl: ", str(raised.value)), str(raised.value)
