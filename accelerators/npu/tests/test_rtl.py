@@ -43,6 +43,7 @@ def test_its_numbers_are_the_headers(folder: Path) -> None:
 
 
 @needs_tools
+@pytest.mark.slow
 def test_the_small_machine_and_its_model_are_what_they_mean() -> None:
     report = check_accelerator(SMALL, layers=12)
     assert {one.operation for one in report.operations} == OPERATIONS
