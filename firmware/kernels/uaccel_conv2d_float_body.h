@@ -20,8 +20,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_store)(const struct uaccel_conv
 
 /* A group's channels of `pixels` pixels, one or four, whose windows lie at `rows`. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_pixels)(const struct uaccel_conv2d_float *p, uaccel_index pixels,
-                                                         const float *rows, const UACCEL_FLOAT_WEIGHT *weights, const float *bias,
-                                                         const float *added, float *output)
+                                                         const float *rows, const UACCEL_FLOAT_WEIGHT *weights,
+                                                         const float *bias, const float *added, float *output)
 {
     const uaccel_index group = p->out_channels / p->groups;
     for (uaccel_index c = 0; c < group; c += 4) {
@@ -43,8 +43,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_pixels)(const struct uaccel_con
 /* `added` has the shape of the output, and is not read unless `adds` says so. `windows` holds four windows of a group
  * where there is more than a pixel in each. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float)(const struct uaccel_conv2d_float *p, const float *input,
-                                                  const UACCEL_FLOAT_WEIGHT *weights, const float *bias, const float *added,
-                                                  float *output, float *windows)
+                                                  const UACCEL_FLOAT_WEIGHT *weights, const float *bias,
+                                                  const float *added, float *output, float *windows)
 {
     const uaccel_index pixels = p->out_height * p->out_width, group = p->out_channels / p->groups;
     const uaccel_index of_group = (group + 3) / 4 * 4 * p->depth;

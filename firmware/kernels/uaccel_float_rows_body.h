@@ -3,8 +3,8 @@
  * Included once for each type in which weights lie: UACCEL_FLOAT_WEIGHT, which UACCEL_FLOAT_WIDE makes a float. */
 
 /* One row of `depth` elements with four columns of weights, that lie side by side. */
-UACCEL_SHARED void UACCEL_FN(uaccel_float_row)(const float *restrict row, const UACCEL_FLOAT_WEIGHT *restrict weights, uaccel_index depth,
-                                    float *restrict sums)
+UACCEL_SHARED void UACCEL_FN(uaccel_float_row)(const float *restrict row, const UACCEL_FLOAT_WEIGHT *restrict weights,
+                                               uaccel_index depth, float *restrict sums)
 {
     UACCEL_FLOAT_BEGIN(0);
     for (const float *const end = row + depth; row != end; ++row, weights += 4) {
@@ -16,8 +16,8 @@ UACCEL_SHARED void UACCEL_FN(uaccel_float_row)(const float *restrict row, const 
 }
 
 /* Four rows, `depth` elements from each other: a weight serves all of them. */
-UACCEL_SHARED void UACCEL_FN(uaccel_float_rows)(const float *restrict row, const UACCEL_FLOAT_WEIGHT *restrict weights, uaccel_index depth,
-                                     float *restrict sums)
+UACCEL_SHARED void UACCEL_FN(uaccel_float_rows)(const float *restrict row, const UACCEL_FLOAT_WEIGHT *restrict weights,
+                                                uaccel_index depth, float *restrict sums)
 {
     const float *restrict row1 = row + depth, *restrict row2 = row1 + depth, *restrict row3 = row2 + depth;
     UACCEL_FLOAT_BEGIN(0);

@@ -73,7 +73,7 @@ def test_no_warning_that_clang_knows(network: Network, workspace_io: bool, compi
 
 
 CPUS = {
-    "dsp": ("mps2_an386", "-mcpu=cortex-m4", "-mthumb"),
+    **dict.fromkeys(["dsp", "pairs"], ("mps2_an386", "-mcpu=cortex-m4", "-mthumb")),
     "helium": ("mps3_an547", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
     "rvv": ("qemu_riscv32v", "-march=rv32imac", "-mabi=ilp32", "-misa-spec=2.2", "--specs=picolibc.specs"),
 }

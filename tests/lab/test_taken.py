@@ -137,6 +137,6 @@ def test_a_time_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_it_is_read_as_it_was_written() -> None:
-    text = '{"layers": [{"layer": 1, "name": "x", "instructions": 5, "cycles": 7, "nanoseconds": null, "device": 3}]'
-    data = json.loads(text + ', "outputs": "00"}')
+    spent = '"layer": 1, "name": "x", "instructions": 5, "cycles": 7, "nanoseconds": null, "device": 3, "own": true'
+    data = json.loads('{"layers": [{' + spent + '}], "outputs": "00"}')
     assert Taken.from_json(data).to_json() == data

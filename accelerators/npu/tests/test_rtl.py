@@ -12,7 +12,6 @@ import pytest
 import uaccel
 from support.planted import NETWORKS, Bug, reference_network, verified
 from uaccel.accelerator import load_accelerator
-from uaccel.rtl.description import read_rtl
 from uaccel.testing import check_accelerator
 
 needs_tools = pytest.mark.skipif(
@@ -23,23 +22,6 @@ FOLDER = Path(__file__).resolve().parents[1]
 SMALL = FOLDER.parent / "npu_small"
 MODELS = FOLDER.parents[1] / "tests/models"
 OPERATIONS = {"conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "add"}
-
-
-@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
-def test_its_numbers_are_the_headers(folder: Path) -> None:
-    text = (folder / "device/npu_machine.h").read_text()
-    header = {name: int(value) for name, value in re.findall(r"#define NPU_(\w+) (\d+)", text)}
-    numbers = dict(word.split("=") for word in read_rtl(folder).generate[3:])
-    assert {name: int(number) for name, number in numbers.items()} == {
-        "width": header["ROWS"],
-        "ports": header["PORTS"],
-        "activations": header["ACTIVATION_BYTES"],
-        "weights": header["WEIGHT_BYTES"],
-        "sums": header["SUM_BYTES"],
-        "bus": header["BUS_BYTES"],
-        "queue": header["QUEUE"],
-    }
-    assert (header["COLUMNS"], header["UNPACK"]) == (header["ROWS"], 0)
 
 
 @needs_tools

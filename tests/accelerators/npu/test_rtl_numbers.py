@@ -1,0 +1,30 @@
+"""The machine in Amaranth has the numbers of the C model's header."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from uaccel.resources import data_dir
+from uaccel.rtl.description import read_rtl
+
+FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small")}
+
+
+@pytest.mark.parametrize("folder", FOLDERS.values(), ids=FOLDERS)
+def test_its_numbers_are_the_headers(folder: Path) -> None:
+    text = (folder / "device/npu_machine.h").read_text()
+    header = {name: int(value) for name, value in re.findall(r"#define NPU_(\w+) (\d+)", text)}
+    numbers = dict(word.split("=") for word in read_rtl(folder).generate[3:])
+    assert {name: int(number) for name, number in numbers.items()} == {
+        "width": header["ROWS"],
+        "ports": header["PORTS"],
+        "activations": header["ACTIVATION_BYTES"],
+        "weights": header["WEIGHT_BYTES"],
+        "sums": header["SUM_BYTES"],
+        "bus": header["BUS_BYTES"],
+        "queue": header["QUEUE"],
+    }
+    assert (header["COLUMNS"], header["UNPACK"]) == (header["ROWS"], 0)
