@@ -62,6 +62,7 @@ def echo(line: Transport) -> None:
     be_quiet(line)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("console", ["tcp", "pty"])
 def test_anyone_may_open_its_port_one_after_the_other(
     one: Board, firmware: Path, console: Literal["tcp", "pty"]

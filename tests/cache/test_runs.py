@@ -64,6 +64,7 @@ def report_of(done: Performed) -> dict[str, Any]:
     return {name: value for name, value in done.report.items() if name != "layers"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("board", ["host", "mps2_an386"])
 def test_the_second_run_compiles_and_judges_nothing_and_tells_the_same(board: str, tmp_path: Path) -> None:
     if board != "host":
@@ -179,6 +180,7 @@ def test_options_and_the_boards_file_are_part_of_the_key(tmp_path: Path) -> None
     assert digest(replace(own, wishes=Wishes())) == found[1]
 
 
+@pytest.mark.slow
 def test_a_device_that_fails_is_found_though_a_good_run_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +215,7 @@ def test_firmware_that_computes_something_else_is_found_though_its_verdict_is_ke
     assert again.complaint == done.complaint
 
 
+@pytest.mark.slow
 def test_a_damaged_program_is_built_again(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     run(request(), cache)
@@ -237,6 +240,7 @@ def test_weights_in_files_of_their_own_keep_a_model_out(tmp_path: Path) -> None:
     assert "import" in run(wanted, cache)[1]
 
 
+@pytest.mark.slow
 def test_the_commands_that_show_and_prune(tmp_path: Path) -> None:
     environment = os.environ | {"UACCEL_CACHE": str(tmp_path / "cache")}
     assert process("run", GESTURE, "--json", env=environment).status == 0

@@ -43,6 +43,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="bash is not installed")
 def test_bash_offers_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "main.py").write_text(PROGRAM)

@@ -59,6 +59,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.mark.sample(1)
 @both
 def test_while_an_emulated_board_runs_a_project(number: signal.Signals, project: Path) -> None:
     """uaccel, the project's server, and QEMU as that one's child."""

@@ -40,6 +40,7 @@ def sketch(folder: Path, name: str) -> Path:
     return build / f"{name}.ino.elf"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "model", ["gesture", pytest.param("int16", marks=pytest.mark.slow), "mixed", "stream", "branches"]
 )

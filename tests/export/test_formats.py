@@ -57,6 +57,7 @@ def test_arduino_s_builder_takes_the_library(tmp_path: Path) -> None:
     assert (folder / "build" / "Inference.ino.elf").is_file()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("accelerator", ["npu", "conveyor"])
 @pytest.mark.parametrize("to", ["single", pytest.param("make", marks=pytest.mark.slow), "cmake"])
 def test_models_of_accelerators_stand_in_on_a_desk(to: str, accelerator: str, tmp_path: Path) -> None:

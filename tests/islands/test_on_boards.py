@@ -24,6 +24,7 @@ OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums"}
 OF_INTEGERS = {"lookup16", "layer_norm_s8", "softmax_once_s16_s16", "batch_matmul_s16_float32"}
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["host", "mps2_an386"])
 def test_same_numbers(name: str, tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def test_a_figure_that_grows_fails_until_it_is_accepted(folder: Path, tmp_path: 
     assert process("sweep", path, "-o", results).status == 0
 
 
+@pytest.mark.slow
 def test_an_accelerator_that_computes_wrong_ends_with_status_3(folder: Path, tmp_path: Path) -> None:
     """Planted: the device subtracts products."""
     broken = tmp_path / "matrix8"

@@ -63,6 +63,7 @@ def by_its_runtime(path: Path, form: str, value: Array) -> Array:
     return np.asarray(torch.export.load(path).module()(torch.tensor(value)).detach())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("form", [*FORMATS[:-1], pytest.param(FORMATS[-1], marks=pytest.mark.slow)])
 def test_it_means_the_same_numbers_in_single_precision(form: str, name: str, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_they_write_no_earlier_over_their_inputs_than_they_say(meant: Meant, tmp
     assert_outputs(done.run.outputs, meant)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", BOARDS)
 def test_boards_give_the_bits_of_the_meaning(name: str, meant: Meant, tmp_path: Path) -> None:
     """Helium takes numbers for zero that are too small to be normal: the last inputs are such."""

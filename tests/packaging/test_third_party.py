@@ -69,6 +69,7 @@ def test_it_is_listed_once_it_is_installed(installed: Path, tmp_path: Path) -> N
     assert "nuc_fpga" in found
 
 
+@pytest.mark.slow
 def test_a_model_runs_on_it_by_its_name(installed: Path, tmp_path: Path) -> None:
     model = installed / "tiny_npu" / "tests" / "model.tflite"
     result = report(tmp_path, installed, "run", model, "--accelerator", "tiny", "--verify")

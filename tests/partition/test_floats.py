@@ -165,6 +165,7 @@ CASES: Mapping[str, Case] = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_left_computes_the_same(name: str) -> None:
     case = CASES[name]

@@ -28,6 +28,7 @@ def options(kind: str, source: str) -> list[str]:
     return [word for pair in (f"kind={kind}", "board=board3", f"source={source}") for word in ("--option", pair)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_template_finds_the_runtime_that_it_knows(
     kind: str, microtvm: Path, tar: Path, tmp_path: Path, call: Call

@@ -138,6 +138,7 @@ def _wrong(action: Action, kind: str) -> Action:
     return action
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("kept", marks=pytest.mark.slow), "schedule"])
 def test_planted_bug_is_found_in_the_group(kind: str) -> None:
     path = network_named("residual").path

@@ -89,6 +89,7 @@ def test_what_does_not_fit(tools: Path) -> None:
     assert (answer.not_placed, answer.to_json()["fits"]) == ("it does not fit: dsp", False)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("before", ["", "os.close(1); os.close(2);"], ids=["silent", "closes its output"])
 def test_a_router_that_takes_too_long(tools: Path, before: str) -> None:
     place(tools, "nextpnr-ecp5", "nextpnr 0.7", f"import os, time; {before} time.sleep(60)")

@@ -75,6 +75,7 @@ def test_a_case(case: Case) -> None:
     assert line.now < OPERATIONS * TIMES.operation + TIMES.run
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", [case for case in CASES if case.real], ids=str)
 def test_a_flood_at_full_speed(case: Case) -> None:
     """On real lines, where memory is what could go first."""

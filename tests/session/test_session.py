@@ -275,7 +275,7 @@ def test_firmware_that_cannot_watch() -> None:
             session.layer_times()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("body_bytes", [96, 97, 200, 255, 256, 65000])
 def test_any_size_of_the_devices_buffer(body_bytes: int) -> None:
     device = Device(f"UACCEL_BODY_BYTES={body_bytes}", "WAVE=3000")

@@ -65,7 +65,7 @@ def test_a_chain_computes_what_its_layers_mean(network: Network, memory: int, ba
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(linked_networks(most=8), st.sampled_from([80, 120, 200]), st.sampled_from([1, 2]), st.sampled_from(OBJECTIVES))
 def test_what_is_planned_computes_what_the_layers_mean(
     network: Network, memory: int, banks: int, objective: str

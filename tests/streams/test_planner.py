@@ -18,7 +18,7 @@ from uaccel.streams.residency import choose_residents, lives, smallest_pieces
 from uaccel.streams.tiling import count, parts
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.sampled_from([80, 200, 2000]), st.sampled_from([1, 2]), st.sampled_from(OBJECTIVES))
 def test_streams_compute_what_the_layers_mean(network: Network, memory: int, banks: int, objective: str) -> None:
     machine = with_banks(replace(MACHINE, activations=Memory(memory, banks)), banks)

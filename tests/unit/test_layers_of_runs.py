@@ -21,6 +21,7 @@ from uaccel.running.stated import ArchiveSubject
 from uaccel.running.verify import before_what_hides, first_wrong_layer
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["branches", "mixed"])  # several outputs a layer, views; float layers
 def test_the_first_layer_that_is_wrong_is_told(name: str) -> None:

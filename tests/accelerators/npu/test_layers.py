@@ -351,6 +351,7 @@ def test_layers_that_pass_rows(family: Family, extent: int, channels: int, seed:
     check(family, made, [layers_of(seed).int8(1, extent, extent, 3)], OBJECTIVES[seed % 2])
 
 
+@pytest.mark.slow
 def test_some_of_them_do(tmp_path: Path) -> None:
     """So that the test above has chains, on a machine on which not all tensors fit."""
     played = check(Family(tmp_path, SMALL), made := large(4, 24, 16), [layers_of(4).int8(1, 24, 24, 3)])

@@ -142,6 +142,7 @@ def played_alone(family: Family, region: Region) -> tuple[int, int]:
     return planned.timeline.total, family.device.cycles
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("extent", "channels", "least"),
     [
