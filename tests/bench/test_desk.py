@@ -117,6 +117,7 @@ def test_a_cable_that_comes_out_is_told_at_once(desk: Desk, firmware: Firmware) 
     greet(desk, firmware).close()
 
 
+@pytest.mark.slow
 def test_without_power_it_is_silent_and_with_it_still_flashed(desk: Desk, firmware: Firmware) -> None:
     flash(board_on(desk), firmware.elf)
     with greet(desk, firmware, Timeouts(silence=3)) as device:

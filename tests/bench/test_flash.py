@@ -156,6 +156,7 @@ def test_the_tools_own_words_are_told(tmp_path: Path, elf: Path) -> None:
     assert "burn ended with signal 9: it said nothing; all" in complaint(DeviceError, board, elf)
 
 
+@pytest.mark.slow
 def test_a_tool_that_hangs_is_ended_with_its_children(tmp_path: Path, elf: Path) -> None:
     tool = Tool(tmp_path, "burn")
     child = tmp_path / "child"

@@ -53,6 +53,7 @@ def test_a_network_is_exact(name: str, rtt: bool, call: Call, tmp_path: Path) ->
     assert report["ram"]["total"] < 16 << 10
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("port", ["rtt", "semihosting"])
 @pytest.mark.parametrize("name", ["microbit", "mps2_an386", "mps2_an505", "sifive_e"])
 def test_the_ports_compile_without_a_warning(name: str, port: str, tmp_path: Path) -> None:

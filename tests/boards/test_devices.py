@@ -104,7 +104,7 @@ FAULTS: dict[str, tuple[Failure, Failure]] = {
 LAYERS = ("up", "down", "table")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fault", FAULTS)
 @each_place
 def test_a_fault_ends_the_run_with_its_layer_its_code_and_a_reason(

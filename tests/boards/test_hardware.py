@@ -94,6 +94,7 @@ def test_a_wait_by_polling_takes_many(console: Console) -> None:
     assert instructions > 10_000
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("letter", "polls"), [("p", 1000), ("i", 100_000), ("i", 1)])
 def test_a_wait_for_what_never_comes_ends(console: Console, letter: str, polls: int) -> None:
     """Asleep it is SysTick that wakes the CPU, at 25 MHz every 0.7 s; a look is worth 16 of its ticks."""

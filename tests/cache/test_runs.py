@@ -89,6 +89,7 @@ def test_the_second_run_compiles_and_judges_nothing_and_tells_the_same(board: st
     ]
 
 
+@pytest.mark.slow
 def test_a_kept_run_loads_no_compiler(tmp_path: Path) -> None:
     run(request(), Cache(tmp_path / "kept"))
     environment = os.environ | {"UACCEL_CACHE": str(tmp_path)}

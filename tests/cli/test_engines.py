@@ -89,6 +89,7 @@ def shown(report: dict[str, Any], width: int) -> list[str]:
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", [80, 100, 160])
 def test_explain_fits_a_screen(width: int) -> None:
     asked = load_accelerators(["nuc_fpga", "conveyor"])
@@ -154,6 +155,7 @@ KEPT = re.compile(
 )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", ["compile", "run", "explain"])
 def test_nor_is_it_an_error_where_the_cpu_is_the_cheapest(
     command: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch

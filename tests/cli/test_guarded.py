@@ -53,6 +53,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("planted", "options", "begins", "ends"), FAULTS, ids=[row[0][:40] for row in FAULTS])
 def test_a_planted_fault(planted: str, options: tuple[str, ...], begins: str, ends: str, tmp_path: Path) -> None:
     output = tmp_path / "out.tar"

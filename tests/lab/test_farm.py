@@ -104,6 +104,7 @@ def test_results_are_those_of_the_local_pool(farm: Lab, folder: Path, tmp_path: 
     assert (again.status, again.report["taken_over"]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_thousand_jobs_take_under_20_ms_each(farm: Lab) -> None:
     outcomes(farm.address, rows(2))  # processes that are warm
     begun = time.monotonic()

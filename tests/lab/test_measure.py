@@ -14,6 +14,7 @@ from uaccel.errors import BoardError, InputError, ModelError
 GESTURE = OWN / "gesture.tflite"
 
 
+@pytest.mark.slow
 def test_it_gives_what_the_command_writes() -> None:
     report = uaccel.measure(GESTURE, "host", ["matrix8"], samples=9, favour="size")
     assert is_exact(report, samples=9)

@@ -149,6 +149,7 @@ def test_an_item_is_asked_for_when_a_process_is_free() -> None:
     assert asked == list(range(6))
 
 
+@pytest.mark.slow
 def test_it_ends_when_the_time_is_up_and_goes_on_with_other_items() -> None:
     begun = time.monotonic()
     with Pool(act, 2) as pool:

@@ -37,7 +37,7 @@ def test_generated_c_equals_the_reference(network: Network) -> None:
             assert_intermediates(host, reference, number)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @each_network
 def test_exact_meaning_equals_the_reference(network: Network) -> None:
     data = network.path.read_bytes()

@@ -46,6 +46,7 @@ def oracle(network: FloatNetwork, form: str, path: Path, value: Array) -> Array:
     return np.asarray(as_torch(network)[0](torch.tensor(given(value, form))).detach())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("form", [*FORMATS[:-1], pytest.param(FORMATS[-1], marks=pytest.mark.slow)])
 def test_results_are_those_of_the_formats_runtime(form: str, name: str, tmp_path: Path) -> None:

@@ -183,6 +183,7 @@ def test_meaning_of_quotients_and_comparisons() -> None:
     assert_exact(many(kinds), [pair * len(kinds)])
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_on_a_board(tmp_path: Path) -> None:
     kinds = {**rows(), **{operator: comparison(operator, PAIRS[2]) for operator in COMPARISONS[1:3]}}

@@ -309,6 +309,7 @@ def test_operators_give_what_single_precision_gives() -> None:
     assert min(len(np.unique(row.expected)) for row in made.values()) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["mps2_an385", "mps2_an386"])
 def test_boards_give_the_same(name: str, tmp_path: Path) -> None:

@@ -242,6 +242,7 @@ def misbehaves(folder: Path, call: str = "build", limits: Limits = QUICK) -> str
 SOON = Limits(query=5, build=0.5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("body", "words"),
     [

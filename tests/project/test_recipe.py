@@ -139,6 +139,7 @@ EDITS: dict[str, tuple[Callable[[Path], object], str]] = {
 FEW = ("a source", "a header", "one more source")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edits", [FEW, pytest.param(tuple(EDITS), marks=pytest.mark.slow)], ids=["few", "all"])
 def test_what_was_changed_is_compiled(edits: tuple[str, ...], tmp_path: Path, compiled_anew: list[str]) -> None:
     cache = Cache(tmp_path / "kept")

@@ -132,6 +132,7 @@ def test_half_of_a_line_that_closes(end: str, sanitized: Path) -> None:
         assert b"Sanitizer" not in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_hole_would_be_found(tmp_path: Path) -> None:
     """Firmware whose reader takes frames that are longer than its memory for them."""
     text = (data_dir("firmware") / "runtime" / "uaccel_frame.c").read_text()

@@ -79,6 +79,7 @@ def test_depthwise_convolution(family: Family, shape: tuple[int, ...], seed: int
     layer(family, "depthwise_conv2d", [shape], seed, lambda layers, x: layers.depthwise(x))
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @EXAMPLES
 @given(

@@ -214,6 +214,7 @@ def test_the_engines_overlap() -> None:
     assert load + compute > 1.2 * total
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("accelerator", ["npu", pytest.param("npu_small", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [convolutional, temporal])
 def test_a_network_of_onnx_is_one_region(make: Callable[[], Net], accelerator: str, tmp_path: Path) -> None:
