@@ -19,8 +19,17 @@ if not os.environ.get("UACCEL_THOROUGH"):
     hypothesis.settings.load_profile("same")
 
 
+class Late:
+    """A plugin, since a hook of this file is called for tests below it alone, and accelerators have tests, too."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        tiers.leave_out_when_late()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What C compilers make of the same content is shared by the tests of one session, and by nothing else."""
+    config.pluginmanager.register(Late())
     if "UACCEL_OBJECTS" not in os.environ:
         os.environ["UACCEL_OBJECTS"] = tempfile.mkdtemp(prefix="uaccel-objects-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ["UACCEL_OBJECTS"], ignore_errors=True))
@@ -33,11 +42,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rotation = os.environ.get(tiers.ROTATION)
     if rotation is not None:
         items[:] = tiers.in_order(items, int(rotation))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    tiers.leave_out_when_late()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
