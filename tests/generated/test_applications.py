@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from support.generated import Unpacked, archive, run
+from support.generated import Unpacked, archive, cc, run
 from support.networks import OWN
 from support.oracle import Array, Tflm, random_inputs
+from uaccel.resources import accelerator_folders, data_dir
 
 HERE = Path(__file__).parent
 BRANCHES, GESTURE, RESIDUAL = (OWN / f"{name}.tflite" for name in ("branches", "gesture", "residual"))
@@ -55,6 +57,18 @@ def test_two_models_and_a_twin_in_one_image(tmp_path: Path) -> None:
     for motion, image in zip(motions, images, strict=True):
         once = joined([*gesture.run(motion), *gesture.run(motion), *residual.run(image)])
         assert run(program, joined([*motion, *image])) == once + once
+
+
+def test_an_application_includes_every_bundled_accelerator(tmp_path: Path) -> None:
+    """Two headers with one guard would hide the second one's functions."""
+    headers = [folder / "driver" / f"{name}.h" for name, folder in accelerator_folders().items()]
+    opened = re.findall(r"TVMDevice\w+Activate", "".join(header.read_text() for header in headers))
+    assert len(opened) == len(headers) - 1  # dot4 is called as instructions
+    lines = [f'#include "{header.name}"' for header in headers]
+    lines += ["int32_t (*all[])(void *) = {", *(f"    {hook}," for hook in opened), "};"]
+    (tmp_path / "app.c").write_text("\n".join(lines) + "\n")
+    folders = [data_dir("firmware") / "include", *(header.parent for header in headers)]
+    cc(tmp_path / "app.c", "-c", include=folders, output=tmp_path / "app.o")
 
 
 def test_models_share_kernel_headers_byte_for_byte() -> None:

@@ -1,6 +1,6 @@
 /* npu_flash's driver, as generated code calls it. Functions return 0 or a code of uaccel_accelerator.h. */
-#ifndef NPU_SMALL_H
-#define NPU_SMALL_H
+#ifndef NPU_FLASH_H
+#define NPU_FLASH_H
 
 #include <stdint.h>
 
