@@ -3,7 +3,6 @@ is not claimed: the page's table says so."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +10,7 @@ import pytest
 
 from support.boards import EMULATED, board_with_tools
 from support.linked import check_linked, link
+from support.scripts import script_of
 from uaccel.board import available_boards, load_board
 
 SHEETS = {
@@ -31,7 +31,6 @@ SHEETS = {
 """KiB of flash and of RAM that code can use."""
 SEEN_ELSEWHERE = {"microbit", "sifive_e"}
 """By test_debuggers.py; all other emulated ones by the tests of every port."""
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "boards_table.py"
 
 
 @pytest.mark.sample(1)
@@ -58,12 +57,7 @@ def test_nothing_is_called_more_than_it_was_seen_to_be() -> None:
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("boards_table", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("scripts/boards_table.py")
 
 
 def test_the_pages_table_is_up_to_date(script: ModuleType) -> None:

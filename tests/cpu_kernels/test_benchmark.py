@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.networks import network_named
+from support.scripts import script_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks"
@@ -36,17 +36,8 @@ UNPRUNED = {"mps2_an386": 0.38, "mps3_an547": 0.29}
 MOST_STACK = 2048
 
 
-def module_of(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def benchmark() -> Any:
-    return module_of(FOLDER / "cpu.py")
+    return script_of("benchmarks/cpu.py")
 
 
 @pytest.mark.parametrize(("board", "model", "part"), [(b, m, p) for b, ms in FASTER.items() for m, p in ms.items()])
@@ -126,4 +117,4 @@ def test_a_network_still_gives_the_stored_figures(name: str, board: str) -> None
 @pytest.mark.parametrize("page", ["docs/kernels.md", "docs/npu.md", "README.md"])
 def test_pages_show_the_stored_figures(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert module_of(ROOT / "scripts" / "figures.py").PAGES[page](text) == text, "run scripts/figures.py"
+    assert script_of("scripts/figures.py").PAGES[page](text) == text, "run scripts/figures.py"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from support.boards import board_with_tools
 from support.drawn_layers import KINDS
 from support.drawn_networks import NETWORKS
+from support.scripts import script_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "layers.json").read_text())["boards"]
@@ -49,10 +49,6 @@ def test_the_page_shows_the_stored_ratios(kind: str) -> None:
 )
 def test_layers_still_take_what_is_stored(kind: str, board: str, tmp_path: Path) -> None:
     board_with_tools(board)
-    spec = importlib.util.spec_from_file_location("benchmark_layers", FOLDER / "layers.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script_of("benchmarks/layers.py")
     results = {board: {kind: module.measure(kind, board, STORED, None, tmp_path)}}
     assert module.differences(results, STORED) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,18 +11,12 @@ import pytest
 
 import uaccel
 from support.networks import OWN
-
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_page.py"
+from support.scripts import script_of
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("api_page", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("scripts/api_page.py")
 
 
 def test_the_page_is_up_to_date(script: ModuleType) -> None:

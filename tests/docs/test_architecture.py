@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+
+from support.scripts import script_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "uaccel"
@@ -32,11 +33,7 @@ def test_every_package_is_on_it() -> None:
 
 
 def test_the_picture_is_drawn_of_its_text() -> None:
-    spec = importlib.util.spec_from_file_location("picture", ROOT / "scripts" / "picture.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = script_of("scripts/picture.py")
     text = (ROOT / "docs" / "architecture.txt").read_text(encoding="utf-8")
     assert (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8") == script.picture(text)
     with pytest.raises(KeyError, match="nowhere"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -14,15 +13,11 @@ from types import ModuleType
 import pytest
 
 from support.docblocks import ROOT
+from support.scripts import script_of
 
 
 def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of(f"scripts/{name}.py")
 
 
 def build(configuration: Path, target: Path) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from models.field import FIELD, field
+from support.scripts import script_of
 from uaccel.pipeline import compile_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -34,12 +34,7 @@ PUBLISHED_MACS = {
 
 
 def benchmark() -> Any:
-    spec = importlib.util.spec_from_file_location("benchmark_networks", FOLDER / "networks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("benchmarks/networks.py")
 
 
 def test_every_network_is_stored_exact_and_near_its_lower_bound() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email.parser
-import importlib.util
 import zipfile
 from email.message import Message
 from html.parser import HTMLParser
@@ -14,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from support.fresh import ROOT
+from support.scripts import script_of
 
 HOME = "https://github.com/uaccel/uaccel"
 
@@ -71,12 +71,7 @@ def test_the_description_is_the_readme_but_for_links(metadata: Message) -> None:
 
 
 def hook() -> Any:
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "scripts" / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("scripts/hatch_build.py")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import pytest
 
 from models.field import field
 from support.command import Call, call_in, is_exact
-from support.networks import OWN, ROOT, network_named
+from support.networks import OWN, network_named
 from support.rows import random_chain, tall
+from support.scripts import script_of
 from uaccel.emit.options import EmitOptions
 from uaccel.pipeline import Compiled
 from uaccel.running.job import Job
@@ -142,11 +142,7 @@ def test_network_that_does_not_fit_as_a_whole(tmp_path: Path, call: Call) -> Non
 @pytest.mark.slow
 def test_the_stored_frontier_is_what_the_compiler_gives() -> None:
     path = network_named("sww").path
-    spec = importlib.util.spec_from_file_location("benchmark_frontier", ROOT / "benchmarks" / "frontier.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = script_of("benchmarks/frontier.py")
     stored = json.loads(script.RESULTS.read_text(encoding="utf-8"))
     assert stored["models"]["sww"] == script.measure(path)
     assert script.text_of(stored) == script.RESULTS.read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.networks import network_named
+from support.scripts import script_of
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((ROOT / "benchmarks" / "chip.json").read_text())
@@ -25,17 +26,8 @@ MISSING = [name for name in ("verilator", "riscv64-unknown-elf-gcc") if shutil.w
 MISSING += [] if importlib.util.find_spec("pythondata_cpu_vexriscv") else ["pythondata-cpu-vexriscv"]
 
 
-def module_of(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def benchmark() -> ModuleType:
-    return module_of(ROOT / "benchmarks" / "chip.py")
+    return script_of("benchmarks/chip.py")
 
 
 def test_each_network_ran_on_each_chip() -> None:
@@ -57,7 +49,7 @@ def test_estimates_are_near_the_cores_own_cycles(network: str, chip: str) -> Non
 
 def test_the_page_shows_the_stored_figures() -> None:
     page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
-    assert module_of(ROOT / "scripts" / "figures.py").PAGES["docs/chip.md"](page) == page, "run scripts/figures.py"
+    assert script_of("scripts/figures.py").PAGES["docs/chip.md"](page) == page, "run scripts/figures.py"
 
 
 def test_a_row_that_nobody_knows() -> None:

@@ -17,6 +17,7 @@ import pytest
 from support.command import process
 from support.exactness import assert_same
 from support.oracle import Tflm
+from support.scripts import script_of
 from uaccel.board import UartConsole, load_board
 from uaccel.errors import UaccelError
 from uaccel.rtl.parts import KINDS, PARTS
@@ -38,12 +39,7 @@ QUIET = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
 
 
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bitstream", EXAMPLE / "bitstream.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("examples/ulx3s/bitstream.py")
 
 
 def firmware_for(board: str, folder: Path, *options: str) -> Path:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import zlib
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +13,7 @@ from cobs import cobs
 
 from support.device import Device
 from support.docblocks import blocks
+from support.scripts import script_of
 from uaccel.errors import DeviceError
 from uaccel.session import ids
 from uaccel.session.frame import Decoder, Packet, decode, encode
@@ -28,14 +27,8 @@ each_vector = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vect
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("protocol_script", ROOT / "scripts" / "protocol.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+def script() -> ModuleType:
+    return script_of("scripts/protocol.py")
 
 
 def packet_of(vector: dict[str, Any]) -> Packet:

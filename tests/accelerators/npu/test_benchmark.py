@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from support.boards import board_with_tools
 from support.networks import network_named
+from support.scripts import script_of
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "npu.json").read_text())["accelerators"]
@@ -23,12 +23,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/npu.md"
 
 
 def benchmark() -> Any:
-    spec = importlib.util.spec_from_file_location("benchmark_npu", FOLDER / "npu.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("benchmarks/npu.py")
 
 
 @pytest.mark.parametrize("name", ASKED)
