@@ -129,6 +129,7 @@ def _description(file: Path) -> bytes:
                 text = stream.read(LARGEST + 1)
     except OSError as error:
         raise BoardError(f"cannot read {file}: {error.strerror or error}{wanted}") from error
+    # NotImplementedError: zipfile's word for a method of compression that it does not know
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, NotImplementedError) as error:
         raise BoardError(f"cannot read {file}: {' '.join(str(error).split()) or 'it ends early'}{wanted}") from error
     if len(text) > LARGEST:
