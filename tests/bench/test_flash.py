@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,9 +78,9 @@ def board_with(tmp_path: Path, *lines: str) -> Board:
     return load_board(file)
 
 
-def complaint(kind: type[UaccelError], board: Board, elf: Path, **options: float) -> str:
+def complaint(kind: type[UaccelError], board: Board, elf: Path, **options: Any) -> str:
     with pytest.raises(UaccelError) as caught:
-        flash(board, elf, **options)  # type: ignore[arg-type]
+        flash(board, elf, **options)
     assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
     return str(caught.value)

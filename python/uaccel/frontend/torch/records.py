@@ -69,7 +69,7 @@ def _directory(data: bytes) -> tuple[list[zipfile.ZipInfo], int]:
             return archive.infolist(), archive.start_dir
     except zipfile.BadZipFile as error:
         raise RecordsError(str(error).rstrip(".")) from error
-    except (ValueError, NotImplementedError, OverflowError, struct.error) as error:  # zipfile: of fields that make no sense
+    except (ValueError, NotImplementedError, OverflowError, struct.error) as error:  # as zipfile says it
         raise RecordsError("its directory makes no sense") from error
 
 
