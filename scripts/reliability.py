@@ -36,10 +36,10 @@ FILES: Final = """\
 
 Each file is damaged by structure, by a number that gives the same file again. A file that is read or refused in one
 line is clean. A signal, a second line, an internal error, 60 seconds
-or 2 GB is a fault. `make test-full` runs 10,000. The command runs as many as you like:
+or 2 GB is a fault. `make test-full` runs as many. The command runs as many as you like (`--count`):
 
 ```text
-PYTHONPATH=tests .venv/bin/python tests/fuzz/strangers_campaign.py --count 10000 --write
+PYTHONPATH=tests .venv/bin/python tests/fuzz/strangers_campaign.py --write
 ```
 
 | kind | tried | read | refused | faults | slowest |

@@ -48,8 +48,12 @@ class Kind:
     file: str
     make: Callable[[random.Random], bytes]
     take: Callable[[Path], object]
-    share: int
-    """Of a hundred mutants."""
+    most: int
+    """Mutants of the longest test."""
+    needs: str = ""
+    """A package without which there are no seeds."""
+    slow: bool = False
+    """Its seeds take seconds to load."""
 
     def __str__(self) -> str:
         return self.name
@@ -223,19 +227,47 @@ def take_accelerator(path: Path) -> None:
     from_folder(path.parent)
 
 
+@cache
+def _networks() -> list[list[Any]]:
+    from support.onnx_seeds import own, quantised_networks
+
+    return [own(), quantised_networks()]
+
+
+@cache
+def _operators() -> list[list[Any]]:
+    from support.onnx_seeds import official
+
+    return [*_networks(), official()]
+
+
+def onnx(groups: list[list[Any]], rng: random.Random) -> bytes:
+    """Of a model of any group alike; the others lend it their parts."""
+    from support.onnx_mutants import mutant
+
+    return mutant(rng.choice(rng.choice(groups)), rng.getrandbits(32), [model for group in groups for model in group])
+
+
+def take_model(path: Path) -> None:
+    compile_model(path, board="host")
+
+
 KINDS: Final = (
-    Kind("TFLite", "mutant.tflite", tflite, lambda path: compile_model(path, board="host"), 30),
-    Kind("board files", "mutant.toml", board, load_board, 20),
-    Kind("archives", "mutant.tar", archive, take_archive, 15),
-    Kind("arrays", "mutant.npz", npz, lambda path: load_inputs(path, WANTED), 15),
-    Kind("options of projects", "mutant.json", options, take_options, 10),
-    Kind("accelerators", "accelerator.py", accelerator, take_accelerator, 10),
+    Kind("TFLite", "mutant.tflite", tflite, take_model, 3_000),
+    Kind("ONNX", "mutant.onnx", lambda rng: onnx(_networks(), rng), take_model, 3_000, "onnx"),
+    Kind("ONNX of operators", "mutant.onnx", lambda rng: onnx(_operators(), rng), take_model, 7_000, "onnx", slow=True),
+    Kind("board files", "mutant.toml", board, load_board, 2_000),
+    Kind("archives", "mutant.tar", archive, take_archive, 1_500),
+    Kind("arrays", "mutant.npz", npz, lambda path: load_inputs(path, WANTED), 1_500),
+    Kind("options of projects", "mutant.json", options, take_options, 1_000),
+    Kind("accelerators", "accelerator.py", accelerator, take_accelerator, 1_000),
 )
 
 
 def results(kind: Kind, numbers: Iterable[int], folder: Path) -> Iterator[Result]:
     """How reading each mutant ended."""
     path = folder / kind.file
+    kind.make(random.Random(0))  # workers share the seeds that it loads
 
     def one(number: int) -> tuple[int, str]:
         path.write_bytes(kind.make(random.Random(number)))
