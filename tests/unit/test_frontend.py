@@ -12,7 +12,7 @@ import pytest
 from support.command import call_in
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend import FORMATS, SUFFIXES, quantising
-from uaccel.frontend.checks import first_line
+from uaccel.frontend.checks import first_line, unsupported
 from uaccel.frontend.converters import Converters
 from uaccel.frontend.walk import Walk, parameters_of
 from uaccel.model import Origin, TensorInfo, TensorSpec
@@ -71,6 +71,13 @@ def test_one_error_names_every_node_that_cannot_be_converted() -> None:
         "cannot import m.file: 2 unsupported: node nothing: there is nothing to it; node two lines: the first line"
     )
     assert walk.stood_in == ["nothing", "two lines"]
+
+
+def test_of_very_many_the_first_are_named() -> None:
+    problems = [f"node {number}: {'x' * 991}" for number in range(1, 9)]
+    said = str(unsupported("m.file", problems))
+    assert said == f"cannot import m.file: 8 unsupported: {'; '.join(problems[:3])}; and 5 more"
+    assert str(unsupported("m.file", ["y" * 9000])) == f"cannot import m.file: 1 unsupported: {'y' * 9000}"
 
 
 def test_inputs_have_names_that_differ() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from itertools import accumulate
 from typing import Final
 
 from uaccel.errors import ModelError, need
@@ -13,6 +14,8 @@ ADVICE: Final = "rewrite the layer with supported operators"
 SHAPE_OF_DATA: Final = "the shape of its result depends on data, and firmware needs every shape fixed"
 NO_CONVERTER: Final = "there is no converter for this operator"
 _LONGEST_LINE: Final = 500
+_LONGEST_LIST: Final = 3000
+"""Characters of a message."""
 
 
 def need_axis(axis: int, rank: int) -> int:
@@ -45,8 +48,11 @@ def at_run_time(role: str, name: str) -> ModelError:
 
 
 def unsupported(path: object, problems: list[str]) -> ModelError:
-    """All that a model has and nobody can convert, in one error."""
-    return ModelError(f"cannot import {path}: {len(problems)} unsupported: {'; '.join(problems)}")
+    """All that a model has and nobody can convert, in one error; of very many, those that come first."""
+    ends = accumulate(len(problem) for problem in problems)
+    shown = problems[: max(1, sum(end <= _LONGEST_LIST for end in ends))]
+    rest = f"; and {len(problems) - len(shown)} more" if len(shown) < len(problems) else ""
+    return ModelError(f"cannot import {path}: {len(problems)} unsupported: {'; '.join(shown)}{rest}")
 
 
 def first_line(error: Exception) -> str:
