@@ -95,6 +95,8 @@ ROWS = (
     row("softmax", compute=lambda x: torch.softmax(x, -1), scale=1 / 256),
     row("layer_norm", compute=lambda x: F.layer_norm(x, (7,)), scale=0.03),
     row("group_norm", compute=lambda x: F.group_norm(x, 2, torch.arange(1.0, 5.0), torch.ones(4)), scale=0.05),
+    row("group_norm", compute=lambda x: F.group_norm(x, 2), scale=0.03),
+    row("group_norm", compute=lambda x: F.group_norm(x, 2), shapes=[(3, 8)], scale=0.03),
     row("instance_norm", compute=F.instance_norm, scale=0.03),
     row("permute", "reshape", compute=lambda x: x.permute(0, 2, 3, 1).reshape(1, -1)),
     row("slice", compute=lambda x: x[:, 1:3, ::2]),
