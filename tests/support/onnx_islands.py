@@ -240,6 +240,29 @@ def chain(graph: Graph) -> None:
     graph.quantized_output(x, TO_U8)
 
 
+def shuffled(graph: Graph) -> None:
+    """Channels of a convolution, in two groups and then in four, without a step between."""
+    x = graph.quantized_input((1, 8, 5, 6), S8)
+    x = graph.again(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+    for groups in (2, 4):
+        x = graph.apply("Reshape", x, graph.constant(np.array([1, groups, 8 // groups, 5, 6])))
+        x = graph.apply("Transpose", x, perm=[0, 2, 1, 3, 4])
+        x = graph.apply("Reshape", x, graph.constant(np.array([1, 8, 5, 6])))
+    graph.quantized_output(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+
+
+def tokens(graph: Graph) -> None:
+    """Of an image, and an image of tokens: axes that are split and joined, and one that is not."""
+    x = graph.quantized_input((1, 8, 4, 6), S8)
+    x = graph.again(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+    y = graph.apply("Transpose", graph.apply("Reshape", x, graph.constant(np.array([1, 8, 24]))), perm=[0, 2, 1])
+    y = graph.again(graph.apply("MatMul", y, graph.weights(stored(8, 8), Grid(0.003))), TO_S8)
+    y = graph.apply("Transpose", graph.apply("Reshape", y, graph.constant(np.array([1, 12, 2, 8]))), perm=[0, 3, 1, 2])
+    y = graph.apply("Reshape", y, graph.constant(np.array([1, 8, 4, 6])))
+    y = graph.again(graph.apply("Conv", y, graph.weights(stored(8, 8, 1, 1), Grid(0.003))), TO_S8)
+    graph.quantized_output(graph.apply("Reshape", y, graph.constant(np.array([4, 16, 3]))), TO_S8)
+
+
 def pad_then_conv(graph: Graph) -> None:
     x = graph.quantized_input((1, 3, 8, 8), U8)
     x = graph.apply("Pad", x, graph.constant(np.array([0, 0, 0, 1, 0, 0, 1, 0])))
@@ -486,6 +509,8 @@ CASES = (
     Case("slice", one("Slice", np.array([1]), np.array([6]), np.array([2]), np.array([2]), output=U8), ()),
     Case("pad", one("Pad", np.array([0, 0, 1, 0, 0, 0, 0, 2]), output=U8), ()),
     Case("gather", one("Gather", np.array([3, 0, -1]), output=U8, axis=1), ()),
+    Case("shuffles", shuffled, ("conv2d",)),
+    Case("tokens of an image", tokens, ("conv2d", "fully_connected")),
     Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),
 )
 
