@@ -6,6 +6,7 @@
  *   UACCEL_FIRST    prepares an element of the first input: int32_t (p, int32_t)
  *   UACCEL_SECOND   prepares an element of the second
  *   UACCEL_COMBINE  the output element, in range: int32_t (p, int32_t, int32_t)
+ *   UACCEL_SECOND_TYPE   the second input's type, where it is not the first's
  *   UACCEL_RESULT   the output elements' type, where it is not the inputs'
  *
  * The loops are nested, outermost first; a stride of 0 repeats an input. Those that run once fold away. */
@@ -21,4 +22,4 @@
 #undef UACCEL_SECOND
 #undef UACCEL_COMBINE
 #undef UACCEL_RESULT
-#undef UACCEL_NARROW_SECOND
+#undef UACCEL_SECOND_TYPE

@@ -1,8 +1,8 @@
 /* An elementwise operator of two inputs, for one element type; included by uaccel_binary.h. */
 
 #define UACCEL_TYPED(name) UACCEL_FN(name)
-#ifdef UACCEL_NARROW_SECOND
-#define UACCEL_ELEMENT2 int8_t
+#ifdef UACCEL_SECOND_TYPE
+#define UACCEL_ELEMENT2 UACCEL_SECOND_TYPE
 #else
 #define UACCEL_ELEMENT2 UACCEL_ELEMENT
 #endif

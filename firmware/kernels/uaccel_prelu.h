@@ -33,7 +33,7 @@ UACCEL_KERNEL int32_t uaccel_prelu_combine(const struct uaccel_prelu *p, int32_t
 #define UACCEL_FIRST uaccel_prelu_input
 #define UACCEL_SECOND uaccel_prelu_alpha
 #define UACCEL_COMBINE uaccel_prelu_combine
-#define UACCEL_NARROW_SECOND /* alpha stays int8 */
+#define UACCEL_SECOND_TYPE int8_t
 #include "uaccel_binary.h"
 
 #endif

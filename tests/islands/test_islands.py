@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.onnx_islands import CASES, REALS, S8, TO_U8, U8, WIDE, Case, per_channel, stored
+from support.onnx_islands import CASES, REALS, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffled, stored, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
 from uaccel.frontend import import_model
 from uaccel.partition.float_advice import float_advice
@@ -76,6 +76,16 @@ def test_such_sums_are_exact(tmp_path: Path) -> None:
     sums = (data.astype(np.int64) - U8.zero_point) @ weights
     real = sums * (np.float64(U8.scales) * np.float64(grid.scales)) + bias.astype(np.float64)
     assert (np.abs(computed - real) <= 2 * np.spacing(np.abs(real).astype(np.float32))).all()
+
+
+@pytest.mark.parametrize(("build", "moves"), [(shuffled, 4), (tokens, 2)], ids=["shuffles", "tokens"])
+def test_reshapes_keep_the_order_of_axes(build: Build, moves: int, tmp_path: Path) -> None:
+    """What moves: the input and the output of the graph, and each shuffle once."""
+    graph = Graph()
+    build(graph)
+    model = import_model(graph.save(tmp_path / "model.onnx"))
+    calls = [expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)]
+    assert calls.count("relax.permute_dims") == moves
 
 
 def erf_of_conv(graph: Graph) -> None:

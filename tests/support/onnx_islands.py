@@ -177,6 +177,43 @@ def swish(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Mul", x, graph.apply("Sigmoid", x)), TO_S8)
 
 
+def linear_unit(graph: Graph) -> None:
+    """GLU: one half of the channels is the gate of the other."""
+    a, b = graph.apply("Split", graph.quantized_input((1, 8, 5, 3), U8), outputs=2, axis=1)
+    graph.quantized_output(graph.apply("Mul", a, graph.apply("Sigmoid", b)), TO_U8)
+
+
+def gated(first: str, second: str, given: Grid, output: Grid, op: str = "Mul") -> Build:
+    """Functions of two tensors, without steps between."""
+
+    def build(graph: Graph) -> None:
+        x, y = graph.quantized_input((2, 5, 30), given), graph.quantized_input((2, 5, 30), given)
+        x, y = (graph.apply(name, part) if name else part for name, part in ((first, x), (second, y)))
+        graph.quantized_output(graph.apply(op, x, y), output)
+
+    return build
+
+
+def excited(graph: Graph) -> None:
+    """A gate for each channel, moved behind its function, and a number among the factors."""
+    x, y = graph.quantized_input((2, 4, 5, 5), S8), graph.quantized_input((2, 4), U8)
+    gate = graph.apply("Reshape", graph.apply("HardSigmoid", y), graph.constant(np.array([2, 4, 1, 1])))
+    y = graph.apply("Mul", graph.apply("Mul", gate, x), graph.constant(np.float32(-0.5)))
+    graph.quantized_output(graph.apply("Relu", y), Grid(0.03, -128))
+
+
+def sloped(*shape: int, given: Grid = U8, output: Grid = TO_U8) -> Build:
+    """PReLU behind a convolution, whose axes lie in another order."""
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((3, 4, 6, 6), given)
+        x = graph.apply("Conv", x, graph.weights(stored(4, 4, 3, 3), per_channel(4)))
+        slopes = graph.constant(RANDOM.normal(0.1, 0.6, shape).astype(np.float32))
+        graph.quantized_output(graph.apply("PRelu", graph.again(x, output), slopes), output)
+
+    return build
+
+
 def concat(graph: Graph) -> None:
     parts = [graph.quantized_input((1, n, 3, 3), grid) for n, grid in ((2, U8), (3, Grid(0.2, 7, "uint8")), (1, TO_U8))]
     graph.quantized_output(graph.apply("Concat", *parts, axis=1), TO_U8)
@@ -201,6 +238,29 @@ def chain(graph: Graph) -> None:
     x = graph.apply("Flatten", x)
     x = graph.again(graph.apply("MatMul", x, graph.weights(stored(8 * 36, 10), Grid(0.003))), TO_S8)
     graph.quantized_output(x, TO_U8)
+
+
+def shuffled(graph: Graph) -> None:
+    """Channels of a convolution, in two groups and then in four, without a step between."""
+    x = graph.quantized_input((1, 8, 5, 6), S8)
+    x = graph.again(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+    for groups in (2, 4):
+        x = graph.apply("Reshape", x, graph.constant(np.array([1, groups, 8 // groups, 5, 6])))
+        x = graph.apply("Transpose", x, perm=[0, 2, 1, 3, 4])
+        x = graph.apply("Reshape", x, graph.constant(np.array([1, 8, 5, 6])))
+    graph.quantized_output(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+
+
+def tokens(graph: Graph) -> None:
+    """Of an image, and an image of tokens: axes that are split and joined, and one that is not."""
+    x = graph.quantized_input((1, 8, 4, 6), S8)
+    x = graph.again(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+    y = graph.apply("Transpose", graph.apply("Reshape", x, graph.constant(np.array([1, 8, 24]))), perm=[0, 2, 1])
+    y = graph.again(graph.apply("MatMul", y, graph.weights(stored(8, 8), Grid(0.003))), TO_S8)
+    y = graph.apply("Transpose", graph.apply("Reshape", y, graph.constant(np.array([1, 12, 2, 8]))), perm=[0, 3, 1, 2])
+    y = graph.apply("Reshape", y, graph.constant(np.array([1, 8, 4, 6])))
+    y = graph.again(graph.apply("Conv", y, graph.weights(stored(8, 8, 1, 1), Grid(0.003))), TO_S8)
+    graph.quantized_output(graph.apply("Reshape", y, graph.constant(np.array([4, 16, 3]))), TO_S8)
 
 
 def pad_then_conv(graph: Graph) -> None:
@@ -418,6 +478,15 @@ CASES = (
     Case("tanh from 16 bits to 8", wide_function("Tanh", Grid(1 / 128, 0)), ("lookup16",), **NOISY),
     Case("a constant and a part", with_a_constant, ("lookup",)),
     Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
+    Case("prelu of channels", sloped(4, 1, 1), ("conv2d", "prelu_once")),
+    Case("prelu of elements", sloped(4, 4, 4), ("conv2d", "prelu_once")),
+    Case("prelu of 16 bits", sloped(4, 1, 1, given=WIDE, output=TO_WIDE), ("conv2d", "prelu_once"), **NOISY),
+    Case("gated linear unit", linear_unit, ("function_product",)),
+    Case("gates of channels", excited, ("function_product",)),
+    Case("gate of a function", gated("Tanh", "Sigmoid", U8, Grid(1 / 128, 0)), ("function_product",)),
+    Case("quotient of functions", gated("", "Exp", Grid(0.02, 3), Grid(0.05, 0), "Div"), ("function_product",)),
+    Case("gate of 16 bits", gated("", "Sigmoid", WIDE, WIDE), ("lookup16", "product"), **NOISY | {"rarely": 0.2}),
+    Case("function beside a tensor", gated("", "Tanh", S8, TO_S8, "Add"), ("lookup16", "weighted_sum")),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
     Case("pad, reflected", one("Pad", np.array([0, 0, 2, 1, 0, 0, 1, 2]), output=U8, mode="reflect"), ()),
     Case("pad, its edges", one("Pad", np.array([0, 0, 2, 1, 0, 0, 0, 2]), output=U8, mode="edge"), ()),
@@ -440,6 +509,8 @@ CASES = (
     Case("slice", one("Slice", np.array([1]), np.array([6]), np.array([2]), np.array([2]), output=U8), ()),
     Case("pad", one("Pad", np.array([0, 0, 1, 0, 0, 0, 0, 2]), output=U8), ()),
     Case("gather", one("Gather", np.array([3, 0, -1]), output=U8, axis=1), ()),
+    Case("shuffles", shuffled, ("conv2d",)),
+    Case("tokens of an image", tokens, ("conv2d", "fully_connected")),
     Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),
 )
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from support.hostlib import Array
 from support.rounded_once import Case, Quantised
 from uaccel.model import TensorInfo
 from uaccel.ops.base import constant, get
+from uaccel.ops.function_product import FunctionProduct, function_product_operands
 from uaccel.ops.layer_norm import LayerNorm, layer_norm_operands
+from uaccel.ops.prelu_once import PreluOnce, prelu_once_operands
 from uaccel.ops.product import Product, product_attrs
 from uaccel.ops.resize_once import ResizeOnce, positions, resize_once_operands
 from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
@@ -23,6 +27,13 @@ from uaccel.ops.window import WindowAttrs, WindowMax, WindowMean, window_mean_op
 
 NONE = (0, 0, 0, 0)
 Shape = tuple[int, ...]
+KNOWN: dict[str, Callable[[NDArray[np.float64]], Any]] = {
+    "identity": lambda x: x,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "nothing": np.zeros_like,
+}
 
 
 def binary(
@@ -51,6 +62,64 @@ def binary(
         return get(WeightedSum)(a, b, attrs=weighted_sum_attrs(*given, dtype, sign=sign, clamp=clamp))
 
     return Case((first, second), output, build, product if operator == "Mul" else total, operator, clamp=clamp)
+
+
+def gate(
+    functions: tuple[str, str] = ("identity", "sigmoid"),
+    scales: tuple[float, float, float] = (0.04, 0.06, 0.03),
+    points: tuple[int, int, int] = (3, -5, 7),
+    shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((2, 4, 40), (2, 4, 40)),
+    clamp: tuple[int, int] = (-128, 127),
+) -> Case:
+    """A function of one tensor times a function of another."""
+    given = [Quantised(*of) for of in zip(shapes, scales, points, strict=False)]
+    output = Quantised(np.broadcast_shapes(*shapes), scales[2], points[2])
+
+    def step(which: int, values: Array) -> NDArray[np.float64]:
+        return np.asarray(KNOWN[functions[which]](values.astype(np.float64) * float(given[which].fraction)))
+
+    stored = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int64)
+    tables = [step(which, stored - x.zero_point) for which, x in enumerate(given)]
+    tables[1] = tables[1] / float(output.fraction)
+    linear = functions[0] == "identity"
+    second = tables[1] * float(given[0].fraction) if linear else tables[1]
+    attrs, *operands = function_product_operands(
+        given[0].zero_point if linear else tables[0], second, output.zero_point, clamp, "_".join(functions)
+    )
+
+    def real(a: Array, b: Array) -> Array:
+        product = np.asarray(step(0, a) * step(1, b) / float(output.fraction))
+        return np.array([Fraction(value) for value in product.ravel().tolist()], object).reshape(product.shape)
+
+    def build(a: Any, b: Any) -> Any:
+        return get(FunctionProduct)(a, b, *map(constant, operands), attrs=attrs)
+
+    return Case(tuple(given), output, build, real, "", clamp=clamp)
+
+
+def slopes(
+    *values: float,
+    scales: tuple[float, float] = (0.05, 0.04),
+    points: tuple[int, int] = (-3, 9),
+    dtype: str = "int8",
+    clamp: tuple[int, int] | None = None,
+) -> Case:
+    """PReLU, a slope for each of the last axis."""
+    shape = (3, 20, len(values))
+    x, y = (Quantised(shape, scale, point, dtype) for scale, point in zip(scales, points, strict=True))
+    given = np.array(values, np.float32)
+    limits = clamp or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    attrs, factors = prelu_once_operands(x.quantisation, y.quantisation, dtype, given, limits)
+
+    def real(centred: Array) -> Array:
+        below = np.array([Fraction(float(value)) for value in given], object)
+        factor = (centred >= 0) + (centred < 0) * below
+        return np.asarray(centred * factor * (x.fraction / y.fraction), object)
+
+    def build(v: Any) -> Any:
+        return get(PreluOnce)(v, constant(factors), attrs=attrs)
+
+    return Case((x,), y, build, real, "PRelu", arrays=(given,), clamp=clamp)
 
 
 def reduction(

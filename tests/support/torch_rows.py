@@ -199,6 +199,8 @@ LAYERS: Mapping[str, Row] = {
     "batch_norm 1d": _on(nn.BatchNorm1d(4), (1, 4, 5)),
     "instance_norm": _part(nn.InstanceNorm2d(4, affine=True)),
     "group_norm": _part(nn.GroupNorm(2, 4)),
+    "group_norm not affine": _part(nn.GroupNorm(2, 4, affine=False)),
+    "group_norm of channels alone": _on(nn.GroupNorm(2, 6), (3, 6)),
     "layer_norm": _part(nn.LayerNorm([8, 8])),
     "layer_norm not affine": _part(nn.LayerNorm(8, elementwise_affine=False)),
     "rms_norm": _part(nn.RMSNorm(8)),

@@ -13,7 +13,9 @@ from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import integers_of
+from uaccel.islands.plan import Plan, computed, planned
 from uaccel.islands.rules import Emit, Island, rule
+from uaccel.islands.table import reals_of, source_of
 from uaccel.model import Shape
 from uaccel.ops.axes import Layout, identity
 from uaccel.ops.base import constant, get
@@ -28,11 +30,12 @@ PRODUCT = "relax.multiply"
 
 @dataclass(frozen=True)
 class _Operand:
-    """``values``: of a constant, as held."""
+    """``values``: of a constant, as held. ``plan``: of a function that the model does not quantise by itself."""
 
     expr: Any
     grid: Grid
     values: Any = None
+    plan: Plan | None = None
 
 
 @rule(*SIGNS, PRODUCT)
@@ -67,7 +70,21 @@ def _operand(island: Island, expr: Any) -> _Operand | None:
         scale, zero_point = (part.reshape(-1)[0] for part in (known.scales, known.zero_points))
         grid = Grid(float(scale), int(zero_point) - offset, island.output.dtype)
         return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(grid.dtype))
-    return _number(island, expr) if island.output.dtype != "int8" else None  # of 8 bits a table is the better way
+    if island.output.dtype == "int8":
+        return None  # a table is the better way
+    return _number(island, expr) or _function(island, expr)
+
+
+def _function(island: Island, expr: Any) -> _Operand | None:
+    """A function of another tensor than the first operand's, in 16 bits, of which none is lost."""
+    alone = source_of(island.graph, island.core) is not None
+    reals = None if alone else reals_of(island.graph, expr)
+    largest = 0.0 if reals is None else float(np.abs(reals).max())
+    if not 0 < largest < np.inf:
+        return None
+    grid = Grid(float(np.float32(largest / np.iinfo("int16").max)), 0, "int16")
+    plan = planned(island.graph, expr, grid)
+    return None if isinstance(plan, str) else _Operand(expr, grid, plan=plan)
 
 
 def _number(island: Island, expr: Any) -> _Operand | None:
@@ -89,6 +106,8 @@ def _emit(emitter: Emitter, island: Island, first: _Operand, second: _Operand, o
 
 
 def _held(emitter: Emitter, operand: _Operand) -> Integers | None:
+    if operand.plan is not None:
+        return computed(emitter, operand.expr, operand.plan, operand.grid, operand.grid.limits)
     return None if operand.values is not None else integers_of(emitter, operand.expr, operand.grid)
 
 

@@ -11,7 +11,7 @@ from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import Graph, attributes, shape_of
 from uaccel.islands.held import CHANNELS_LAST, Grid, Integers
 from uaccel.model import Shape
-from uaccel.ops.axes import Layout, bytes_order, identity
+from uaccel.ops.axes import Layout, bytes_order, compose, identity, reshape_groups
 from uaccel.ops.base import constant, get, info_of
 from uaccel.ops.pool import MaxPool2d, PoolAttrs
 from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
@@ -120,15 +120,31 @@ def _reshape(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
-    """Axes of one element may lie anywhere; flattening is put off, since who reads it may read any order."""
+    """Axes that the reshape splits or joins lie side by side first; flattening is put off, since who reads it may read
+    any order."""
     if shape == held.shape:
         return held
     held = in_place(emitter, held)
-    plain = bytes_order(held.shape, held.layout) == bytes_order(held.shape, identity(held.rank))
-    if not plain and len(shape) == 2 and shape[0] == held.shape[0] and held.layout[0] == 0:
+    groups = _as_stored(held, shape)
+    beside = tuple(axis for old, _ in groups for axis in old)
+    moves = bytes_order(held.shape, held.layout) != bytes_order(held.shape, beside)
+    if moves and len(shape) == 2 and shape[0] == held.shape[0] and held.layout[0] == 0:
         return Integers(shape, held.grid, identity(2), None, held)
-    source = held.stored if plain else emitter.plain(held)
-    return emitter.held(relax.op.reshape(source, shape), shape, held.grid, identity(len(shape)))
+    source = emitter.stored(held, beside) if moves else held.stored
+    layout = tuple(axis for _, new in groups for axis in new)
+    return emitter.held(relax.op.reshape(source, compose(shape, layout)), shape, held.grid, layout)
+
+
+def _as_stored(held: Integers, shape: Shape) -> list[tuple[Layout, Layout]]:
+    """The axes that a reshape keeps, splits or joins, in the order in which the first of each lies."""
+    if 0 in shape or () in (shape, held.shape):
+        return [(identity(held.rank), identity(len(shape)))]
+    order = bytes_order(held.shape, held.layout)
+
+    def place(group: tuple[Layout, Layout]) -> int:
+        return min((order.index(axis) for axis in group[0] if axis in order), default=-1)
+
+    return sorted(reshape_groups(held.shape, shape), key=place)
 
 
 def in_place(emitter: Emitter, held: Integers) -> Integers:

@@ -58,24 +58,35 @@ def table_island(graph: Graph, value: Any, output: Grid, bounds: tuple[int, int]
         return None
     if source.same_as(value):
         return lambda emitter: requantized(emitter, source, grid, output, bounds)
-    names = "_".join(dict.fromkeys(_functions(graph, value, source)))
+    names = "_".join(dict.fromkeys(functions(graph, value, source)))
     if grid.dtype != "int8" or output.dtype != "int8":
         steps = _wide_steps(graph, value, source, output)
         attrs, *tables = segments_of(steps, *bounds, names)
         return lambda emitter: _looked_up16(emitter, source, output, attrs, tables)
-    reals = table_float32(lambda x: _evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
+    reals = table_float32(lambda x: evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
     table = np.clip(reals, *bounds).astype(reals.dtype)
     return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
 
 
 def _wide_steps(graph: Graph, value: Any, source: Any, output: Grid) -> NDArray[np.float64]:
     """Of each value of 16 bits the real result, in double precision."""
+    reals = _wide_reals(graph, value, source)
+    return np.asarray(reals / np.float64(output.scale) + output.zero_point)
+
+
+def _wide_reals(graph: Graph, value: Any, source: Any) -> NDArray[np.float64]:
     grid = grid_of(graph, source)
     assert grid is not None
     given, (low, high) = grid.wide, grid.wide.limits
     with np.errstate(all="ignore"):
         reals = (np.arange(low, high + 1) - given.zero_point) * np.float64(given.scale)
-        return np.asarray(_evaluated(graph, value, source, reals) / np.float64(output.scale) + output.zero_point)
+        return np.asarray(evaluated(graph, value, source, reals))
+
+
+def reals_of(graph: Graph, value: Any) -> NDArray[np.float64] | None:
+    """All that a function of one quantised tensor gives, counted in 16 bits; None for what is no such function."""
+    source = source_of(graph, value)
+    return None if source is None or grid_of(graph, source) is None else _wide_reals(graph, value, source)
 
 
 def _looked_up16(emitter: Emitter, source: Any, output: Grid, attrs: Lookup16Attrs, tables: list[Array]) -> Integers:
@@ -156,14 +167,15 @@ def _operands(graph: Graph, call: Any) -> list[Any] | None:
     return list(call.args) if single and any(value is None for value in known) else None
 
 
-def _evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Reals:
+def evaluated(graph: Graph, value: Any, source: Any, reals: Reals) -> Reals:
+    """A function of one tensor, for these numbers of it, in their precision."""
     if value.same_as(source):
         return reals
     known = graph.value(value)
     if known is not None:
         return known.reshape(-1)[:1].astype(reals.dtype)
     call = graph.definitions[value]
-    operands = [_evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
+    operands = [evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
     return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), reals.dtype)
 
 
@@ -182,10 +194,10 @@ def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
     return UNARY[name](operands[0]) if name in UNARY else BINARY[name](*operands)
 
 
-def _functions(graph: Graph, value: Any, source: Any) -> list[str]:
+def functions(graph: Graph, value: Any, source: Any) -> list[str]:
     """The names of the functions from the source to the value, for reports."""
     if value.same_as(source) or not is_var(value) or graph.value(value) is not None:
         return []
     call = graph.definitions[value]
-    inner = [name for arg in _operands(graph, call) or () for name in _functions(graph, arg, source)]
+    inner = [name for arg in _operands(graph, call) or () for name in functions(graph, arg, source)]
     return [*inner, name_of(call).removeprefix("relax.").removeprefix("nn.")]

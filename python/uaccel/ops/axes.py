@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import operator
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +29,17 @@ def inverse(layout: Sequence[int]) -> Layout:
 def bytes_order(shape: Sequence[int], layout: Layout) -> Layout:
     """Layouts that agree in this hold the same bytes: axes of one element may lie anywhere."""
     return tuple(axis for axis in layout if shape[axis] != 1)
+
+
+def reshape_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[Layout, Layout]]:
+    """The axes that a reshape keeps, splits or joins: neighbours with as many elements as those that come of them."""
+    olds, news = (list(itertools.accumulate(extents, operator.mul)) for extents in (before, after))
+    cuts = sorted(set(olds) & set(news))
+
+    def axes_of(ends: list[int], cut: int) -> Layout:
+        return tuple(axis for axis, end in enumerate(ends) if bisect.bisect_left(cuts, end) == cut)
+
+    return [(axes_of(olds, cut), axes_of(news, cut)) for cut in range(len(cuts))]
 
 
 def layout_name(layout: Layout) -> str:

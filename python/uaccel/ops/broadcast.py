@@ -92,7 +92,8 @@ class Broadcast(IntegerOperator[A]):
         function = f"{self.kernel}_{dtype_suffix(first.dtype)}"
         parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
-        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=_inplace(site))]
+        shared = places_shared(site, 2)
+        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=shared)]
 
 
 class BinaryOperator(Broadcast[A]):
@@ -139,9 +140,10 @@ def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
     }
 
 
-def _inplace(site: Site[Any]) -> tuple[int, ...]:
-    """An input of the output's size is read element by element just before the output is written."""
-    pairs = zip(site.input_indices(), site.operands, strict=True)
+def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
+    """The run-time inputs, among so many first operands, that the output may lie over: one of the output's size is read
+    element by element just before the output is written."""
+    pairs = zip(site.input_indices()[:tensors], site.operands, strict=False)
     return tuple(index for index, operand in pairs if index is not None and _same_bytes(operand, site.output))
 
 

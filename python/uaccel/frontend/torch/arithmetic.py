@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,26 @@ def _axes(node: Any) -> tuple[list[int] | None, bool]:
 def layer_norm(context: Context, node: Any) -> Expr:
     given = arguments(node)
     shape = [int(extent) for extent in given["normalized_shape"]]
-    scale = constant(np.ones(shape, np.float32)) if given["weight"] is None else context.expr(given["weight"])
-    shift = constant(np.zeros(shape, np.float32)) if given["bias"] is None else context.expr(given["bias"])
     axes = list(range(-len(shape), 0))
-    return relax.op.nn.layer_norm(context.expr(node.args[0]), scale, shift, axes, float(given["eps"]))
+    return relax.op.nn.layer_norm(context.expr(node.args[0]), *_factors(context, given, shape), axes, given["eps"])
+
+
+@converts("aten.group_norm.default")
+def group_norm(context: Context, node: Any) -> Expr:
+    """Channels alone have an image of one pixel each."""
+    given, shape = arguments(node), [int(extent) for extent in node.meta["val"].shape]
+    data, factors = context.expr(node.args[0]), _factors(context, given, shape[1:2])
+    if len(shape) == 2:
+        data = context.emit(relax.op.reshape(data, (*shape, 1)))
+    axes = list(range(2, max(len(shape), 3)))
+    result = relax.op.nn.group_norm(data, *factors, int(given["num_groups"]), 1, axes, given["eps"])
+    return relax.op.reshape(context.emit(result), shape) if len(shape) == 2 else result
+
+
+def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> tuple[Expr, Expr]:
+    """What a norm multiplies by and adds; 1 and 0 where the program says nothing."""
+    missing = {"weight": np.ones(shape, np.float32), "bias": np.zeros(shape, np.float32)}
+    scale, shift = (
+        constant(value) if given[name] is None else context.expr(given[name]) for name, value in missing.items()
+    )
+    return scale, shift

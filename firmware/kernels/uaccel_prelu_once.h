@@ -1,0 +1,42 @@
+/* PReLU with a tensor of slopes, the real result rounded once, portable C. */
+#ifndef UACCEL_PRELU_ONCE_H
+#define UACCEL_PRELU_ONCE_H
+
+#include "uaccel_half_even.h"
+
+struct uaccel_prelu_once {
+    uaccel_index extents[6], strides1[6], strides2[6];
+    int32_t zero_point;
+    int32_t multiplier, shift;
+    int64_t tolerance;
+    int32_t output_zero_point;
+    int32_t clamp_min, clamp_max;
+};
+
+UACCEL_KERNEL int32_t uaccel_prelu_once_input(const struct uaccel_prelu_once *p, int32_t value)
+{
+    return value - p->zero_point;
+}
+
+UACCEL_KERNEL int32_t uaccel_prelu_once_slope(const struct uaccel_prelu_once *p, int32_t value)
+{
+    (void)p;
+    return value;
+}
+
+/* At most 47 bits. */
+UACCEL_KERNEL int32_t uaccel_prelu_once_combine(const struct uaccel_prelu_once *p, int32_t x, int32_t slope)
+{
+    const int64_t product = (int64_t)x * (x >= 0 ? p->multiplier : slope);
+    const int64_t rounded = uaccel_round_half_even(product, p->shift, p->tolerance);
+    return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 18);
+}
+
+#define UACCEL_BINARY uaccel_prelu_once
+#define UACCEL_FIRST uaccel_prelu_once_input
+#define UACCEL_SECOND uaccel_prelu_once_slope
+#define UACCEL_COMBINE uaccel_prelu_once_combine
+#define UACCEL_SECOND_TYPE int32_t
+#include "uaccel_binary.h"
+
+#endif
