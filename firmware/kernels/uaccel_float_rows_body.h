@@ -1,6 +1,6 @@
 /* Sums of products, one row or four by four columns of weights.
  *
- * Included once for each type in which weights lie: UACCEL_FLOAT_WEIGHT, which UACCEL_FLOAT_WIDE makes a float. */
+ * Included once for each type in which weights lie: UACCEL_FLOAT_WEIGHT, of which UACCEL_FLOAT_WIDE makes two floats. */
 
 /* One row of `depth` elements with four columns of weights, that lie side by side. */
 UACCEL_SHARED void UACCEL_FN(uaccel_float_row)(const float *restrict row, const UACCEL_FLOAT_WEIGHT *restrict weights,
@@ -8,8 +8,9 @@ UACCEL_SHARED void UACCEL_FN(uaccel_float_row)(const float *restrict row, const 
 {
     UACCEL_FLOAT_BEGIN(0);
     for (const float *const end = row + depth; row != end; ++row, weights += 4) {
-        const float weight0 = UACCEL_FLOAT_WIDE(weights[0]), weight1 = UACCEL_FLOAT_WIDE(weights[1]);
-        const float weight2 = UACCEL_FLOAT_WIDE(weights[2]), weight3 = UACCEL_FLOAT_WIDE(weights[3]);
+        float weight0, weight1, weight2, weight3;
+        UACCEL_FLOAT_WIDE(weights, &weight0, &weight1);
+        UACCEL_FLOAT_WIDE(weights + 2, &weight2, &weight3);
         UACCEL_FLOAT_TAKE(0, *row)
     }
     UACCEL_FLOAT_END(0)
@@ -25,8 +26,9 @@ UACCEL_SHARED void UACCEL_FN(uaccel_float_rows)(const float *restrict row, const
     UACCEL_FLOAT_BEGIN(2);
     UACCEL_FLOAT_BEGIN(3);
     for (const float *const end = row1; row != end; weights += 4) {
-        const float weight0 = UACCEL_FLOAT_WIDE(weights[0]), weight1 = UACCEL_FLOAT_WIDE(weights[1]);
-        const float weight2 = UACCEL_FLOAT_WIDE(weights[2]), weight3 = UACCEL_FLOAT_WIDE(weights[3]);
+        float weight0, weight1, weight2, weight3;
+        UACCEL_FLOAT_WIDE(weights, &weight0, &weight1);
+        UACCEL_FLOAT_WIDE(weights + 2, &weight2, &weight3);
         UACCEL_FLOAT_TAKE(0, *row++)
         UACCEL_FLOAT_TAKE(1, *row1++)
         UACCEL_FLOAT_TAKE(2, *row2++)

@@ -80,11 +80,25 @@ def test_the_arena_is_as_stored(name: str, tmp_path: Path) -> None:
     assert compile_model(path, board="host").placement.arena == STORED[name]["mps2_an386"]["now"]["arena"]
 
 
+HALF = ", half precision"
+
+
 def test_figures_stand_on_the_page() -> None:
     page = (ROOT / "docs" / "kernels.md").read_text()
     keys = ("instructions", "cycles_estimated", "arena")
-    for name, boards in STORED.items():
-        for board, entry in boards.items():
+    for name in WHOLE:
+        for board, entry in STORED[name].items():
             figures = " | ".join(f"{entry[when][key]:,}" for key in keys for when in ("before", "now"))
             assert f"| `{name}` | `{board}` | {figures} |" in page
             assert all(entry["now"][key] < entry["before"][key] / 2 for key in keys)
+
+
+def test_what_half_precision_takes_stands_on_the_page() -> None:
+    page = (ROOT / "docs" / "kernels.md").read_text()
+    for name in WHOLE:
+        for board, entry in STORED[name + HALF].items():
+            single, half = (STORED[row][board]["now"] for row in (name, name + HALF))
+            before, now = (each["cycles_estimated"] / single["cycles_estimated"] for each in (entry["before"], half))
+            bytes_of = f"{single['weights']:,} | {half['weights']:,}"
+            assert f"| `{name}` | `{board}` | {bytes_of} | {before:.2f} | {now:.2f} |" in page
+            assert now < 1.06

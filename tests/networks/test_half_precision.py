@@ -15,6 +15,9 @@ from support.float_networks import FORMATS, FloatNetwork, keyword, mobilenet, wr
 from support.float_rows import assert_same_bits
 from support.hostlib import HostModel
 from uaccel.api import measure
+from uaccel.basics.favour import Favour
+from uaccel.board import load_board
+from uaccel.cpu_kernels.selection import selection_for
 from uaccel.pipeline import compile_model
 
 NETWORKS: dict[str, FloatNetwork] = {"keyword": keyword(8, 2, 13), "mobilenet": mobilenet(16, 2)}
@@ -110,7 +113,19 @@ def test_the_files_runtime_agrees_as_far_as_half_precision_goes(tmp_path: Path) 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("board", ["mps3_an547", "mps2_an386"])
-def test_boards_give_the_bits_of_the_meaning(board: str, tmp_path: Path) -> None:
+def test_boards_give_the_bits_of_the_meaning_and_widening_takes_little_time(board: str, tmp_path: Path) -> None:
     board_with_tools(board)
     path = written_as(NETWORKS["keyword"], "onnx", tmp_path, half=True)
-    assert measure(path, board)["verify"]["bit_exact"]
+    narrow, wide = (measure(path, board, favour=favour) for favour in ("balanced", "speed"))
+    assert [run["verify"]["bit_exact"] for run in (narrow, wide)] == [True, True]
+    assert wide["instructions"] < narrow["instructions"] < 1.1 * wide["instructions"]
+
+
+@pytest.mark.parametrize("board", ["host", "mps3_an547"])
+def test_for_speed_weights_lie_in_flash_as_floats(board: str, tmp_path: Path) -> None:
+    network = NETWORKS["keyword"]
+    path = written_as(network, "onnx", tmp_path, half=True)
+    selections = [selection_for(load_board(board), favour=favour) for favour in (Favour.balanced, Favour.speed)]
+    narrow, wide = (compile_model(path, board=board, selection=each).generated.weight_bytes for each in selections)
+    pairs = zip(network.layers, network.weights(), strict=True)
+    assert wide - narrow == 2 * sum(pair[0].size for layer, pair in pairs if pair and layer.kind != "depthwise")

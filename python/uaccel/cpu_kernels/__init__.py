@@ -8,6 +8,7 @@ from uaccel.cpu_kernels import helium_float, helium_lookup, helium_mul  # isort:
 from uaccel.cpu_kernels import dsp, dsp_add, dsp_add_linear, dsp_columns, dsp_depthwise, dsp_dots  # isort: skip
 from uaccel.cpu_kernels import dsp_int16, dsp_lines, dsp_mul, dsp_small, dsp_winograd  # isort: skip
 from uaccel.cpu_kernels import arm_pool, arm_reduce, int16_lstm, int16_matmul, lstm_dots  # isort: skip
+from uaccel.cpu_kernels import wide_float  # isort: skip
 from uaccel.cpu_kernels import rvv, rvv_elements  # isort: skip
 from uaccel.cpu_kernels import blocked, blocked_dots, int4  # isort: skip
 from uaccel.cpu_kernels.choice import Choice, Option, Selector, Turn, Work, kernel_options, pick, site_words
@@ -64,5 +65,6 @@ __all__ = [
     "rvv",
     "rvv_elements",
     "site_words",
+    "wide_float",
     "write_records",
 ]

@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.registry import offers
 from uaccel.ops.base import Site
-from uaccel.ops.conv2d_float import Conv2dFloat, conv2d_kernel, depthwise_kernel, is_depthwise
+from uaccel.ops.conv2d_float import Conv2dFloat, conv2d_kernel, depthwise_kernel, is_depthwise, wide_kernel
 from uaccel.ops.float_sums import SINGLE, FloatSumAttrs, is_kernels
 from uaccel.ops.fully_connected_float import FullyConnectedFloat, as_pixels
 from uaccel.ops.kernel import Kernel
 
 REQUIRES: Final = ("helium", "fpu")
+
+
+@offers(Conv2dFloat, REQUIRES, favour=Favour.speed)
+def conv2d_wide(site: Site[Any]) -> Kernel | None:
+    return _with_helium(wide_kernel(site))
+
+
+@offers(FullyConnectedFloat, REQUIRES, favour=Favour.speed)
+def fully_connected_wide(site: Site[FloatSumAttrs]) -> Kernel | None:
+    return _with_helium(wide_kernel(as_pixels(site))) if is_kernels(site) else None
 
 
 @offers(Conv2dFloat, REQUIRES)
@@ -27,8 +38,10 @@ def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
     return _with_helium(conv2d_kernel(as_pixels(site))) if is_kernels(site) else None
 
 
-def _with_helium(kernel: Kernel) -> Kernel:
+def _with_helium(kernel: Kernel | None) -> Kernel | None:
     """The same call of the function whose sums Helium adds up."""
+    if kernel is None:
+        return None
     (call,) = kernel.calls
     name = call.function.removesuffix(f"_{SINGLE}") + "_helium"
     return replace(

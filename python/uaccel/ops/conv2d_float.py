@@ -17,6 +17,7 @@ from uaccel.ops.float_sums import (
     SINGLE,
     FloatSumAttrs,
     FloatSums,
+    are_halves,
     check_sums,
     finish_fields,
     finished,
@@ -105,8 +106,9 @@ def _padded(data: Any, padding: Sequence[int]) -> Any:
     return te.compute((batch, height + top + bottom, width + left + right, channels), element, name="padded")
 
 
-def conv2d_kernel(site: Site[Any]) -> Kernel:
-    """Four pixels at a time. Their windows are copied side by side unless they are so in the input."""
+def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
+    """Four pixels at a time. Their windows are copied side by side unless they are so in the input. ``wide``: weights
+    are stored as floats, whatever they are."""
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     channels, height, width, channels_in = site.operands[1].info.shape
     depth = height * width * channels_in
@@ -119,7 +121,7 @@ def conv2d_kernel(site: Site[Any]) -> Kernel:
     behind = site_behind(site, TOGETHER, copied=copied, alone=True)
     if pointwise:
         behind = {0: rows_behind(rows, data, output, TOGETHER)}
-    form, weights = stored(weights)
+    form, weights = stored(weights, wide=wide)
     return _kernel(
         "conv2d_float",
         site,
@@ -140,6 +142,12 @@ def conv2d_kernel(site: Site[Any]) -> Kernel:
         effort=len(weights) * BLOCK / channels,
         form=form,
     )
+
+
+def wide_kernel(site: Site[Any]) -> Kernel | None:
+    """With weights that are stored as floats though half precision holds them; None of other weights, and depthwise."""
+    narrow = is_kernels(site) and not is_depthwise(site) and are_halves(site.operands[1].value)
+    return conv2d_kernel(site, wide=True) if narrow else None
 
 
 def _kernel(

@@ -95,8 +95,13 @@ def in_blocks(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(blocks.transpose(0, 2, 1))
 
 
-def stored(weights: NDArray[np.float32]) -> tuple[str, Array]:
-    """How they lie in flash, in half precision where all of them are such numbers: their kernels widen them."""
+def are_halves(weights: NDArray[np.float32]) -> bool:
+    """Whether all of them are numbers of half precision."""
     with np.errstate(over="ignore"):
-        half = weights.astype(np.float16)
-    return (HALF, half.view(np.uint16)) if np.array_equal(half.astype(np.float32), weights) else (SINGLE, weights)
+        return np.array_equal(weights.astype(np.float16).astype(np.float32), weights)
+
+
+def stored(weights: NDArray[np.float32], *, wide: bool = False) -> tuple[str, Array]:
+    """How they lie in flash, in half precision where they can and should: their kernels widen them."""
+    narrow = not wide and are_halves(weights)
+    return (HALF, weights.astype(np.float16).view(np.uint16)) if narrow else (SINGLE, weights)
