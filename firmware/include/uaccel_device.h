@@ -9,6 +9,7 @@
 #ifndef UACCEL_DEVICE_H
 #define UACCEL_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The memory that the device reaches, and its interrupt line. */
@@ -23,6 +24,10 @@ struct uaccel_bus {
     /* Say that one of the device's engines works at a command of a job, from one cycle since reset to another. NULL where
      * nobody wants to know. */
     void (*span)(void *context, const char *engine, uint32_t command, uint64_t begin, uint64_t end);
+    /* Whether a beat of so many bytes goes in this cycle, where memory is shared with others; `last` ends its burst. Asked
+     * by a device with a clock before it reads or writes, once in each cycle that `master`, one of its own, wants a beat
+     * in. `ahead`: cycles by which the device is before the time that has passed. NULL where each beat goes at once. */
+    bool (*grants)(void *context, const void *master, uint32_t address, uint32_t bytes, bool last, uint64_t ahead);
 };
 
 /* What can be wrong with a device, to see that drivers notice. */

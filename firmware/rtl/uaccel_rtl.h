@@ -66,6 +66,14 @@ class Bench {
     virtual void cycle_ends() = 0;   /* the second */
     virtual bool load(uint32_t address, void *to, uint32_t bytes) = 0;
     virtual bool store(uint32_t address, const void *from, uint32_t bytes) = 0;
+    /* Whether memory is shared: then a beat goes where it is granted, which `master` asks for in each cycle. */
+    virtual bool shares() const = 0;
+    virtual bool granted(const void *master, uint32_t address, uint32_t bytes, bool last) = 0;
+    /* The same of a beat that the RTL offers, if it does. */
+    bool takes(bool offered, const void *master, uint32_t address, uint32_t bytes, bool last)
+    {
+        return disturbance.goes() && (!shares() || (offered && granted(master, address, bytes, last)));
+    }
     /* The RTL does what the bus does not allow: said on stderr, and from now on all registers read all ones. */
     virtual void violates(const char *what) = 0;
     Disturbance disturbance;

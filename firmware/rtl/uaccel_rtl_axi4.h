@@ -59,7 +59,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
             }
             p_.rvalid() = 0;
         }
-        if (!p_.rvalid() && !reads_.empty() && reads_.front().due <= now_ && bench_.disturbance.goes()) {
+        if (!p_.rvalid() && !reads_.empty() && reads_.front().due <= now_ && goes(reads_, true)) {
             give_data(reads_.front());
         }
         if (gave_answer_) {
@@ -73,7 +73,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
         }
         p_.arready() = reads_.size() < DEPTH && bench_.disturbance.goes();
         p_.awready() = writes_.size() < DEPTH && bench_.disturbance.goes();
-        p_.wready() = !writes_.empty() && bench_.disturbance.goes();
+        p_.wready() = !writes_.empty() && goes(writes_, p_.wvalid() != 0);
     }
 
     bool idle() const override
@@ -89,6 +89,11 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
         uint64_t due;
         bool good;
     };
+
+    bool goes(const std::deque<Burst> &bursts, bool offered)
+    {
+        return bench_.takes(offered, &bursts, bursts.front().address, BYTES, bursts.front().beats == 1);
+    }
 
     void add(std::deque<Burst> &bursts, uint32_t id, uint32_t address, uint32_t length, uint32_t size, uint32_t kind)
     {

@@ -109,6 +109,7 @@ template <class Top, class Pins> class Device : public Bench {
         disturbance.hold(false);
         broken_ = false;
         line_ = 0;
+        ahead_ = 0;
         registers_->reset();
         for (auto &memory : memories_) {
             memory->reset();
@@ -124,7 +125,10 @@ template <class Top, class Pins> class Device : public Bench {
     uint32_t read(uint32_t offset)
     {
         uint32_t value = 0;
-        if (broken_ || !registers_->read(offset, value) || broken_) {
+        accesses_ = true;
+        const bool there = !broken_ && registers_->read(offset, value) && !broken_;
+        accesses_ = false;
+        if (!there) {
             return UINT32_MAX;
         }
         return fault_ == UACCEL_FAULT_VERSION && offset == traits_.version ? value + 0x00010000u : value;
@@ -137,14 +141,18 @@ template <class Top, class Pins> class Device : public Bench {
             disturbance.hold(true); /* it begins, and its memory never answers */
         }
         if (!broken_ && !(hangs && memories_.empty())) {
+            accesses_ = true;
             registers_->write(offset, value);
+            accesses_ = false;
         }
     }
 
-    /* Where the module tells that it rests, time that nothing happens in is not simulated. */
+    /* Cycles that an access of a register took are those that come next. Where the module tells that it rests, time that nothing happens in is not simulated. */
     void tick(uint64_t cycles)
     {
-        for (uint64_t i = 0; i < cycles; ++i) {
+        const uint64_t had = ahead_ < cycles ? ahead_ : cycles;
+        ahead_ -= had;
+        for (uint64_t i = had; i < cycles; ++i) {
             if (broken_ || rests()) {
                 now_ += cycles - i;
                 context_->timeInc(2 * HALF * (cycles - i));
@@ -214,6 +222,7 @@ template <class Top, class Pins> class Device : public Bench {
         for (auto &memory : memories_) {
             memory->drive();
         }
+        ahead_ += accesses_ ? 1 : 0;
     }
 
     bool load(uint32_t address, void *to, uint32_t bytes) override
@@ -224,6 +233,16 @@ template <class Top, class Pins> class Device : public Bench {
     bool store(uint32_t address, const void *from, uint32_t bytes) override
     {
         return fault_ != UACCEL_FAULT_ERROR && bus_->write(bus_->context, address, from, bytes) == 0;
+    }
+
+    bool shares() const override
+    {
+        return bus_->grants != nullptr;
+    }
+
+    bool granted(const void *master, uint32_t address, uint32_t bytes, bool last) override
+    {
+        return bus_->grants(bus_->context, master, address, bytes, last, ahead_);
     }
 
     void violates(const char *what) override
@@ -326,6 +345,8 @@ template <class Top, class Pins> class Device : public Bench {
     int32_t line_ = 0;
     uint32_t layer_ = UINT32_MAX;
     uint64_t now_ = 0;
+    bool accesses_ = false;
+    uint64_t ahead_ = 0; /* cycles of accesses for which no time has passed yet */
 };
 
 } // namespace uaccel_rtl

@@ -39,7 +39,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class PortMemory : publ
             p_.error() = !answers_.front().good;
             answers_.pop_front();
         }
-        p_.ready() = bench_.disturbance.goes();
+        p_.ready() = bench_.takes(p_.valid() != 0, this, static_cast<uint32_t>(p_.addr()), BYTES, true);
     }
 
     bool idle() const override

@@ -90,10 +90,11 @@ template <class Ports, uint32_t BYTES> class StreamRegisters : public Registers 
             sent_ = false;
             status_ &= left_ == 0 ? ~DMA_SENDS : ~0u;
         }
-        if (!p_.s_axis_tvalid() && (status_ & DMA_SENDS) != 0 && bench_.disturbance.goes()) {
+        if (!p_.s_axis_tvalid() && (status_ & DMA_SENDS) != 0 && bench_.takes(true, &source_, source_, BYTES, true)) {
             give();
         }
-        p_.m_axis_tready() = (status_ & DMA_RECEIVES) != 0 && bench_.disturbance.goes();
+        p_.m_axis_tready() = (status_ & DMA_RECEIVES) != 0 &&
+                             bench_.takes(p_.m_axis_tvalid() != 0, &target_, target_ + received_, BYTES, true);
     }
 
     bool idle() const override

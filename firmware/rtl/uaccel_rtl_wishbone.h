@@ -58,11 +58,11 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY, uint32_t SHIFT> class W
         p_.ack() = 0;
         p_.err() = 0;
         waited_ = asks_ ? waited_ + 1 : 0;
-        if (!asks_ || waited_ < (LATENCY < 1 ? 1 : LATENCY) || !bench_.disturbance.goes()) {
+        const uint32_t address = static_cast<uint32_t>(p_.adr()) << SHIFT;
+        if (!asks_ || waited_ < (LATENCY < 1 ? 1 : LATENCY) || !bench_.takes(true, this, address, BYTES, true)) {
             return;
         }
         waited_ = 0;
-        const uint32_t address = static_cast<uint32_t>(p_.adr()) << SHIFT;
         uint8_t bytes[BYTES];
         bool good;
         if (p_.we()) {

@@ -1,5 +1,6 @@
 /* Devices on the core's bus, out of a library. A model that does a job at once keeps the bus waiting for as long as the
- * hardware would have taken, at the first look at it; one that works while time passes is looked at as it is by then. */
+ * hardware would have taken, at the first look at it; one that works while time passes does so with the core. RTL takes
+ * turns with the core at each memory, and models do not. */
 #ifndef UACCEL_SIMULATOR_DEVICES_H
 #define UACCEL_SIMULATOR_DEVICES_H
 
@@ -39,7 +40,7 @@ public:
         if (own_ == nullptr) {
             stop(dlerror());
         }
-        static const uaccel_bus bus = {this, read_memory, write_memory, [](void *, int32_t) {}, nullptr};
+        static const uaccel_bus bus = {this, read_memory, write_memory, [](void *, int32_t) {}, nullptr, grants};
         if (!own_->begin(&bus)) {
             std::exit(3);
         }
@@ -52,6 +53,15 @@ public:
     bool holds(uint32_t address) const
     {
         return own_ != nullptr && address >= base_ && (address - base_) / kWindow < ready_.size();
+    }
+
+    /* It is this cycle now. */
+    void pass(uint64_t now)
+    {
+        if (own_ != nullptr) {
+            own_->pass(now - passed_);
+            passed_ = now;
+        }
     }
 
     bool answers(uint32_t address, uint64_t now) const
@@ -82,6 +92,7 @@ public:
     void reset()
     {
         if (own_ != nullptr) {
+            masters_.clear();
             own_->reset();
             ready_.assign(ready_.size(), 0);
             taken_.assign(taken_.size(), 0);
@@ -89,10 +100,28 @@ public:
     }
 
 private:
-    void pass(uint64_t now)
+    struct Master {
+        const void *who;
+        Bus bus;
+    };
+
+    Bus &bus_of(const void *who)
     {
-        own_->pass(now - passed_);
-        passed_ = now;
+        for (Master &master : masters_) {
+            if (master.who == who) {
+                return master.bus;
+            }
+        }
+        masters_.push_back({who, Bus(kBusesOfCore + int(masters_.size()))});
+        return masters_.back().bus;
+    }
+
+    /* A beat is an access of as many words as it has. What lies in no memory is refused at once. */
+    static bool grants(void *context, const void *who, uint32_t address, uint32_t bytes, bool last, uint64_t ahead)
+    {
+        auto *const self = static_cast<Devices *>(context);
+        Memory *const memory = self->memories_->at(address);
+        return self->bus_of(who).answers(memory, last, self->passed_ + ahead, int(bytes + 3) / 4);
     }
 
     static bool within(Range range, uint32_t address, uint32_t bytes)
@@ -127,6 +156,7 @@ private:
     Memories *memories_ = nullptr;
     uint32_t base_ = 0, layer_ = 0;
     Range shared_{}, constants_{};
+    std::vector<Master> masters_;
     uint64_t passed_ = 0;
     std::vector<uint64_t> ready_; /* when each answers again */
     std::vector<uint64_t> taken_; /* cycles of all its jobs so far */

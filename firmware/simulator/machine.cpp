@@ -62,7 +62,7 @@ private:
     std::vector<Part> parts_;
     std::unique_ptr<Vuaccel_machine> top_ = std::make_unique<Vuaccel_machine>();
     Memories memories_;
-    Bus fetching_, accessing_;
+    Bus fetching_{0}, accessing_{1};
     Devices devices_;
     Line line_;
     Marks marks_;
@@ -140,6 +140,7 @@ void Machine::cycle()
 {
     data();
     fetch();
+    devices_.pass(cycles_ + 1);
     observe();
     top_->externalInterruptArray = receives_ && line_.has_arrived() ? 1u << console_irq_ : 0;
     top_->clk = 1;
@@ -163,7 +164,7 @@ void Machine::fetch()
     }
     const uint32_t address = top_->iBusWishbone_ADR << 2;
     Memory *const memory = memories_.at(address, 4);
-    if (fetching_.answers(memory, top_->iBusWishbone_CTI != kBurst)) {
+    if (fetching_.answers(memory, top_->iBusWishbone_CTI != kBurst, cycles_)) {
         top_->iBusWishbone_ACK = 1;
         top_->iBusWishbone_DAT_MISO = memory != nullptr ? memory->word(address) : 0; /* which is no instruction */
     }
@@ -180,7 +181,7 @@ void Machine::data()
     if (devices_.holds(address) && !devices_.answers(address, cycles_)) {
         return;
     }
-    if (!accessing_.answers(memory, top_->dBusWishbone_CTI != kBurst)) {
+    if (!accessing_.answers(memory, top_->dBusWishbone_CTI != kBurst, cycles_)) {
         return;
     }
     top_->dBusWishbone_ACK = 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import shutil
 from pathlib import Path
@@ -71,14 +72,43 @@ ports = {dat_r = "wb_dat_i"}
 """
 
 
+GRANTS = ctypes.CFUNCTYPE(
+    ctypes.c_bool, ctypes.c_void_p, *(ctypes.c_void_p, *[ctypes.c_uint32] * 2, ctypes.c_bool, ctypes.c_uint64)
+)
+
+
+def doubler(folder: Path) -> DeviceLibrary:
+    (folder / "rtl").mkdir()
+    (folder / "rtl" / "doubler.v").write_text(DOUBLER)
+    (folder / "rtl" / "rtl.toml").write_text(RTL)
+    return DeviceLibrary.of_rtl("doubler", folder)
+
+
+def test_where_memory_is_shared_a_beat_waits_until_it_is_granted(tmp_path: Path) -> None:
+    device, asked = doubler(tmp_path), []
+
+    def grants(_context: int, _master: int, address: int, count: int, last: bool, _ahead: int) -> bool:
+        asked.append((address, count, last))
+        return len(asked) % 5 == 0
+
+    kept = GRANTS(grants)
+    device.bus.grants = ctypes.cast(kept, ctypes.c_void_p)
+    memory = bytearray((21, 0, 0, 0))
+    device.memory.pieces = {0x1000: memory}
+    device.write(0x10, 0x1000)
+    device.write(0x08, 1)
+    device.tick(9)
+    assert (device.read(0x0C), memory[0]) == (0, 21)
+    device.tick(30)
+    assert (device.read(0x0C), memory[0]) == (1, 42)
+    assert asked == [(0x1000, 4, True)] * 10
+
+
 @pytest.mark.parametrize("seed", [None, 3])
 def test_wishbone(tmp_path: Path, seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed is not None:
         monkeypatch.setenv("UACCEL_DEVICE_STALLS", str(seed))
-    (tmp_path / "rtl").mkdir()
-    (tmp_path / "rtl" / "doubler.v").write_text(DOUBLER)
-    (tmp_path / "rtl" / "rtl.toml").write_text(RTL)
-    device = DeviceLibrary.of_rtl("doubler", tmp_path)
+    device = doubler(tmp_path)
     assert device.read(0) == 0x444F5542
     memory = bytearray((7, 0, 0, 0, 21, 0, 0, 0))
     device.memory.pieces = {0x1000: memory}

@@ -48,22 +48,40 @@ MEMORY = """
 #include <cassert>
 #include "memory.h"
 
-static int waits(uaccel::Bus &bus, uaccel::Memory *memory, bool ends)
+static uint64_t now = 1;
+
+static int waits(uaccel::Bus &bus, uaccel::Memory *memory, bool ends, int words = 1)
 {
     int cycles = 0;
-    while (!bus.answers(memory, ends)) {
+    while (!bus.answers(memory, ends, now++, words)) {
         cycles++;
     }
     return cycles;
+}
+
+/* Who gets the words, if all three want all of them in bursts of two. */
+static std::string turns(uaccel::Memory *memory, std::vector<uaccel::Bus> masters)
+{
+    std::string words;
+    std::vector<int> given(masters.size());
+    for (; words.size() < 12; ++now) {
+        for (size_t i = 0; i < masters.size(); ++i) {
+            if (masters[i].answers(memory, given[i] % 2 == 1, now)) {
+                given[i]++;
+                words += char('0' + i);
+            }
+        }
+    }
+    return words;
 }
 
 int main()
 {
     uaccel::Memory flash{0x1000, false, 20, 8, std::vector<uint8_t>(64)};
     uaccel::Memory ram{0x2000, true, 1, 0, std::vector<uint8_t>(64)};
-    uaccel::Bus fetch, data;
+    uaccel::Bus fetch(0), data(1), device(2);
     assert(waits(fetch, &flash, false) == 20 && waits(fetch, &flash, false) == 8);
-    assert(!data.answers(&flash, true)); // the burst of the other bus goes on
+    assert(!data.answers(&flash, true, now)); // the burst of the other bus goes on
     assert(waits(data, &ram, true) == 1 && waits(data, &ram, true) == 1);
     assert(waits(fetch, &flash, true) == 8);
     assert(waits(data, &flash, true) == 20);
@@ -71,6 +89,12 @@ int main()
     ram.put(0x2004, 0x11223344u, 0xF);
     ram.put(0x2004, 0xAABBCCDDu, 0x6);
     assert(ram.word(0x2004) == 0x11BBCC44u);
+    assert(waits(device, &ram, false, 2) == 1 && waits(device, &ram, false, 2) == 0); // a beat of two words
+    assert(!data.answers(&ram, true, now));
+    now += 2; // the device wants nothing more
+    assert(waits(data, &ram, true) == 1);
+    assert(waits(device, &flash, false, 2) == 28 && waits(device, &flash, true, 2) == 16);
+    assert(turns(&ram, {fetch, data, device}) == "001122001122");
     assert(ram.holds(0x203C, 4) && !ram.holds(0x203D, 4) && !ram.holds(0x1FFF));
 }
 """

@@ -50,6 +50,12 @@ static void span(void *context, const char *engine, uint32_t command, uint64_t b
     uaccel_timeline_span(device->model->name, engine, command, begin, end);
 }
 
+static bool grants(void *context, const void *master, uint32_t address, uint32_t bytes, bool last, uint64_t ahead)
+{
+    const struct uaccel_rack_device *const device = context;
+    return device->memory.grants(device->memory.context, master, address, bytes, last, ahead);
+}
+
 /* A job of a device that works while time passes: from its start to its interrupt, or else to the last look at it. */
 static void end_job(struct uaccel_rack_device *device)
 {
@@ -90,6 +96,7 @@ bool uaccel_rack_begin(const struct uaccel_bus *memory)
         device->bus.write = write_memory;
         device->bus.interrupt = interrupt;
         device->bus.span = span;
+        device->bus.grants = memory->grants == NULL ? NULL : grants;
         if (device->model->open != NULL && !device->is_open && device->model->open(device->model->state) != 0) {
             return false;
         }

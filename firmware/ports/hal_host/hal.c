@@ -92,7 +92,7 @@ static void interrupt(void *context, int32_t level)
 
 static void begin(void)
 {
-    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL};
+    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
     static bool begun;
     if (!begun) {
         begun = true;

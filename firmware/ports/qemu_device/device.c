@@ -215,7 +215,7 @@ int qemu_plugin_version = UACCEL_QEMU_PLUGIN_API;
 
 int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
 {
-    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL};
+    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
     (void)info;
     for (int i = 0; i < argc; ++i) {
         if (!take_option(argv[i])) {

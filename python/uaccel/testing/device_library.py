@@ -36,6 +36,7 @@ class _Bus(ctypes.Structure):
         ("write", _READ),
         ("interrupt", _INTERRUPT),
         ("span", _SPAN),
+        ("grants", ctypes.c_void_p),
     )
 
 
