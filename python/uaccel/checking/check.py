@@ -173,7 +173,7 @@ class Question:
     @property
     def instructions(self) -> Asked:
         devices = devices_of(self.accelerator, self.device)
-        return Asked(self.accelerator, devices, self.layers, self.seed, self.waves, self.stalls)
+        return Asked(self.accelerator, devices, self.layers, self.seed, self.waves)
 
     def only(self, device: str, waves: Path | None = None) -> Devices:
         return Devices(device, waves, stalls=self.stalls if device == RTL else None)

@@ -6,8 +6,7 @@ import ctypes
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ from uaccel.accelerator.vendor import vendors
 from uaccel.resources import data_dir
 from uaccel.rtl import Variant, device_library
 from uaccel.rtl.description import has_rtl
-from uaccel.running.devices import MODEL, RTL, STALLS, WAVES, environment
+from uaccel.running.devices import MODEL, RTL, WAVES, environment
 from uaccel.session.plugins import PluginSource, build_library
 
 STEPS: Final = 64
@@ -41,27 +40,42 @@ class Step:
 
 
 @dataclass(frozen=True)
-class WrongInstruction:
-    """The last step of ``program``, which begins after a reset."""
+class Program:
+    """It begins after a reset. ``stalls``, but for 0, seeds cycles in which no step comes, or no answer is taken."""
 
-    program: tuple[Step, ...]
+    steps: tuple[Step, ...]
+    stalls: int = 0
+
+    def without(self, number: int) -> Program:
+        return replace(self, steps=self.steps[:number] + self.steps[number + 1 :])
+
+
+@dataclass(frozen=True)
+class WrongInstruction:
+    """Step ``number`` of ``program``."""
+
+    program: Program
+    number: int
     device: str
     got: int
     wanted: int
     waves: Path | None = None
 
     def __str__(self) -> str:
-        before = "; ".join(map(str, self.program[:-1])) or "a reset"
+        steps = [str(step) for step in self.program.steps]
+        where = f"after {'; '.join(steps[: self.number]) or 'a reset'}"
+        where += f" and before {'; '.join(steps[self.number + 1 :])}" if steps[self.number + 1 :] else ""
+        where += " with back pressure" if self.program.stalls else ""
         waves = f"; its waveform is in {self.waves}" if self.waves is not None else ""
-        step = self.program[-1]
-        return (
-            f"instruction {step} after {before} on the {self.device}: it gives {self.got}, wanted {self.wanted}{waves}"
-        )
+        wrong = f"it gives {self.got}, wanted {self.wanted}"
+        return f"instruction {steps[self.number]} {where} on the {self.device}: {wrong}{waves}"
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "instruction": self.program[-1].instruction.name,
-            "program": [str(step) for step in self.program],
+            "instruction": self.program.steps[self.number].instruction.name,
+            "program": [str(step) for step in self.program.steps],
+            "step": self.number,
+            "back_pressure": self.program.stalls != 0,
             "device": self.device,
             "got": self.got,
             "wanted": self.wanted,
@@ -78,30 +92,28 @@ class Asked:
     programs: int
     seed: int
     waves: Path | None = None
-    stalls: int | None = None
 
 
 def check_instructions(asked: Asked, progress: Progress) -> WrongInstruction | None:
     """The first that is wrong, in a program as short as can be."""
     random = np.random.default_rng(asked.seed)
-    programs = [drawn(asked.accelerator.instructions, random) for _ in range(asked.programs)]
+    programs = [drawn(asked.accelerator.instructions, random, number % 2 == 1) for number in range(asked.programs)]
     for device in asked.devices:
         progress(f"run {len(programs) * STEPS} instructions on the {device}")
         with tempfile.TemporaryDirectory(prefix="uaccel-check-") as folder:
             unit = _Unit(asked, device, Path(folder), progress)
             for program in programs:
-                number = _first_wrong(asked.accelerator, unit, program)
-                if number is not None:
-                    return _told(asked, unit, program[: number + 1], progress)
+                if _first_wrong(asked.accelerator, unit, program) is not None:
+                    return _told(asked, unit, program, progress)
     return None
 
 
-def drawn(instructions: Sequence[Instruction], random: np.random.Generator) -> tuple[Step, ...]:
+def drawn(instructions: Sequence[Instruction], random: np.random.Generator, stalls: bool) -> Program:
     steps = []
     for _ in range(STEPS):
         one = instructions[int(random.integers(len(instructions)))]
         steps.append(Step(one, int(random.integers(one.count)), _number(random), _number(random)))
-    return tuple(steps)
+    return Program(tuple(steps), int(random.integers(1, WORD)) if stalls else 0)
 
 
 def _number(random: np.random.Generator) -> int:
@@ -144,15 +156,18 @@ class _Unit:
             self._path = device_library(accelerator.name, accelerator.folder, variant or Variant(), progress)
             self._rtl = self._loaded()
 
-    def run(self, program: Sequence[Step]) -> list[int]:
-        with _stalled(self._asked.stalls):
-            library = self._rtl or self._loaded()
-            if self._rtl is not None:
-                library.uaccel_unit_reset()
-            return [
-                int(library.uaccel_unit(step.instruction.function(step.which), step.left, step.right))
-                for step in program
-            ]
+    def run(self, program: Program) -> list[int]:
+        calls = [(step.instruction.function(step.which), step.left, step.right) for step in program.steps]
+        if self._rtl is None:
+            model = self._loaded()
+            return [int(model.uaccel_unit(*call)) for call in calls]
+        self._rtl.uaccel_unit_reset(ctypes.c_uint32(program.stalls))
+        answers = []
+        for number, call in enumerate(calls):
+            self._rtl.uaccel_unit_take(*call)
+            if number > 0:  # as in the core, one is under way while the next one is taken
+                answers.append(int(self._rtl.uaccel_unit_answer()))
+        return [*answers, int(self._rtl.uaccel_unit_answer())]
 
     def close(self) -> None:
         self._rtl.uaccel_unit_close()
@@ -162,15 +177,9 @@ class _Unit:
         copy = self._folder / f"{self.device}{self._copies}.so"
         shutil.copyfile(self._path, copy)
         library = ctypes.CDLL(str(copy))
-        library.uaccel_unit.argtypes = [ctypes.c_uint32, ctypes.c_int32, ctypes.c_int32]
-        library.uaccel_unit.restype = ctypes.c_int32
+        taking = library.uaccel_unit if self.device == MODEL else library.uaccel_unit_take
+        taking.argtypes = [ctypes.c_uint32, ctypes.c_int32, ctypes.c_int32]
         return library
-
-
-@contextmanager
-def _stalled(seed: int | None) -> Iterator[None]:
-    with environment({} if seed is None else {STALLS: str(seed)}):
-        yield
 
 
 def _model(accelerator: Accelerator) -> Path:
@@ -186,16 +195,18 @@ def _model(accelerator: Accelerator) -> Path:
     return build_library(source, source.name)
 
 
-def _first_wrong(accelerator: Accelerator, unit: _Unit, program: Sequence[Step]) -> int | None:
-    """Its number."""
-    pairs = zip(unit.run(program), meant(accelerator, program), strict=True)
-    return next((number for number, (got, wanted) in enumerate(pairs) if got != wanted), None)
+def _first_wrong(accelerator: Accelerator, unit: _Unit, program: Program) -> tuple[int, int, int] | None:
+    """Its number, what it gives, and what it should."""
+    pairs = zip(unit.run(program), meant(accelerator, program.steps), strict=True)
+    return next(((number, got, wanted) for number, (got, wanted) in enumerate(pairs) if got != wanted), None)
 
 
-def _told(asked: Asked, unit: _Unit, program: tuple[Step, ...], progress: Progress) -> WrongInstruction:
+def _told(asked: Asked, unit: _Unit, program: Program, progress: Progress) -> WrongInstruction:
     program = _shrunk(asked.accelerator, unit, program)
+    wrong = _first_wrong(asked.accelerator, unit, program)
+    assert wrong is not None  # the same program gives the same answers
+    number, got, wanted = wrong
     waves = asked.waves if unit.device == RTL else None
-    got, wanted = unit.run(program)[-1], [*meant(asked.accelerator, program)][-1]
     if waves is not None:
         waves.unlink(missing_ok=True)
         with (
@@ -205,14 +216,17 @@ def _told(asked: Asked, unit: _Unit, program: tuple[Step, ...], progress: Progre
             traced = _Unit(asked, unit.device, Path(folder), progress, Variant(waves.suffix[1:]))
             traced.run(program)
             traced.close()
-    return WrongInstruction(program, unit.device, got, wanted, waves)
+    return WrongInstruction(program, number, unit.device, got, wanted, waves)
 
 
-def _shrunk(accelerator: Accelerator, unit: _Unit, program: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Without each step that the last one needs not to be wrong."""
-    for number in reversed(range(len(program) - 1)):
-        shorter = program[:number] + program[number + 1 :]
-        if _first_wrong(accelerator, unit, shorter) == len(shorter) - 1:
+def _shrunk(accelerator: Accelerator, unit: _Unit, program: Program) -> Program:
+    """Without back pressure and each step that it needs not to be wrong."""
+    shorter = replace(program, stalls=0)
+    if _first_wrong(accelerator, unit, shorter) is not None:
+        program = shorter
+    for number in reversed(range(len(program.steps))):
+        shorter = program.without(number)
+        if shorter.steps and _first_wrong(accelerator, unit, shorter) is not None:
             program = shorter
     return program
 

@@ -199,11 +199,12 @@ const uaccel_device_model @NAME@_device = {
 @UNIT@}
 """
 _UNIT = """
-__attribute__((visibility("default"))) void uaccel_unit_reset(void)
+__attribute__((visibility("default"))) void uaccel_unit_reset(uint32_t stalls)
 {
     if (device == nullptr) {
         (void)open_device(nullptr);
     }
+    device->disturbance.seed(stalls * 2654435769u);
     device->reset(nullptr);
 }
 
@@ -212,11 +213,15 @@ __attribute__((visibility("default"))) void uaccel_unit_close(void)
     device->close();
 }
 
-__attribute__((visibility("default"))) int32_t uaccel_unit(uint32_t function, int32_t left, int32_t right)
+__attribute__((visibility("default"))) void uaccel_unit_take(uint32_t function, int32_t left, int32_t right)
 {
     device->write(UNIT_LEFT, static_cast<uint32_t>(left));
     device->write(UNIT_RIGHT, static_cast<uint32_t>(right));
     device->write(UNIT_FUNCTION, function);
+}
+
+__attribute__((visibility("default"))) int32_t uaccel_unit_answer(void)
+{
     return static_cast<int32_t>(device->read(UNIT_RESULT));
 }
 """

@@ -47,7 +47,8 @@ class Question:
 
 @dataclass
 class Answer:
-    """``clock`` in MHz by its net, empty where nothing was placed, which ``not_placed`` explains."""
+    """``clock`` in MHz by its net, empty where nothing was placed, which ``not_placed`` explains. ``tools``: versions
+    of the programs that were called."""
 
     accelerator: str
     part: str
@@ -110,9 +111,7 @@ class _Flow:
         key = self._key(yosys)
         types = json.loads(self._kept(key, self._synthesise, yosys, (_TYPES, _NETLIST)).read_bytes())
         area = counted(self._family, types)
-        answer = Answer(
-            self._name, self._question.part_name, area, self._part.has, {"yosys": show_version(yosys.version)}
-        )
+        answer = Answer(self._name, self._question.part_name, area, self._part.has, _told(yosys))
         if router is None:
             answer.not_placed = "not asked for"
         elif answer.excess:
@@ -149,12 +148,12 @@ class _Flow:
         (self._folder / _TYPES).write_text(json.dumps(types), encoding="utf-8")
 
     def _place(self, answer: Answer, netlist: str, router: FoundProgram, packer: Path | None) -> None:
-        answer.tools[self._family.router] = show_version(router.version)
+        answer.tools |= _told(router)
         words = [*self._part.flags, *(self._family.pinned if self._pinned else self._family.loose)]
         words += ["--freq", str(TARGET_MHZ), "--timing-allow-fail", "--json", _NETLIST, "--report", _REPORT]
         words += [self._family.format, _PLACED] if self._pinned else []
         files = (_REPORT, _PLACED) if self._pinned else (_REPORT,)
-        key = Key("placement").add("netlist", netlist).add("how", [words, router.version])
+        key = Key("placement").add("netlist", netlist).add("how", [words, _told(router)])
         try:
             report = self._kept(key, lambda tool: self._route(tool, words), router, files)
         except OutOfTimeError as error:
@@ -196,6 +195,11 @@ def clocks(report: Mapping[str, Any]) -> dict[str, float]:
     """The highest frequencies in nextpnr's report, by the clock's own name."""
     found = report.get("fmax", {})
     return {_port(net): round(one["achieved"], 2) for net, one in sorted(found.items())}
+
+
+def _told(tool: FoundProgram) -> dict[str, str]:
+    """By the name it was found by: as WebAssembly the same version gives other figures."""
+    return {tool.path.name: show_version(tool.version)}
 
 
 def _port(net: str) -> str:
