@@ -220,6 +220,10 @@ NODES: dict[str, tuple[Row, str]] = {
         row("Reshape", REAL, Given((2,), "int64", 1, 1)),
         'shape "row/in1" is computed at run time; only constant shape can be compiled',
     ),
+    "no image": (
+        row("GlobalMaxPool", Given((4, 18))),
+        "its input has rank 2, and only what lies behind batch and channels is pooled; wanted rank 3",
+    ),
     "coupled gates": (
         row("LSTM", *RECURRENT, hidden_size=3, input_forget=1),
         r"its gates are coupled \(input_forget\), which is not supported",

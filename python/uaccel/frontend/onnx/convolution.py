@@ -31,6 +31,14 @@ def window(context: Context, node: Node) -> list[Expr]:
     return context.compute(node.op, [context.optional(name) for name in node.inputs], **attributes)
 
 
+@converts("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
+def of_an_image(context: Context, node: Node) -> list[Expr]:
+    """Over the axes behind the channels, of which TVM asks for one at least."""
+    rank = len(context.info(node.required_input(0)).shape)
+    need(rank > 2, f"its input has rank {rank}, and only what lies behind batch and channels is pooled; wanted rank 3")
+    return fallback.convert(context, node)
+
+
 def _pads(mode: str, extents: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> list[int]:
     """Amounts before, then amounts behind, each axis; SAME makes as many outputs as strides begin in the input."""
     rank = len(extents)
