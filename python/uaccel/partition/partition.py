@@ -16,7 +16,7 @@ from uaccel.partition.layouts import CancelTransposes
 from uaccel.partition.names import fused_names, layer_names, turned_names
 from uaccel.partition.passes import changed
 from uaccel.partition.regions import groups_of
-from uaccel.partition.report import Decision, decisions_of
+from uaccel.partition.report import Decision, decisions_of, without_turns
 from uaccel.partition.rewrite import EngineCall, Rewritten, fields_of, rewrite
 from uaccel.partition.wishes import Wishes
 from uaccel.simplify import simplify
@@ -102,7 +102,7 @@ def divided(question: Question, taken: Sequence[Claim], how: str = "") -> Partit
     renamed = {**fused.origins, **{name: fused.origins.get(old, old) for name, old in turned.origins.items()}}
     final = replace(model, module=turned.module, origins=_origins(model, done.origins, renamed))
     layers = turned_names(fused.module, turned, fused_names(fused, done.layer_names))
-    decisions = _joined(decisions, fused, done.layer_names)
+    decisions = without_turns(_joined(decisions, fused, done.layer_names), set(layers.values()))
     others = frozenset(renamed)
     return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, done.stands_for, others)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uaccel.accelerator.region import OpCall, op_call
 from uaccel.basics.words import CPU
+from uaccel.ops.traits import PERMUTE
 from uaccel.partition.choose import Constraints, saving
 from uaccel.partition.claims import Claim, Claims, Rejection
 from uaccel.partition.cost import cpu_cycles
@@ -16,6 +17,7 @@ from uaccel.partition.regions import Group
 
 PLAN: Final = "plan"
 """How claims were taken that belong to the cheapest of several plans."""
+TURNED: Final = "no layer: those around it take its order of axes, or change the order themselves"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,16 @@ def decisions_of(
             )
         )
     return found
+
+
+def without_turns(decisions: Sequence[Decision], left: Collection[str]) -> list[Decision]:
+    """Transpositions of the model that are no layers any more move nothing; ``left`` are the names of layers."""
+    return [
+        replace(decision, reason=TURNED, bytes_moved=0, cpu_cycles=0.0, rejections=())
+        if decision.op == PERMUTE and decision.engine == CPU and decision.layer not in left
+        else decision
+        for decision in decisions
+    ]
 
 
 def _moved(call: OpCall) -> int:
