@@ -4,7 +4,7 @@
 
 #include "uaccel_float.h"
 
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && defined(__ARM_FP)
+#if defined(__GNUC__) && defined(__ARM_FP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 /* The same two numbers. Every FPU of a Cortex-M widens them, in IEEE's format as long as the program does not ask for
  * another (FPSCR.AHP), and takes none for zero. */
 UACCEL_KERNEL void uaccel_float_of_halves(const uint16_t *halves, float *first, float *second)
