@@ -78,7 +78,7 @@ program.module()(torch.zeros(2, 4))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXPLOITS)
+@pytest.mark.parametrize("name", [name for name in EXPLOITS if name != "operator's name"])  # which PyTorch 2.13 cleans
 def test_each_exploit_would_run(name: str, good: Records, path: Path) -> None:
     """Where PyTorch's own loader gets the file: or the test above would show nothing."""
     canary = exploited(name, good, path)
