@@ -28,7 +28,9 @@ CHIPS = {
     "dot4": (("-a", "dot4"), "RTL"),
     "nuc_fpga": (("-a", "nuc_fpga", "--device", "rtl"), "RTL"),
     "matrix8": (("-a", "matrix8", "--device", "rtl"), "RTL"),
-    "npu": (("-a", "npu"), "model"),
+    "npu_small": (("-a", "npu_small", "--device", "rtl"), "RTL"),
+    "npu": (("-a", "npu", "--device", "rtl"), "RTL"),
+    "npu model": (("-a", "npu"), "model"),
 }
 """The options of each, and what the accelerator is."""
 EXACT = ("bit_exact", "cycles", "waited", "instructions")

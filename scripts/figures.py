@@ -119,7 +119,7 @@ def largest_share(taken: dict[str, int]) -> float:
 def of_chip(name: str, row: dict[str, Any], alone: dict[str, Any], area: dict[str, Any]) -> str:
     taken, core = with_core(area, name), with_core(area, ALONE)
     waited = row["waited"]
-    cells = [f"`{name}`" if name != ALONE else name, row["accelerator"], f"{row['cycles']:,}"]
+    cells = [f"`{name.partition(' ')[0]}`" if name != ALONE else name, row["accelerator"], f"{row['cycles']:,}"]
     cells += [f"{waited['code'] + waited['data']:,}", f"{waited['devices']:,}"]
     cells += [f"{alone['cycles'] / row['cycles']:,.1f} x"]
     if taken is None or core is None:

@@ -3,7 +3,8 @@
     python examples/ulx3s/bitstream.py PROJECT/build/firmware.elf -o chip.bit
 
 The core's Verilog comes from the Python package pythondata-cpu-vexriscv. yosys, nextpnr-ecp5 and ecppack do the rest.
-Where the project's model uses custom instructions, their unit stands in the core.
+Where the project's model uses custom instructions, their unit stands in the core. An accelerator with RTL behind APB,
+with one AXI4 master, stands beside it.
 """
 
 from __future__ import annotations
@@ -18,23 +19,25 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from uaccel.accelerator import load_accelerator
 from uaccel.board import load_board
 from uaccel.errors import UaccelError
-from uaccel.project.devices import project_unit
+from uaccel.project.devices import project_devices, project_unit
 from uaccel.resources import data_dir
+from uaccel.rtl.beside import MODULE, device_module
 from uaccel.rtl.description import read_rtl
 from uaccel.rtl.glue import unit_module
 from uaccel.rtl.parts import ECP5, part_of
 from uaccel.rtl.simulator import UNIT
 from uaccel.rtl.sources import sources_of
-from uaccel.rtl.synthesis import clocks, packer_of
+from uaccel.rtl.synthesis import NETLIST, WITHOUT_NAMES, clocks, packer_of
 from uaccel.toolchain import find_program
 from uaccel.toolchain.python_packages import require_package
 
 HERE = Path(__file__).resolve().parent
 HEX = "firmware.hex"
 CORE = ("pythondata-cpu-vexriscv", "verilog/VexRiscv_FullCfu.v")
-PLACED, NETLIST, REPORT, PACKED = "placed.config", "netlist.json", "report.json", "chip.bit"
+PLACED, REPORT, PACKED = "placed.config", "report.json", "chip.bit"
 LOADED = 1
 """The kind of a program header whose bytes lie in memory."""
 
@@ -55,18 +58,35 @@ def words_of(firmware: Path, origin: int, length: int) -> list[int]:
     return [word for (word,) in struct.iter_unpack("<I", memory)]
 
 
+def beside_the_core(project: Path) -> Path | None:
+    """The folder of the accelerator with a device that the project's model uses, if it uses one."""
+    names = [device.name for device in project_devices(project)]
+    if len(names) > 1:
+        raise UaccelError(f"{project}: its model uses {' and '.join(names)}; the chip has room for one of them")
+    return load_accelerator(names[0]).folder if names else None
+
+
 def prepare(firmware: Path, folder: Path) -> list[Path]:
     """The firmware's words beside where the tools run, and the Verilog sources of the chip."""
+    project = firmware.absolute().parent.parent
     code = next(memory for memory in load_board("ulx3s").memories if memory.kind == "flash")
     words = words_of(firmware, code.origin, code.length)
     (folder / HEX).write_text("".join(f"{word:08x}\n" for word in words))
-    machine, unit = data_dir("firmware") / "simulator", project_unit(firmware.absolute().parent.parent)
+    machine, unit = data_dir("firmware") / "simulator", project_unit(project)
     sources = [HERE / "chip.v", machine / "uaccel_machine.v", require_package(CORE[0]) / CORE[1]]
-    if unit is None:
-        return [*sources, machine / f"{UNIT}.v"]
-    rtl = read_rtl(unit)
-    (folder / f"{UNIT}.v").write_text(unit_module(rtl, UNIT))
-    return [*sources, folder / f"{UNIT}.v", *sources_of(rtl, unit.name, folder, print)]
+    if unit is not None:
+        rtl = read_rtl(unit)
+        (folder / f"{UNIT}.v").write_text(unit_module(rtl, UNIT))
+        sources += [HERE / "no_device.v", folder / f"{UNIT}.v"]
+        return [*sources, *sources_of(rtl, unit.name, folder, print)]
+    sources.append(machine / f"{UNIT}.v")
+    accelerator = beside_the_core(project)
+    if accelerator is None:
+        return [*sources, HERE / "no_device.v"]
+    rtl = read_rtl(accelerator)
+    own = sources_of(rtl, accelerator.name, folder, print)
+    (folder / f"{MODULE}.v").write_text(device_module(rtl, own))
+    return [*sources, HERE / "axi4_words.v", folder / f"{MODULE}.v", *own]
 
 
 def run(folder: Path, *words: str) -> None:
@@ -87,7 +107,7 @@ def build(firmware: Path, bitstream: Path, folder: Path) -> dict[str, object]:
         names.append(source.name)
     shutil.copy(HERE / "ulx3s.lpf", folder)
     print("synthesise", file=sys.stderr)
-    script = f"read_verilog -sv {' '.join(names)}; {ECP5.synthesis} -top ulx3s -json {NETLIST}"
+    script = f"read_verilog -sv {' '.join(names)}; {ECP5.synthesis} -top ulx3s {WITHOUT_NAMES}"
     run(folder, *yosys, "-q", "-p", script)
     print("place and route", file=sys.stderr)
     words = ["--85k", "--package", "CABGA381", "--lpf", "ulx3s.lpf", "--json", NETLIST]

@@ -1,5 +1,6 @@
 /* The machine of board rtl_vexriscv for an FPGA: the core (uaccel_machine.v) with its unit of custom instructions, code and
- * data in block RAM, and a UART. The firmware sees the registers that the simulated machine has. */
+ * data in block RAM, a UART, and an accelerator (uaccel_device) that reads and writes the same memories. The firmware sees
+ * the registers that the simulated machine has. */
 `default_nettype none
 
 module chip #(
@@ -14,7 +15,8 @@ module chip #(
     output wire tx,
     output wire busy
 );
-    localparam CODE = 4'h2, DATA = 4'h4, DEVICES = 4'hF;
+    localparam CODE = 4'h2, DATA = 4'h4;
+    localparam DEVICES = 8'hF0, ACCELERATOR = 8'hF1;
     localparam RESET_WORD = 32'h7777;
 
     /* Reset: at power-on, by the button, and by the register. */
@@ -42,10 +44,25 @@ module chip #(
     /* Memories: the word is there a cycle after its address. Code has a port for each bus of the core. */
     wire        i_asks = i_cyc && i_stb, d_asks = d_cyc && d_stb;
     wire        waiting; /* a device is not ready */
-    wire [29:0] i_at, d_at;
+    wire [29:0] i_at, core_at, d_at;
     burst fetching (.clk(clk), .reset(reset), .asks(i_asks), .more(i_cti == 3'd2), .adr(i_adr), .at(i_at), .ack(i_ack));
+
+    /* The core's data and the accelerator have one port of each memory. The accelerator goes first, and never in two
+     * cycles in a row, so that the core has each second one if it wants to. */
+    reg         a_ack = 0, a_code, refused;
+    wire        asks, a_we, goes = asks && !a_ack;
+    wire [29:0] a_adr;
+    wire [31:0] a_given, datum;
+    wire [3:0]  a_sel;
+    assign d_at = goes ? a_adr : core_at;
+    always @(posedge clk) begin
+        a_ack <= !reset && goes;
+        a_code <= a_adr[29:26] == CODE;
+        refused <= a_adr[29:26] != DATA && (a_we || a_adr[29:26] != CODE);
+    end
     burst accessing (
-        .clk(clk), .reset(reset), .asks(d_asks && !waiting), .more(d_cti == 3'd2), .adr(d_adr), .at(d_at), .ack(d_ack)
+        .clk(clk), .reset(reset), .asks(d_asks && !waiting && !goes), .more(d_cti == 3'd2), .adr(d_adr), .at(core_at),
+        .ack(d_ack)
     );
 
     reg [31:0] code [0:(1 << CODE_BITS) - 1];
@@ -55,28 +72,47 @@ module chip #(
     always @(posedge clk) constant <= code[d_at[CODE_BITS-1:0]];
     assign i_word = i_adr[29:26] == CODE ? fetched : 32'd0; /* which is no instruction */
 
-    wire        first = d_asks && !d_ack && !waiting;
-    wire [31:0] datum;
+    wire        first = d_asks && !d_ack && !waiting && !goes;
+    wire        puts = goes ? a_we && a_adr[29:26] == DATA : first && d_we && d_adr[29:26] == DATA;
+    wire [31:0] put_word = goes ? a_given : d_given;
+    wire [3:0]  put_lanes = goes ? a_sel : d_sel;
     genvar lane;
     generate
         for (lane = 0; lane < 4; lane = lane + 1) begin : lanes
             reg [7:0] bytes [0:(1 << DATA_BITS) - 1];
             reg [7:0] read;
-            wire      put = first && d_we && d_sel[lane] && d_adr[29:26] == DATA;
+            wire      put = puts && put_lanes[lane];
             always @(posedge clk) begin
-                if (put) bytes[d_at[DATA_BITS-1:0]] <= d_given[8*lane +: 8];
+                if (put) bytes[d_at[DATA_BITS-1:0]] <= put_word[8*lane +: 8];
                 read <= bytes[d_at[DATA_BITS-1:0]];
             end
             assign datum[8*lane +: 8] = read;
         end
     endgenerate
 
+    /* Registers of the accelerator, from 0xF1000000 on, behind APB: an access has a cycle before it, and one behind it. */
+    wire        speaks = d_asks && d_adr[29:22] == ACCELERATOR, psel = speaks && !answered && !d_ack, pready;
+    wire [31:0] prdata;
+    reg         penable = 0, answered = 0;
+    reg  [31:0] answer;
+    always @(posedge clk) begin
+        penable <= !reset && psel && !(penable && pready);
+        answered <= !reset && (answered ? !d_ack : psel && penable && pready);
+        if (psel && penable && pready) answer <= prdata;
+    end
+    uaccel_device accelerator (
+        .clk(clk), .reset(reset), .psel(psel), .penable(penable), .pwrite(d_we), .paddr({d_adr[13:0], 2'd0}),
+        .pwdata(d_given), .prdata(prdata), .pready(pready),
+        .asks(asks), .we(a_we), .adr(a_adr), .given(a_given), .sel(a_sel), .ack(a_ack), .refused(refused),
+        .word(a_code ? constant : datum)
+    );
+
     /* Devices: 0xF0000000 a byte of the UART, 0xF0000004 whether one that comes interrupts, 0xF0001000 a reset. */
-    wire       device = d_asks && d_adr[29:26] == DEVICES, byte_of = device && d_adr[11:0] == 12'd0;
+    wire       device = d_asks && d_adr[29:22] == DEVICES, byte_of = device && d_adr[11:0] == 12'd0;
     wire [9:0] received;
     wire       ready, arrived;
     reg        interrupts = 0;
-    assign waiting = byte_of && d_we && !ready;
+    assign waiting = byte_of && d_we && !ready || speaks && !answered;
     assign interrupt = interrupts && arrived;
     assign again = first && device && d_we && d_adr[11:0] == 12'h400 && d_given == RESET_WORD;
     always @(posedge clk)
@@ -88,7 +124,7 @@ module chip #(
         .take(first && byte_of && !d_we), .received(received), .arrived(arrived)
     );
 
-    assign d_word = d_adr[29:26] == CODE ? constant : d_adr[29:26] == DATA ? datum : {22'd0, received};
+    assign d_word = d_adr[29:26] == CODE ? constant : d_adr[29:26] == DATA ? datum : speaks ? answer : {22'd0, received};
     assign busy = !ready || arrived;
 endmodule
 

@@ -60,7 +60,8 @@ def test_a_row_that_nobody_knows() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-def test_a_row_is_still_so() -> None:
+@pytest.mark.parametrize("chip", ["npu model", pytest.param("npu_small", marks=pytest.mark.long)])
+def test_a_row_is_still_so(chip: str) -> None:
     module = benchmark()
-    row = module.measure(network_named("kws").path, "npu")
-    assert module.differences("kws", "npu", row, STORED) == []
+    row = module.measure(network_named("kws").path, chip)
+    assert module.differences("kws", chip, row, STORED) == []

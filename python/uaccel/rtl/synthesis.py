@@ -29,7 +29,10 @@ from uaccel.toolchain.version import show_version
 Progress = Callable[[str], None]
 TARGET_MHZ: Final = 100
 """What the router tries to reach."""
-_NETLIST, _TYPES, _REPORT, _PLACED, _BITSTREAM = "netlist.json", "types.json", "report.json", "placed", "bitstream"
+NETLIST: Final = "netlist.json"
+_TYPES, _REPORT, _PLACED, _BITSTREAM = "types.json", "report.json", "placed", "bitstream"
+WITHOUT_NAMES: Final = f"-run :check; blackbox =A:whitebox; write_json {NETLIST}"
+"""Names of cells for people may take longer than all the rest, and placement goes by them."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class _Flow:
         yosys = find_program("yosys")
         router = find_program(self._family.router) if self._question.place else None
         key = self._key(yosys)
-        types = json.loads(self._kept(key, self._synthesise, yosys, (_TYPES, _NETLIST)).read_bytes())
+        types = json.loads(self._kept(key, self._synthesise, yosys, (_TYPES, NETLIST)).read_bytes())
         area = counted(self._family, types)
         answer = Answer(self._name, self._question.part_name, area, self._part.has, _told(yosys))
         if router is None:
@@ -133,7 +136,8 @@ class _Flow:
         values = "".join(f" -chparam {name} {_value(value)}" for name, value in self._rtl.parameters.items())
         options = " ".join(self._part.synthesis)
         read = f"read_verilog -sv {' '.join(sources)}; hierarchy -top {top}{values}"
-        return f"{read}; {self._family.synthesis} {options} -top {top} -json {_NETLIST}"
+        ends = f"-json {NETLIST}" if self._question.place else WITHOUT_NAMES
+        return f"{read}; {self._family.synthesis} {options} -top {top} {ends}"
 
     def _synthesise(self, yosys: FoundProgram) -> None:
         names = []
@@ -143,14 +147,14 @@ class _Flow:
         for header in self._rtl.folder.glob("*.vh"):
             shutil.copy(header, self._folder)
         self._do(yosys.command, ["-p", self._script(names)], f"synthesise {self._name}")
-        cells = json.loads((self._folder / _NETLIST).read_text(encoding="utf-8"))["modules"][self._rtl.top]["cells"]
+        cells = json.loads((self._folder / NETLIST).read_text(encoding="utf-8"))["modules"][self._rtl.top]["cells"]
         types = Counter(cell["type"] for cell in cells.values())
         (self._folder / _TYPES).write_text(json.dumps(types), encoding="utf-8")
 
     def _place(self, answer: Answer, netlist: str, router: FoundProgram, packer: Path | None) -> None:
         answer.tools |= _told(router)
         words = [*self._part.flags, *(self._family.pinned if self._pinned else self._family.loose)]
-        words += ["--freq", str(TARGET_MHZ), "--timing-allow-fail", "--json", _NETLIST, "--report", _REPORT]
+        words += ["--freq", str(TARGET_MHZ), "--timing-allow-fail", "--json", NETLIST, "--report", _REPORT]
         words += [self._family.format, _PLACED] if self._pinned else []
         files = (_REPORT, _PLACED) if self._pinned else (_REPORT,)
         key = Key("placement").add("netlist", netlist).add("how", [words, _told(router)])
