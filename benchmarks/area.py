@@ -1,11 +1,11 @@
 """What RTL takes of an FPGA, and its clock: VexRiscv, the engine of docs/rtl.md, dot4, nuc_fpga, matrix8, npu_small.
 
-    python benchmarks/area.py            synthesise and compare with the stored result
-    python benchmarks/area.py --write    synthesise and store
-    python benchmarks/area.py --place    place and route the large ones that fit, too, which takes an hour
+    python benchmarks/area.py                       synthesise and compare with the stored result
+    python benchmarks/area.py --write               synthesise and store
+    python benchmarks/area.py --place [NAME ...]    place and route the large ones, too, or one of them
 
-The small one takes a minute, each large one some minutes. Other versions of the tools give other figures; the stored
-ones have their versions beside them.
+The small ones take a minute, each large one some minutes, and to place it many more. Other versions of the tools give
+other figures; the stored ones have their versions beside them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "rtl.md"
 SMALL, CORE, UNIT, LARGE = "dots", "vexriscv", "dot4", ("nuc_fpga", "matrix8", "npu_small")
 VERILOG = "verilog/VexRiscv_FullCfu.v"
 AS_A_UNIT = 'top = "VexRiscv"\n[instructions]\nprefix = "CfuPlugin_bus_"\n'
-TOO_LARGE = LARGE[-1]
+PLACEABLE = LARGE[:-1]
 SMALL_PARTS, LARGE_PART = ("ice40-hx8k", "ecp5-85k"), "ecp5-85k"
 LIMIT = 4 * 3600
 
@@ -60,7 +61,7 @@ def measured(name: str, folder: Path, part: str, place: bool) -> dict[str, Any]:
     return {"area": answer.area, "clock_mhz": answer.clock.get("clk"), "tools": answer.tools}
 
 
-def measure(place: bool) -> dict[str, Any]:
+def measure(place: Collection[str]) -> dict[str, Any]:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         engine = from_page(Path(folder))
@@ -70,9 +71,7 @@ def measure(place: bool) -> dict[str, Any]:
         results[f"{CORE} on {LARGE_PART}"] = measured(CORE, core, LARGE_PART, True)
     for name in (UNIT, *LARGE):
         folder_of = data_dir("accelerators") / name
-        results[f"{name} on {LARGE_PART}"] = measured(
-            name, folder_of, LARGE_PART, (place and name != TOO_LARGE) or name == UNIT
-        )
+        results[f"{name} on {LARGE_PART}"] = measured(name, folder_of, LARGE_PART, name in (UNIT, *place))
     return results
 
 
@@ -86,9 +85,9 @@ def show(results: dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="store the figures")
-    parser.add_argument("--place", action="store_true", help="place the large ones, too")
+    parser.add_argument("--place", nargs="*", metavar="NAME", choices=PLACEABLE, help="place the large ones, too")
     arguments = parser.parse_args()
-    results = measure(arguments.place)
+    results = measure(() if arguments.place is None else arguments.place or PLACEABLE)
     show(results)
     if arguments.write:
         RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 #ifndef UACCEL_RTL_DEVICE_H
 #define UACCEL_RTL_DEVICE_H
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <exception>
@@ -70,6 +71,43 @@ inline std::string setting(const char *variable, const char *name)
     return text.substr(at + wanted.size(), text.find(',', at + 1) - at - wanted.size());
 }
 
+/* The signal that asked the process to end: it ends between two cycles, and so closes its waveform. */
+inline volatile sig_atomic_t &asked_to_end()
+{
+    static volatile sig_atomic_t number = 0;
+    return number;
+}
+
+/* Unless the process has its own way with them, as an emulator has. A second one ends it at once. */
+inline void take_signals()
+{
+    struct sigaction now, taken = {};
+    taken.sa_handler = [](int number) { asked_to_end() = number; };
+    taken.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        if (sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+            (void)sigaction(number, &taken, nullptr);
+        }
+    }
+}
+
+/* Of UACCEL_DEVICE_STALLS; 0 where it says nothing. */
+inline bool seed_of_stalls(const char *name, uint32_t &seed)
+{
+    const char *const given = std::getenv("UACCEL_DEVICE_STALLS");
+    if (given == nullptr || *given == '\0') {
+        return true;
+    }
+    const std::string digits = given;
+    if (digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos) {
+        std::fprintf(stderr, "%s: UACCEL_DEVICE_STALLS is '%s'; wanted a seed from 0 to 999999999\n", name, given);
+        return false;
+    }
+    seed = static_cast<uint32_t>(std::stoul(digits)) * 2654435769u;
+    seed = seed == 0 ? ~seed : seed;
+    return true;
+}
+
 /* Top is the verilated module, Pins has its clock, reset, interrupt and busy. */
 template <class Top, class Pins> class Device : public Bench {
   public:
@@ -91,8 +129,11 @@ template <class Top, class Pins> class Device : public Bench {
 #endif
         top_.reset(new Top{context_.get(), traits_.name});
         pins_.top = top_.get();
-        const char *const seed = std::getenv("UACCEL_DEVICE_STALLS");
-        disturbance.seed(seed == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(seed, nullptr, 10)) * 2654435769u);
+        uint32_t seed = 0;
+        if (!seed_of_stalls(traits_.name, seed)) {
+            return false;
+        }
+        disturbance.seed(seed);
         return open_waves();
     }
 
@@ -196,6 +237,9 @@ template <class Top, class Pins> class Device : public Bench {
 
     void cycle_begins() override
     {
+        if (asked_to_end() != 0) {
+            std::exit(128 + asked_to_end());
+        }
         pins_.clock() = 0;
         goes_on([this] { top_->eval(); });
         dump();
@@ -310,6 +354,7 @@ template <class Top, class Pins> class Device : public Bench {
                 std::fprintf(stderr, "%s: cannot write the waveform to %s\n", traits_.name, file.c_str());
                 return false;
             }
+            take_signals();
         }
 #endif
         return true;

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from support.command import Call
 from uaccel.resources import models
+from uaccel.running.devices import is_cut_short
 from uaccel.testing import DeviceLibrary
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed"),
 ]
+STREAM = Path(__file__).with_name("stream_dots")
 DOUBLER = """
 module doubler (
     input  wire        clk, rst,
@@ -131,6 +138,33 @@ def test_a_waveform_ends_well_where_the_run_fails(tmp_path: Path, call: Call, mo
     lines = waves.read_text().splitlines()
     assert "$enddefinitions $end" in lines
     assert sum(line.startswith("#") for line in lines) > 1000
+
+
+@pytest.mark.parametrize(("number", "to_all"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_a_waveform_ends_well_where_the_run_is_interrupted(number: int, to_all: bool, tmp_path: Path) -> None:
+    """By Control-C, which all processes get, and by who ends uaccel alone."""
+    waves = tmp_path / "waves.fst"
+    command = [sys.executable, "-m", "uaccel", "run", str(models()["gesture"]), "-a", str(STREAM), "--repeat", "999999"]
+    with subprocess.Popen(
+        [*command, "--device", "rtl", "--waves", str(waves)], start_new_session=True, stderr=subprocess.PIPE, text=True
+    ) as run:
+        while not waves.exists() and run.poll() is None:
+            time.sleep(0.1)
+        time.sleep(1)
+        (os.killpg if to_all else os.kill)(run.pid, number)
+        assert run.stderr is not None
+        said = run.stderr.read()
+    assert run.returncode == 128 + number, said
+    assert not is_cut_short(waves)
+    assert [file.name for file in tmp_path.iterdir()] == [waves.name]
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "4294967296"])
+def test_a_seed_of_stalls_that_is_none(text: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UACCEL_DEVICE_STALLS", text)
+    done = call("run", models()["gesture"], "-a", STREAM, "--device", "rtl")
+    assert done.status == 4
+    assert f"stream_dots: UACCEL_DEVICE_STALLS is '{text}'; wanted a seed from 0 to 999999999" in done.err
 
 
 def test_a_layer_from_the_trace_to_the_waveform(tmp_path: Path, call: Call) -> None:

@@ -45,6 +45,15 @@ def test_model_and_rtl_are_what_the_instructions_mean() -> None:
     check_accelerator(FOLDER, layers=50)
 
 
+@verilates
+@pytest.mark.slow
+def test_rtl_that_cannot_be_opened_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    waves = tmp_path / "none" / "wrong.vcd"
+    with pytest.raises(uaccel.UaccelError, match="the RTL of dot4 cannot be opened; stderr says why"):
+        check_accelerator(planted("a tie", tmp_path), layers=4, waves=waves)
+    assert f"dot4: cannot write the waveform to {waves}" in capfd.readouterr().err
+
+
 # What is changed in which file, and what is said of it.
 BUGS: dict[str, tuple[str, str, str, str]] = {
     "a tie of the model": ("unit/dot4_unit.c", "> half ? 1", ">= half ? 1", "instruction finish"),

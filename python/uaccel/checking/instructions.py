@@ -14,6 +14,7 @@ import numpy as np
 
 from uaccel.accelerator import Accelerator, Instruction
 from uaccel.accelerator.vendor import vendors
+from uaccel.errors import DeviceError
 from uaccel.resources import data_dir
 from uaccel.rtl import Variant, device_library
 from uaccel.rtl.description import has_rtl
@@ -161,7 +162,8 @@ class _Unit:
         if self._rtl is None:
             model = self._loaded()
             return [int(model.uaccel_unit(*call)) for call in calls]
-        self._rtl.uaccel_unit_reset(ctypes.c_uint32(program.stalls))
+        if self._rtl.uaccel_unit_reset(ctypes.c_uint32(program.stalls)) != 0:
+            raise DeviceError(f"the RTL of {self._asked.accelerator.name} cannot be opened; stderr says why")
         answers = []
         for number, call in enumerate(calls):
             self._rtl.uaccel_unit_take(*call)

@@ -199,13 +199,14 @@ const uaccel_device_model @NAME@_device = {
 @UNIT@}
 """
 _UNIT = """
-__attribute__((visibility("default"))) void uaccel_unit_reset(uint32_t stalls)
+__attribute__((visibility("default"))) int32_t uaccel_unit_reset(uint32_t stalls)
 {
-    if (device == nullptr) {
-        (void)open_device(nullptr);
+    if (device == nullptr && open_device(nullptr) != 0) {
+        return -1;
     }
     device->disturbance.seed(stalls * 2654435769u);
     device->reset(nullptr);
+    return 0;
 }
 
 __attribute__((visibility("default"))) void uaccel_unit_close(void)

@@ -15,6 +15,8 @@ from uaccel.toolchain.children import start
 
 PATIENCE: Final = 2.0
 """Seconds that a process has to end by itself after its input has."""
+CLOSING: Final = 20.0
+"""Seconds that it has after SIGTERM, by which it ends at once, unless it has a waveform to close."""
 LOOKED_AT: Final = 1 << 16
 
 
@@ -64,9 +66,11 @@ class ProcessTransport(StreamTransport):
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
-        try:
-            process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        for ask, patience in ((process.terminate, PATIENCE), (process.kill, CLOSING)):
+            try:
+                process.wait(patience)
+                break
+            except subprocess.TimeoutExpired:
+                ask()
+        process.wait()
         self._words.close()

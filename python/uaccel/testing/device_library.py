@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from uaccel.errors import DeviceError
 from uaccel.resources import data_dir
 from uaccel.rtl import device_library
 
@@ -102,8 +103,8 @@ class DeviceLibrary:
         self.interrupts: list[int] = []
         callbacks = (_READ(self._read), _READ(self._write), _INTERRUPT(self._interrupt), _SPAN(self._span))
         self.bus = _Bus(None, *callbacks)
-        if self.model.open:
-            self.model.open(self.model.state)
+        if self.model.open and self.model.open(self.model.state) != 0:
+            raise DeviceError(f"device {name} cannot be opened; stderr says why")
         self.reset()
 
     def reset(self) -> None:
