@@ -14,6 +14,7 @@ from support.onnx_models import OPSET, Graph, Grid
 U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
 TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
 WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
+U16, TO_U16 = Grid(0.0003, 30000, "uint16"), Grid(0.0011, 27000, "uint16")
 TO_ONE = Grid(1 / 32768, 0, "int16")
 RANDOM = np.random.default_rng(7)
 RARELY = 0.01
@@ -329,6 +330,20 @@ def between(first: Grid, second: Grid) -> Build:
     return build
 
 
+def unsigned_transposed(graph: Graph) -> None:
+    x, w = graph.quantized_input((1, 4, 5, 5), U16), graph.weights(stored(4, 6, 3, 3), Grid(0.01))
+    graph.quantized_output(graph.apply("ConvTranspose", x, w, strides=[2, 2]), TO_U16)
+
+
+def unsigned_pools(graph: Graph) -> None:
+    x = graph.quantized_input((1, 6, 8, 8), U16)
+    y = graph.again(graph.apply("AveragePool", x, **WINDOW), U16)
+    y = graph.again(
+        graph.apply("Concat", graph.apply("MaxPool", y, **HALVED), graph.apply("MaxPool", x, **HALVED), axis=1), U16
+    )
+    graph.quantized_output(graph.apply("GlobalAveragePool", y), U16)
+
+
 def rectified_wide(graph: Graph) -> None:
     """A clamp between two steps, of what no table holds."""
     graph.quantized_output(graph.apply("Relu", graph.quantized_input((1, 40), WIDE)), TO_WIDE)
@@ -383,7 +398,8 @@ NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
 """A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
-CONV = ("conv2d",)
+HALVES = (U16, per_channel(6), TO_U16)
+CONV, DEPTHWISE = ("conv2d",), ("depthwise_conv2d",)
 FOUR: dict[str, Any] = {"opset": 21, "bits": 4}
 NIBBLES = (S8, Grid(0.1, 0, "int4"), TO_S8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
@@ -476,6 +492,17 @@ CASES = (
     Case("swish of 16 bits", wide_swish, ("conv2d", "lookup16"), **NOISY),
     Case("sigmoid from 8 bits to 16", wide_function("Sigmoid", TO_ONE, U8), ("lookup16",), **NOISY),
     Case("tanh from 16 bits to 8", wide_function("Tanh", Grid(1 / 128, 0)), ("lookup16",), **NOISY),
+    Case("conv of uint16", conv((1, 4, 8, 7), (6, 4, 3, 3), HALVES, pads=[1, 0, 0, 1]), CONV, **NOISY),
+    Case("depthwise of uint16", conv((1, 6, 5, 5), (6, 1, 3, 3), HALVES, group=6, pads=[1] * 4), DEPTHWISE, **NOISY),
+    Case("transposed of uint16", unsigned_transposed, ("transpose_conv2d",), **NOISY),
+    Case("gemm of uint16", gemm(0, Grid(0.01), (U16, TO_U16)), ("fully_connected",), **NOISY),
+    Case("attention of uint16", attention(U16, TO_U16, Grid(0.03, 40000, "uint16")), ("batch_matmul",), **NOISY),
+    Case("add of uint16", gated("", "", U16, TO_U16, "Add"), ("weighted_sum",), **NOISY),
+    Case("mul of uint16", gated("", "", U16, TO_U16), ("product",), **NOISY),
+    Case("tanh of uint16", wide_function("Tanh", Grid(1 / 32768, 32768, "uint16"), U16), ("lookup16",), **NOISY),
+    Case("softmax of uint16", wide_function("Softmax", Grid(1 / 65536, 0, "uint16"), U16), ("softmax_once",), **NOISY),
+    Case("means of uint16", unsigned_pools, ("max_pool2d", "scaled_sum", "window_mean"), **NOISY),
+    Case("uint8 to uint16", between(S8, TO_U16), ("conv2d", "weighted_sum"), **NOISY),
     Case("a constant and a part", with_a_constant, ("lookup",)),
     Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
     Case("prelu of channels", sloped(4, 1, 1), ("conv2d", "prelu_once")),
