@@ -163,6 +163,15 @@ def layer_norm(graph: Graph) -> None:
     graph.quantized_output(graph.apply("LayerNormalization", x, gamma, beta), Grid(0.03, 120, "uint8"))
 
 
+def wide_norm(given: Grid, output: Grid) -> Build:
+    def build(graph: Graph) -> None:
+        gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 90).astype(np.float32)) for _ in "ab")
+        y = graph.apply("LayerNormalization", graph.quantized_input((1, 4, 90), given), gamma, beta)
+        graph.quantized_output(y, output)
+
+    return build
+
+
 def normal(op: str, **attributes: Any) -> Build:
     def build(graph: Graph) -> None:
         x = graph.quantized_input((2, 6, 5, 4), U8)
@@ -528,6 +537,8 @@ CASES = (
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("softmax of 16 bits", wide_function("Softmax", TO_ONE), ("softmax_once",), **NOISY),
     Case("layer norm", layer_norm, ("layer_norm",)),
+    Case("layer norm of 16 bits", wide_norm(WIDE, Grid(0.0002, 0, "int16")), ("layer_norm",), **NOISY),
+    Case("layer norm of uint16", wide_norm(U16, Grid(0.0002, 30000, "uint16")), ("layer_norm",), **NOISY),
     Case("instance norm", normal("InstanceNormalization"), ("layer_norm",)),
     Case("group norm", normal("GroupNormalization", num_groups=3), ("layer_norm",), opset=21),
     Case("concat", concat, ("lookup",)),
