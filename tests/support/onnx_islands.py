@@ -189,7 +189,8 @@ def swish(graph: Graph) -> None:
 
 def linear_unit(graph: Graph) -> None:
     """GLU: one half of the channels is the gate of the other."""
-    a, b = graph.apply("Split", graph.quantized_input((1, 8, 5, 3), U8), outputs=2, axis=1)
+    halves = graph.constant(np.array([4, 4]))
+    a, b = graph.apply("Split", graph.quantized_input((1, 8, 5, 3), U8), halves, outputs=2, axis=1)
     graph.quantized_output(graph.apply("Mul", a, graph.apply("Sigmoid", b)), TO_U8)
 
 
