@@ -225,6 +225,14 @@ def sloped(*shape: int, given: Grid = U8, output: Grid = TO_U8) -> Build:
     return build
 
 
+def centred(graph: Graph) -> None:
+    """The distance of each element from a mean, which has no step of its own."""
+    x = graph.quantized_input((1, 4, 6, 6), U8)
+    mean = graph.apply("ReduceMean", x, axes=[2, 3], keepdims=0)
+    mean = graph.apply("Reshape", mean, graph.constant(np.array([1, 4, 1, 1])))
+    graph.quantized_output(graph.apply("Sub", x, mean), TO_U8)
+
+
 def concat(graph: Graph) -> None:
     parts = [graph.quantized_input((1, n, 3, 3), grid) for n, grid in ((2, U8), (3, Grid(0.2, 7, "uint8")), (1, TO_U8))]
     graph.quantized_output(graph.apply("Concat", *parts, axis=1), TO_U8)
@@ -522,6 +530,7 @@ CASES = (
     Case("gates of channels", excited, ("function_product",)),
     Case("gate of a function", gated("Tanh", "Sigmoid", U8, Grid(1 / 128, 0)), ("function_product",)),
     Case("quotient of functions", gated("", "Exp", Grid(0.02, 3), Grid(0.05, 0), "Div"), ("function_product",)),
+    Case("distances from a mean", centred, ("scaled_sum", "weighted_sum"), 0.03),
     Case("gate of 16 bits", gated("", "Sigmoid", WIDE, WIDE), ("lookup16", "product"), **NOISY | {"rarely": 0.2}),
     Case("function beside a tensor", gated("", "Tanh", S8, TO_S8, "Add"), ("lookup16", "weighted_sum")),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),

@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 Array = NDArray[Any]
 OPSET = 17
-TYPES = {
-    name: getattr(TensorProto, name.upper()) for name in ("int8", "uint8", "int16", "uint16")
-} | {"float32": TensorProto.FLOAT}
+TYPES = {name: getattr(TensorProto, name.upper()) for name in ("int8", "uint8", "int16", "uint16")} | {
+    "float32": TensorProto.FLOAT
+}
 
 
 @dataclass(frozen=True)

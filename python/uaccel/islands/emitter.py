@@ -9,7 +9,6 @@ import numpy as np
 
 from uaccel.islands.graph import Graph, shape_of
 from uaccel.islands.held import OFFSETS, WIDER, Grid, Integers
-from uaccel.islands.known import KnownIntegers
 from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, layer_name
 from uaccel.ops import exact
 from uaccel.ops.axes import Layout, bytes_order, compose, identity, layout_name
