@@ -66,7 +66,7 @@ def wav2vec() -> Module:
 def keyword_transformer() -> Module:
     """Columns of a spectrum as tokens behind one of a class."""
 
-    class Tokens(nn.Module):  # type: ignore[misc, name-defined]
+    class Tokens(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.place = (nn.Parameter(torch.randn(1, n, 16)) for n in (1, 21))
