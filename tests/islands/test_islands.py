@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.onnx_islands import CASES, REALS, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffled, stored, tokens
+from support.onnx_islands import CASES, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffled, stored, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
+from support.onnx_real_sums import REALS
 from uaccel.frontend import import_model
 from uaccel.partition.float_advice import float_advice
 from uaccel.running.real_meaning import real_opinion

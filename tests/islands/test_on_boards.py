@@ -11,8 +11,9 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from support.boards import board_with_tools
-from support.onnx_islands import CASES, REALS
+from support.onnx_islands import CASES
 from support.onnx_models import Graph
+from support.onnx_real_sums import REALS
 from uaccel.board import load_board
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.pipeline import compile_model
