@@ -1,4 +1,4 @@
-/* Layer, group and instance normalisation of 8-bit rows, the real result rounded once, portable C.
+/* Layer, group and instance normalisation of rows, the real result rounded once, portable C.
  *
  * A row's sum and its sum of squares are exact, and so are distances from the mean and the variance, both times the
  * number of elements. One inverse square root a row, by Newton's method. */
@@ -36,48 +36,8 @@ UACCEL_KERNEL int64_t uaccel_layer_norm_root(int64_t w)
     return x;
 }
 
-UACCEL_KERNEL struct uaccel_layer_norm_row uaccel_layer_norm_row(const struct uaccel_layer_norm *p,
-                                                                 const int8_t *input)
-{
-    struct uaccel_layer_norm_row row = {0, 0, p->right};
-    int32_t squares = 0;
-    for (uaccel_index i = 0; i < p->depth; ++i) {
-        row.sum += input[i];
-        squares += input[i] * input[i];
-    }
-    const int64_t spread = (int64_t)p->depth * squares - (int64_t)row.sum * row.sum;
-    int64_t variance = spread * (INT64_C(1) << p->fraction) + p->epsilon;
-    variance = variance < 1 ? 1 : variance;
-    for (; variance < INT64_C(1) << 60; variance <<= 2) {
-        --row.right;
-    }
-    row.right = row.right < 0 ? 0 : row.right; /* then all distances are zero */
-    row.root = uaccel_layer_norm_root(variance >> 31);
-    return row;
-}
-
-/* The output may overwrite the input: a row is read whole before its first element is written. */
-UACCEL_KERNEL void uaccel_layer_norm_s8(const struct uaccel_layer_norm *p, const int8_t *input, const int32_t *gamma,
-                                        const int32_t *beta, int8_t *output)
-{
-    uaccel_index first = 0, group = 0;
-    for (uaccel_index r = 0; r < p->rows; ++r) {
-        const struct uaccel_layer_norm_row row = uaccel_layer_norm_row(p, input);
-        for (uaccel_index i = 0; i < p->depth; ++i) {
-            const int64_t normal = ((p->depth * input[i] - row.sum) * row.root) >> row.right;
-            const uaccel_index channel = first + i / p->inner;
-            const int64_t total = normal * gamma[channel] + beta[channel] * (INT64_C(1) << p->beta_shift);
-            const int64_t rounded = uaccel_round_half_even(total, p->shift, 0);
-            output[i] = (int8_t)uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max,
-                                                        p->shift > 32);
-        }
-        first += p->depth / p->inner;
-        if (++group == p->groups) {
-            first = group = 0;
-        }
-        input += p->depth;
-        output += p->depth;
-    }
-}
+#define UACCEL_BODY "uaccel_layer_norm_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #endif

@@ -54,6 +54,8 @@ UACCEL_REQUANTIZE_FROM(s8, int8_t)
 UACCEL_REQUANTIZE_FROM(u8, uint8_t)
 UACCEL_REQUANTIZE_FROM(s16, int16_t)
 UACCEL_REQUANTIZE_FROM(s32, int32_t)
+UACCEL_REQUANTIZE(uaccel_requantize_u16_s16, uint16_t, int16_t, uaccel_requantize_value)
+UACCEL_REQUANTIZE(uaccel_requantize_s16_u16, int16_t, uint16_t, uaccel_requantize_value)
 
 #undef UACCEL_REQUANTIZE
 #undef UACCEL_REQUANTIZE_FROM

@@ -10,10 +10,12 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.onnx_islands import CASES, REALS, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffled, stored, tokens
+from support.onnx_islands import CASES, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffled, stored, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
+from support.onnx_real_sums import REALS
 from uaccel.frontend import import_model
 from uaccel.partition.float_advice import float_advice
+from uaccel.running.real_meaning import real_opinion
 from uaccel.tvm_api import is_call, main_bindings
 from uaccel.tvm_api.executor import Executor
 
@@ -101,6 +103,21 @@ def rectified_transposed(graph: Graph) -> None:
 def last_in_float(graph: Graph) -> None:
     x = graph.quantized_input((3, 20), WIDE)
     graph.outputs.append((graph.apply("MatMul", x, graph.weights(stored(20, 7), Grid(0.01))), "float32"))
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "asymmetric"])
+def test_the_real_meaning_of_a_resize_has_ties(mode: str, tmp_path: Path) -> None:
+    """Of one grid for input and output: a result in the middle of two steps is there in float64, too."""
+    graph = Graph()
+    x = graph.quantized_input((1, 3, 6, 6), S8)
+    sizes = graph.constant(np.array([1, 3, 12, 24]))
+    y = graph.apply("Resize", x, "", "", sizes, mode="linear", coordinate_transformation_mode=mode)
+    graph.quantized_output(y, S8)
+    model = import_model(graph.save(tmp_path / "model.onnx"))
+    samples = [list(graph.samples(seed).values()) for seed in range(3)]
+    found = real_opinion(model, samples, [Executor(model.module).run(sample) for sample in samples])
+    assert found is not None
+    assert (found.to_json()["elements"], found.to_json()["equal"]) == (3 * 864, 3 * 864)
 
 
 NOTE = "its quantised form has no exact integer operator here and is computed in float"

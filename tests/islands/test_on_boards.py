@@ -11,8 +11,9 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from support.boards import board_with_tools
-from support.onnx_islands import CASES, REALS
+from support.onnx_islands import CASES
 from support.onnx_models import Graph
+from support.onnx_real_sums import REALS
 from uaccel.board import load_board
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.pipeline import compile_model
@@ -21,7 +22,11 @@ from uaccel.tvm_api.executor import Executor
 
 OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums"}
 
-OF_INTEGERS = {"lookup16", "layer_norm_s8", "softmax_once_s16_s16", "batch_matmul_s16_float32"}
+OF_INTEGERS = {"lookup16", "layer_norm_s8", "layer_norm_s16", "softmax_once_s16_s16", "batch_matmul_s16_float32"} | {
+    "requantize_u16_s16",
+    "requantize_s16_u16",
+}
+OPERATORS = {"batch_matmul", "lookup16", "layer_norm", "softmax_once", "function_product", "prelu_once"}
 
 
 @pytest.mark.slow
@@ -31,7 +36,7 @@ def test_same_numbers(name: str, tmp_path: Path) -> None:
     graph = Graph()
     for case in (
         *REALS,
-        *(case for case in CASES if set(case.operators) & {"batch_matmul", "lookup16", "layer_norm", "softmax_once"}),
+        *(case for case in CASES if set(case.operators) & OPERATORS or "uint16" in case.name),
     ):
         case.make(graph)
     path = graph.save(tmp_path / "model.onnx", 21)

@@ -32,6 +32,10 @@ CASES = {
     "gamma of nothing": norm(gammas=(0.0, 0.0)),
     "beta of nothing": norm(betas=(0.0, 0.0)),
     "beta far out": norm(betas=(-30.0, 30.0)),
+    "16 bits": norm(given=(3e-4, 700), wanted=(2e-4, -900), dtype="int16"),
+    "16 bits, a long row": norm((2, 1024), given=(3e-4, 0), wanted=(2e-4, 0), dtype="int16"),
+    "16 bits, two elements": norm((40, 2), given=(3e-4, 0), wanted=(1e-4, 0), dtype="int16"),
+    "16 bits, tiny scale": norm(given=(1e-6, 32767), wanted=(2e-4, -32768), dtype="int16"),
     "fine output": norm(wanted=(1e-4, 0)),
     "coarse output": norm(wanted=(1e6, 5)),
 }

@@ -34,6 +34,7 @@ def cases() -> list[Case]:
     found += [softmax((3, 40)), softmax((3, 5), wanted=(1e30, 7)), softmax((2, 9), wanted=(1e-8, 7))]
     found += [softmax((3, 20), wanted=(1 / 32768, 0), dtype="int16")]
     found += [norm((3, 64)), norm((5, 3), (1e-3, 0)), norm((4, 1)), norm((2, 5), wanted=(1e6, 5))]
+    found += [norm((3, 64), (3e-4, 700), (2e-4, -900), dtype="int16")]
     found += [gate(("tanh", "sigmoid")), gate(shapes=((2, 4, 40), (4, 1)), clamp=(7, 60))]
     found += [slopes(0.1, -0.4, 1.5), slopes(0.2, 0.3, scales=(3e-4, 2e-4), dtype="int16")]
     return found

@@ -61,10 +61,17 @@ def test_factors_too_wide_for_32_bits_are_refused() -> None:
 
 def test_a_function_that_is_no_number_is_refused() -> None:
     values = np.ones(256)
-    values[3] = np.inf
+    values[3] = np.nan
     with pytest.raises(ModelError) as caught:
         function_product_operands(0, values, 0, (-128, 127), "log")
     assert str(caught.value) == "a function of one of its inputs has a value that is no number"
+
+
+def test_a_division_by_nothing_saturates() -> None:
+    values = np.ones(256)
+    values[:2] = np.inf, -np.inf
+    attrs, _, table = function_product_operands(0, values, 0, (-128, 127), "reciprocal")
+    assert [round(int(entry) / 2**attrs.shift) for entry in table[:3]] == [1024, -1024, 1]
 
 
 def test_a_slope_that_is_no_number_is_refused() -> None:

@@ -14,6 +14,7 @@ from support.onnx_models import OPSET, Graph, Grid
 U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
 TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
 WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
+U16, TO_U16 = Grid(0.0003, 30000, "uint16"), Grid(0.0011, 27000, "uint16")
 TO_ONE = Grid(1 / 32768, 0, "int16")
 RANDOM = np.random.default_rng(7)
 RARELY = 0.01
@@ -162,6 +163,15 @@ def layer_norm(graph: Graph) -> None:
     graph.quantized_output(graph.apply("LayerNormalization", x, gamma, beta), Grid(0.03, 120, "uint8"))
 
 
+def wide_norm(given: Grid, output: Grid) -> Build:
+    def build(graph: Graph) -> None:
+        gamma, beta = (graph.constant(RANDOM.normal(1, 0.3, 90).astype(np.float32)) for _ in "ab")
+        y = graph.apply("LayerNormalization", graph.quantized_input((1, 4, 90), given), gamma, beta)
+        graph.quantized_output(y, output)
+
+    return build
+
+
 def normal(op: str, **attributes: Any) -> Build:
     def build(graph: Graph) -> None:
         x = graph.quantized_input((2, 6, 5, 4), U8)
@@ -179,7 +189,8 @@ def swish(graph: Graph) -> None:
 
 def linear_unit(graph: Graph) -> None:
     """GLU: one half of the channels is the gate of the other."""
-    a, b = graph.apply("Split", graph.quantized_input((1, 8, 5, 3), U8), outputs=2, axis=1)
+    halves = graph.constant(np.array([4, 4]))
+    a, b = graph.apply("Split", graph.quantized_input((1, 8, 5, 3), U8), halves, outputs=2, axis=1)
     graph.quantized_output(graph.apply("Mul", a, graph.apply("Sigmoid", b)), TO_U8)
 
 
@@ -212,6 +223,14 @@ def sloped(*shape: int, given: Grid = U8, output: Grid = TO_U8) -> Build:
         graph.quantized_output(graph.apply("PRelu", graph.again(x, output), slopes), output)
 
     return build
+
+
+def centred(graph: Graph) -> None:
+    """The distance of each element from a mean, which has no step of its own."""
+    x = graph.quantized_input((1, 4, 6, 6), U8)
+    mean = graph.apply("ReduceMean", x, axes=[2, 3], keepdims=0)
+    mean = graph.apply("Reshape", mean, graph.constant(np.array([1, 4, 1, 1])))
+    graph.quantized_output(graph.apply("Sub", x, mean), TO_U8)
 
 
 def concat(graph: Graph) -> None:
@@ -329,6 +348,20 @@ def between(first: Grid, second: Grid) -> Build:
     return build
 
 
+def unsigned_transposed(graph: Graph) -> None:
+    x, w = graph.quantized_input((1, 4, 5, 5), U16), graph.weights(stored(4, 6, 3, 3), Grid(0.01))
+    graph.quantized_output(graph.apply("ConvTranspose", x, w, strides=[2, 2]), TO_U16)
+
+
+def unsigned_pools(graph: Graph) -> None:
+    x = graph.quantized_input((1, 6, 8, 8), U16)
+    y = graph.again(graph.apply("AveragePool", x, **WINDOW), U16)
+    y = graph.again(
+        graph.apply("Concat", graph.apply("MaxPool", y, **HALVED), graph.apply("MaxPool", x, **HALVED), axis=1), U16
+    )
+    graph.quantized_output(graph.apply("GlobalAveragePool", y), U16)
+
+
 def rectified_wide(graph: Graph) -> None:
     """A clamp between two steps, of what no table holds."""
     graph.quantized_output(graph.apply("Relu", graph.quantized_input((1, 40), WIDE)), TO_WIDE)
@@ -383,7 +416,8 @@ NOISY: dict[str, Any] = {"rarely": 0.03, "opset": 21}
 """A step of 16 bits is 256 times nearer to what ONNX Runtime's sums of float32 lose."""
 BYTES, SIGNED, MIXED = (U8, per_channel(6), TO_U8), (S8, Grid(0.01), TO_S8), (U8, Grid(0.01), TO_S8)
 ZEROED = (U8, Grid(0.01, 160, "uint8"), TO_U8)
-CONV = ("conv2d",)
+HALVES = (U16, per_channel(6), TO_U16)
+CONV, DEPTHWISE = ("conv2d",), ("depthwise_conv2d",)
 FOUR: dict[str, Any] = {"opset": 21, "bits": 4}
 NIBBLES = (S8, Grid(0.1, 0, "int4"), TO_S8)
 HALVED: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
@@ -476,6 +510,17 @@ CASES = (
     Case("swish of 16 bits", wide_swish, ("conv2d", "lookup16"), **NOISY),
     Case("sigmoid from 8 bits to 16", wide_function("Sigmoid", TO_ONE, U8), ("lookup16",), **NOISY),
     Case("tanh from 16 bits to 8", wide_function("Tanh", Grid(1 / 128, 0)), ("lookup16",), **NOISY),
+    Case("conv of uint16", conv((1, 4, 8, 7), (6, 4, 3, 3), HALVES, pads=[1, 0, 0, 1]), CONV, **NOISY),
+    Case("depthwise of uint16", conv((1, 6, 5, 5), (6, 1, 3, 3), HALVES, group=6, pads=[1] * 4), DEPTHWISE, **NOISY),
+    Case("transposed of uint16", unsigned_transposed, ("transpose_conv2d",), **NOISY),
+    Case("gemm of uint16", gemm(0, Grid(0.01), (U16, TO_U16)), ("fully_connected",), **NOISY),
+    Case("attention of uint16", attention(U16, TO_U16, Grid(0.03, 40000, "uint16")), ("batch_matmul",), **NOISY),
+    Case("add of uint16", gated("", "", U16, TO_U16, "Add"), ("weighted_sum",), **NOISY),
+    Case("mul of uint16", gated("", "", U16, TO_U16), ("product",), **NOISY),
+    Case("tanh of uint16", wide_function("Tanh", Grid(1 / 32768, 32768, "uint16"), U16), ("lookup16",), **NOISY),
+    Case("softmax of uint16", wide_function("Softmax", Grid(1 / 65536, 0, "uint16"), U16), ("softmax_once",), **NOISY),
+    Case("means of uint16", unsigned_pools, ("max_pool2d", "scaled_sum", "window_mean"), **NOISY),
+    Case("uint8 to uint16", between(S8, TO_U16), ("conv2d", "weighted_sum"), **NOISY),
     Case("a constant and a part", with_a_constant, ("lookup",)),
     Case("prelu", one("PRelu", np.array([0.2], np.float32)), ("lookup",)),
     Case("prelu of channels", sloped(4, 1, 1), ("conv2d", "prelu_once")),
@@ -485,6 +530,7 @@ CASES = (
     Case("gates of channels", excited, ("function_product",)),
     Case("gate of a function", gated("Tanh", "Sigmoid", U8, Grid(1 / 128, 0)), ("function_product",)),
     Case("quotient of functions", gated("", "Exp", Grid(0.02, 3), Grid(0.05, 0), "Div"), ("function_product",)),
+    Case("distances from a mean", centred, ("scaled_sum", "weighted_sum"), 0.03),
     Case("gate of 16 bits", gated("", "Sigmoid", WIDE, WIDE), ("lookup16", "product"), **NOISY | {"rarely": 0.2}),
     Case("function beside a tensor", gated("", "Tanh", S8, TO_S8, "Add"), ("lookup16", "weighted_sum")),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
@@ -501,6 +547,8 @@ CASES = (
     Case("softmax of channels", one("Softmax", output=Grid(1 / 256, -128), axis=1), ("softmax_once",)),
     Case("softmax of 16 bits", wide_function("Softmax", TO_ONE), ("softmax_once",), **NOISY),
     Case("layer norm", layer_norm, ("layer_norm",)),
+    Case("layer norm of 16 bits", wide_norm(WIDE, Grid(0.0002, 0, "int16")), ("layer_norm",), **NOISY),
+    Case("layer norm of uint16", wide_norm(U16, Grid(0.0002, 30000, "uint16")), ("layer_norm",), **NOISY),
     Case("instance norm", normal("InstanceNormalization"), ("layer_norm",)),
     Case("group norm", normal("GroupNormalization", num_groups=3), ("layer_norm",), opset=21),
     Case("concat", concat, ("lookup",)),
@@ -513,44 +561,6 @@ CASES = (
     Case("tokens of an image", tokens, ("conv2d", "fully_connected")),
     Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),
 )
-
-
-def real(op: str, shape: tuple[int, ...], weights: tuple[int, ...], kernel: Grid, **attributes: Any) -> Build:
-    """A result that nobody quantises, with a bias that is no whole number of products."""
-
-    def build(graph: Graph) -> None:
-        x = graph.quantized_input(shape, U8)
-        operands = [x, graph.weights(filled(kernel, *weights), kernel)]
-        channels = weights[1] if op == "MatMul" else weights[0]
-        if op != "MatMul":
-            operands.append(graph.constant(RANDOM.normal(0, 3, channels).astype(np.float32)))
-        graph.outputs.append((graph.apply(op, *operands, **attributes), "float32"))
-
-    return build
-
-
-def classified(graph: Graph) -> None:
-    """A pool before the product, and a softmax behind it."""
-    x = graph.apply("GlobalMaxPool", graph.quantized_input((1, 6, 4, 4), S8))
-    y = graph.apply("Gemm", graph.apply("Flatten", x), graph.weights(stored(5, 6), per_channel(5)), transB=1)
-    graph.outputs.append((graph.apply("Softmax", y), "float32"))
-
-
-DENSE_SUMS, CONV_SUMS = ("fully_connected_sums",), ("conv2d_sums",)
-REALS = (
-    Case("gemm", real("Gemm", (3, 20), (7, 20), per_channel(7), transB=1), DENSE_SUMS),
-    Case("gemm of nine bits", real("Gemm", (1, 20), (7, 20), Grid(0.01, 120, "uint8"), transB=1), DENSE_SUMS),
-    Case("matmul", real("MatMul", (2, 5, 16), (16, 6), per_channel(6, axis=1)), DENSE_SUMS),
-    Case(
-        "conv", real("Conv", (2, 4, 8, 7), (6, 4, 3, 3), per_channel(6), pads=[1, 0, 0, 1], strides=[2, 1]), CONV_SUMS
-    ),
-    Case("conv of a pixel", real("Conv", (2, 4, 5, 6), (3, 4, 1, 1), per_channel(3)), DENSE_SUMS),
-    Case("conv in groups", real("Conv", (1, 8, 5, 5), (6, 4, 3, 3), Grid(0.01, 120, "uint8"), group=2), CONV_SUMS),
-    Case("conv depthwise", real("Conv", (1, 6, 5, 5), (6, 1, 3, 3), per_channel(6), group=6), CONV_SUMS),
-    Case("conv of one axis", real("Conv", (1, 4, 20), (6, 4, 5), per_channel(6), pads=[2, 1]), CONV_SUMS),
-    Case("classes", classified, ("fully_connected_sums", "reduce_max")),
-)
-"""Results that nobody quantises."""
 
 
 def operators_with_integers() -> set[str]:

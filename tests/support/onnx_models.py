@@ -15,7 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 Array = NDArray[Any]
 OPSET = 17
-TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int16": TensorProto.INT16}
+TYPES = {name: getattr(TensorProto, name.upper()) for name in ("int8", "uint8", "int16", "uint16")} | {
+    "float32": TensorProto.FLOAT
+}
 
 
 @dataclass(frozen=True)

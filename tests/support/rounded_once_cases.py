@@ -293,11 +293,14 @@ def norm(
     epsilon: float = 1e-5,
     gammas: tuple[float, float] = (0.3, 1.6),
     betas: tuple[float, float] = (-0.7, 0.7),
+    dtype: str = "int8",
 ) -> Case:
-    x, y = Quantised(shape, *given), Quantised(shape, *wanted)
+    x, y = Quantised(shape, *given, dtype), Quantised(shape, *wanted, dtype)
     random = np.random.default_rng(shape[-1])
     gamma, beta = (random.uniform(*ends, shape[-1]).astype(np.float32) for ends in (gammas, betas))
-    attrs, slopes, offsets = layer_norm_operands(x.quantisation, y.quantisation, gamma, beta, epsilon)
+    limits = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    numbers = x.quantisation, y.quantisation, gamma, beta, epsilon
+    attrs, slopes, offsets = layer_norm_operands(*numbers, dtype=dtype, clamp=limits)
 
     def real(values: Array) -> Array:
         reals = values.astype(np.float64) * float(x.fraction)

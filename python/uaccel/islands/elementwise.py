@@ -12,7 +12,7 @@ from uaccel.errors import ModelError, need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
 from uaccel.islands.held import Grid, Integers
-from uaccel.islands.moves import integers_of
+from uaccel.islands.moves import integers_of, moved_from
 from uaccel.islands.plan import Plan, computed, planned
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.table import reals_of, source_of
@@ -26,6 +26,7 @@ from uaccel.tvm_api import relax
 
 SIGNS = {"relax.add": 1, "relax.subtract": -1}
 PRODUCT = "relax.multiply"
+AVERAGES = ("relax.mean", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.adaptive_avg_pool2d")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _operand(island: Island, expr: Any) -> _Operand | None:
         return _Operand(expr, grid, (known.integers.astype(np.int64) - offset).astype(grid.dtype))
     if island.output.dtype == "int8":
         return None  # a table is the better way
-    return _number(island, expr) or _function(island, expr)
+    return _number(island, expr) or _function(island, expr) or _average(island, expr)
 
 
 def _function(island: Island, expr: Any) -> _Operand | None:
@@ -85,6 +86,17 @@ def _function(island: Island, expr: Any) -> _Operand | None:
     grid = Grid(float(np.float32(largest / np.iinfo("int16").max)), 0, "int16")
     plan = planned(island.graph, expr, grid)
     return None if isinstance(plan, str) else _Operand(expr, grid, plan=plan)
+
+
+def _average(island: Island, expr: Any) -> _Operand | None:
+    """A mean that the model does not quantise by itself lies within its input's range: in 16 bits, in finer steps."""
+    base = expr
+    while (step := moved_from(island.graph, base)) is not None:
+        base = step[1]
+    call = island.graph.call(base, *AVERAGES)
+    grid = island.grid(call.args[0]) if call is not None else None
+    plan = planned(island.graph, expr, grid.wide) if grid is not None else ""
+    return None if grid is None or isinstance(plan, str) else _Operand(expr, grid.wide, plan=plan)
 
 
 def _number(island: Island, expr: Any) -> _Operand | None:

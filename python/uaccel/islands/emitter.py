@@ -9,7 +9,6 @@ import numpy as np
 
 from uaccel.islands.graph import Graph, shape_of
 from uaccel.islands.held import OFFSETS, WIDER, Grid, Integers
-from uaccel.islands.known import KnownIntegers
 from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, layer_name
 from uaccel.ops import exact
 from uaccel.ops.axes import Layout, bytes_order, compose, identity, layout_name
@@ -96,15 +95,6 @@ class Emitter:
     def channels_last(self, held: Integers) -> Any:
         return self.stored(held, (0, *range(2, held.rank), 1))
 
-    def known(self, known: KnownIntegers, declared: str) -> Integers | None:
-        """A quantised constant as a tensor; None for scales along an axis."""
-        if known.scales.size != 1 or known.zero_points.size != 1 or declared not in OFFSETS:
-            return None
-        offset = OFFSETS[declared]
-        grid = Grid(float(known.scales.reshape(-1)[0]), int(known.zero_points.reshape(-1)[0]) - offset, "int8")
-        values = (known.integers.astype(np.int64) - offset).astype(np.int8)
-        return Integers(known.shape, grid, identity(len(known.shape)), constant(values))
-
     def quantized(self, real: Any, grid: Grid) -> Integers:
         """Floats on a grid."""
         attrs = QuantizeAttrs(grid.scale, grid.zero_point, grid.dtype, rounding=FLOAT32)
@@ -166,7 +156,7 @@ class Emitter:
 
 
 def shifted(expr: Any, by: int, dtype: str) -> Any:
-    """The same numbers in another 8-bit type: what uint8 calls 128, int8 calls 0."""
+    """The same numbers in another type of as many bits: what uint8 calls 128, int8 calls 0."""
     low, high = exact.limits(dtype)
     attrs = RequantizeAttrs(0, by, *UNITY, low, high, dtype)
     return get(Requantize)(expr, attrs=attrs)

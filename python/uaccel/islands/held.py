@@ -10,13 +10,13 @@ import numpy as np
 from uaccel.model import Quantisation, Shape
 from uaccel.ops.axes import Layout, compose
 
-OFFSETS = {"int8": 0, "uint8": 128, "int16": 0}
+OFFSETS = {"int8": 0, "uint8": 128, "int16": 0, "uint16": 32768}
 """What is taken from stored values of a type of the model to hold them as signed integers."""
 
 WIDER = 128
 """Steps of 16 bits in one of 8: a power of two, so that no scale loses a bit."""
 
-HELD = {"int8": "int8", "uint8": "int8", "int16": "int16"}
+HELD = {"int8": "int8", "uint8": "int8", "int16": "int16", "uint16": "int16"}
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,10 @@ INSTANCE: Final = "relax.nn.instance_norm"
 def normalisation(island: Island) -> Emit | None:
     call, given = island.call, attributes(island.call)
     grid, shape = island.need_grid(call.args[0]), shape_of(call)
-    island.need_8_bits(grid)
+    island.need_one_type(grid)
     groups, inner = _pattern(name_of(call), given, shape)
     depth = shape[-1] if name_of(call) == LAYER else math.prod(shape[1:]) // groups
-    need(depth <= LONGEST_ROW, f"a row of over {LONGEST_ROW} elements")
+    need(depth <= LONGEST_ROW[grid.dtype], f"a row of over {LONGEST_ROW[grid.dtype]} elements")
     count = groups * depth // inner
     slopes = _factors(island, call.args[1], count) if given.scale else np.ones(count, np.float32)
     offsets = _factors(island, call.args[2], count) if given.center else np.zeros(count, np.float32)
@@ -41,6 +41,7 @@ def normalisation(island: Island) -> Emit | None:
         *(grid.quantisation, island.output.quantisation, slopes, offsets, float(given.epsilon)),
         groups=groups,
         inner=inner,
+        dtype=grid.dtype,
         clamp=(island.low, island.high),
     )
 

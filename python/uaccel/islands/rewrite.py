@@ -10,7 +10,7 @@ from uaccel.islands import affine, conv, elementwise, functions, join, matmul, m
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.fallen import fallen
 from uaccel.islands.graph import Graph, read
-from uaccel.islands.held import Grid, Integers
+from uaccel.islands.held import OFFSETS, Grid, Integers
 from uaccel.islands.moves import grid_of, integers_of, moved_from
 from uaccel.islands.plan import planned
 from uaccel.islands.reals import Real, real_sums
@@ -216,4 +216,4 @@ class _Rewrite:
 
 
 def _declared(grid: Grid, dtype: str) -> Grid:
-    return replace(grid, zero_point=grid.zero_point + 128) if dtype == "uint8" else grid
+    return replace(grid, zero_point=grid.zero_point + OFFSETS.get(dtype, 0))

@@ -1,4 +1,4 @@
-"""Quantisation steps for which no integers are held, in floats: scales along an axis, uint16, int32."""
+"""Quantisation steps for which no integers are held, in floats: scales along an axis, int32."""
 
 from __future__ import annotations
 

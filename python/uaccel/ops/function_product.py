@@ -105,8 +105,8 @@ def function_product_operands(
 
 def _fixed(values: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[Array, int]:
     """With as many bits after the point as 32 bits have room for; what the least of the other factors carries beyond
-    the output's range in any case is cut off."""
-    if not np.isfinite(values).all():
+    the output's range in any case is cut off, infinity too. Nothing times infinity is nothing."""
+    if np.isnan(values).any():
         raise ModelError("a function of one of its inputs has a value that is no number")
     least = np.abs(others[np.isfinite(others) & (others != 0)]).min(initial=np.inf)
     held = np.clip(values, -FURTHEST / least, FURTHEST / least)

@@ -21,11 +21,12 @@ from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.exact import const
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, portable, same
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.ops.ratio import scale_fraction
 from uaccel.tvm_api import te, tirx
 
-LONGEST_ROW = 1 << 16
+LONGEST_ROW = {"int8": 1 << 16, "int16": 1 << 14}
+SPREAD = {"int8": 14, "int16": 30}  # bits of the largest variance
 WIDE = 62  # bits of v with its fraction
 STEPS = 5  # of Newton's method: from 18 % to 2**-30
 SEED = (0x95555555, 1431655765)  # 7/3 with 30 bits after the point, 4/3 with 30
@@ -51,7 +52,7 @@ class LayerNormAttrs(Attributes):
 
 @register
 class LayerNorm(IntegerOperator[LayerNormAttrs]):
-    """Rows of int8 normalised; gamma and beta are divided by the output's scale."""
+    """Rows of int8 or int16 normalised; gamma and beta are divided by the output's scale."""
 
     name = "layer_norm"
     arguments = ("input", "gamma", "beta")
@@ -59,9 +60,9 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: LayerNormAttrs) -> TensorInfo:
         data, gamma, beta = inputs
         require(len(data.shape) > 0, "layer_norm: the input is a scalar")
-        require(data.dtype == "int8", f"layer_norm: input is {data.dtype}, wanted int8")
-        depth = data.shape[-1]
-        require(depth <= LONGEST_ROW, f"layer_norm: rows of {depth} elements, at most {LONGEST_ROW} are possible")
+        require(data.dtype in LONGEST_ROW, f"layer_norm: input is {data.dtype}, wanted int8 or int16")
+        depth, most = data.shape[-1], LONGEST_ROW[data.dtype]
+        require(depth <= most, f"layer_norm: rows of {depth} elements of {data.dtype}, at most {most} are possible")
         require(attrs.groups == 1 or len(data.shape) == 2, f"layer_norm: {data} has no rows, wanted those of groups")
         wanted = TensorInfo((attrs.groups * depth // attrs.inner,), "int32")
         require(gamma == beta == wanted, f"layer_norm: gamma is {gamma} and beta {beta}, wanted {wanted}")
@@ -89,7 +90,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
                 channel += tirx.floormod(row[0], attrs.groups) * (depth // attrs.inner)
             total = normal * exact.i64(gamma(channel)) + (exact.i64(beta(channel)) << const(attrs.beta_shift))
             rounded = exact.round_half_even(total, attrs.shift)
-            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
+            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, str(data.dtype))
 
         return te.compute(data.shape, output, name=self.name)
 
@@ -105,7 +106,8 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
         }
         tables = (Constant("gamma", site.operands[1].value), Constant("beta", site.operands[2].value))
         arguments = (Input(0), *tables, Output(0))
-        return [portable("uaccel_layer_norm_s8", "uaccel_layer_norm", parameters, arguments, inplace=(0,))]
+        function = f"uaccel_layer_norm_{dtype_suffix(data.dtype)}"
+        return [portable(function, "uaccel_layer_norm", parameters, arguments, inplace=(0,))]
 
 
 def _row_sums(data: Any, convert: Any) -> Any:
@@ -150,12 +152,13 @@ def layer_norm_operands(
     *,
     groups: int = 1,
     inner: int = 1,
+    dtype: str = "int8",
     clamp: tuple[int, int] = (-128, 127),
 ) -> tuple[LayerNormAttrs, NDArray[np.int32], NDArray[np.int32]]:
     """Attributes, gamma and beta in fixed point."""
     depth, scale = len(gamma) // groups * inner, float(scale_fraction(wanted.scale))
     real_epsilon = Fraction(float(np.float32(epsilon))) / scale_fraction(given.scale) ** 2 * depth**2
-    fraction = (WIDE - (depth**2 * (1 << 14) + math.ceil(real_epsilon)).bit_length()) // 2 * 2
+    fraction = (WIDE - ((depth**2 << SPREAD[dtype]) + math.ceil(real_epsilon)).bit_length()) // 2 * 2
     if fraction < 0:
         raise ModelError(f"epsilon {epsilon:.6g} is too large beside the input's scale {given.scale:.6g}")
     slopes, offsets = gamma.astype(np.float64) / scale, beta.astype(np.float64) / scale

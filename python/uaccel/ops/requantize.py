@@ -17,6 +17,7 @@ from uaccel.ops.rounding import TFLITE, check_rounding, kernel_suffix, requantiz
 from uaccel.tvm_api import te
 
 DTYPES = ("int8", "uint8", "int16", "int32")
+UNSIGNED = ("uint16", "int16")  # what either of them may become
 UNITY = (1 << 30, 1)  # the multiplier and shift that mean exactly one
 
 
@@ -45,8 +46,9 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
-        require(inputs[0].dtype in DTYPES, f"requantize: input is {inputs[0].dtype}")
-        require(attrs.output_dtype in DTYPES, f"requantize: output is {attrs.output_dtype}")
+        if inputs[0].dtype not in UNSIGNED or attrs.output_dtype not in UNSIGNED:
+            require(inputs[0].dtype in DTYPES, f"requantize: input is {inputs[0].dtype}")
+            require(attrs.output_dtype in DTYPES, f"requantize: output is {attrs.output_dtype}")
         narrow = attrs.rounding == TFLITE or attrs.output_dtype != "int32"
         require(narrow, f"requantize: output is {attrs.output_dtype}, too wide for the rounding {attrs.rounding}")
         return TensorInfo(inputs[0].shape, attrs.output_dtype)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import ImportedModel
 from uaccel.ops.base import constant, info_of
+from uaccel.ops.resize_once import positions
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
 from uaccel.running.second_opinion import Opinion, Samples, compared
 from uaccel.tvm_api import (
@@ -32,6 +33,8 @@ from uaccel.tvm_api.executor import Executor
 NAME: Final = "its real meaning in float64"
 LAYER_NORM, GROUP_NORM = "relax.nn.layer_norm", "relax.nn.group_norm"
 NORMS: Final = (LAYER_NORM, GROUP_NORM, "relax.nn.instance_norm")
+RESIZE: Final = "relax.image.resize2d"
+PLACES: Final = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
 FLOAT, WIDE = "float32", "float64"
 NEAR: Final = 2.0**-24
 """Of a step: what lies as near to the middle between two is one of float64's inexact middles."""
@@ -72,6 +75,21 @@ def _type(var: Any) -> Any:
     return relax.TensorType(info.shape, WIDE if info.dtype == FLOAT else info.dtype)
 
 
+def _is_bilinear(given: Any) -> bool:
+    known = given.method == "linear" and str(given.coordinate_transformation_mode) in PLACES
+    return known and given.layout == "NCHW" and not any(map(float, given.roi or ()))
+
+
+def _spread(mode: str, given: int, wanted: int) -> NDArray[np.float64]:
+    """What each pixel of the result takes of those of the input, along one axis."""
+    weights = np.zeros((wanted, given))
+    for row, place in zip(weights, positions(mode, given, wanted), strict=True):
+        rest = float(place - int(place))
+        row[int(place)] += 1 - rest
+        row[min(int(place) + 1, given - 1)] += rest
+    return weights
+
+
 class _Writer:
     def __init__(self, block: Any, known: dict[Any, Any]) -> None:
         self.block, self.known = block, known
@@ -85,6 +103,8 @@ class _Writer:
             return self._real(expr)
         if name_of(expr) in NORMS:
             return self._normalised(expr, [self.again(arg) for arg in expr.args], plain_attributes(expr))
+        if name_of(expr) == RESIZE and _is_bilinear(plain_attributes(expr)):
+            return self._resized(expr)
         return with_type(expr, [self.again(arg) for arg in expr.args], FLOAT, WIDE)
 
     def again(self, expr: Any) -> Any:
@@ -132,6 +152,13 @@ class _Writer:
         deviation = self._let(relax.op.sqrt(self._let(relax.op.add(squares, _number(attrs.epsilon)))))
         normal = self._let(relax.op.reshape(self._let(relax.op.divide(centred, deviation)), shape))
         return relax.op.add(self._let(relax.op.multiply(normal, factors[0])), factors[1])
+
+    def _resized(self, call: Any) -> Any:
+        """TVM resizes in float32 whatever the type: by a matrix for the columns and one for the rows."""
+        mode = str(plain_attributes(call).coordinate_transformation_mode)
+        rows, columns = (_spread(mode, info_of(call.args[0]).shape[axis], info_of(call).shape[axis]) for axis in (2, 3))
+        wide = self._let(relax.op.matmul(self.again(call.args[0]), constant(np.ascontiguousarray(columns.T))))
+        return relax.op.matmul(constant(rows), wide)
 
     def _parts(self, call: Any) -> tuple[Any, Any, Any]:
         """The value, its scale and its zero point, so that they go together."""

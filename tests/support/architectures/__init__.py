@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from support.architectures import attending, branched, classifiers, dense, generators, signals
+from support.architectures import attending, branched, classifiers, dense, gated, generators, signals
 from support.architectures.blocks import Module, gate, nn
 
 IMAGE: Final = (1, 3, 24, 24)
@@ -92,5 +92,21 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = {
     "espcn": _of(generators.espcn, (1, 3, 12, 12)),
     "edsr": _of(generators.edsr, (1, 3, 12, 12)),
     "cyclegan": _of(generators.cyclegan, (1, 3, 12, 12)),
+    "gated_tcn": _of(gated.gated_tcn, WAVE),
+    "wav2vec": _of(gated.wav2vec, (1, 1, 200)),
+    "keyword_transformer": _of(gated.keyword_transformer, SPECTRUM),
+    "tc_resnet": _of(gated.tc_resnet, SPECTRUM),
+    "x_vector": _of(gated.x_vector, SPECTRUM),
+    "mobileone": _of(gated.mobileone),
+    "lcnet": _of(gated.lcnet),
+    "ghostnet_v2": _of(gated.ghost_v2),
+    "mobilefacenet": _of(gated.face),
+    "coordinate_attention": _of(gated.coordinate_attention),
+    "gmlp": _of(gated.gmlp),
+    "convnext_v2": _of(gated.response_norm),
+    "antialiased": _of(gated.antialiased),
+    "fomo": _of(gated.fomo),
+    "picodet": _of(gated.picodet),
+    "attention_unet": _of(gated.attention_unet),
     "siren": _of(generators.siren, (1, 2)),
 }
