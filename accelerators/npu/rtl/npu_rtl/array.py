@@ -42,7 +42,9 @@ class Array:
         for column in range(width):
             products = []
             for row in range(width):
-                weight = Mux(self.deep, tile.word_select(width * row + column, 8), tile.word_select(width * column + row, 8))
+                weight = Mux(
+                    self.deep, tile.word_select(width * row + column, 8), tile.word_select(width * column + row, 8)
+                )
                 value = Mux(self.deep, window.word_select(width * row + column, 8), vector.word_select(row, 8))
                 product = Signal(signed(16), name=f"product{column}_{row}")
                 m.d.sync += product.eq(value.as_signed() * weight.as_signed())

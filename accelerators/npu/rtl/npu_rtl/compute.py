@@ -75,7 +75,15 @@ class Compute:
         slide = ~self._dense
         self._out = Places("out", machine, words, (words[8], words[9], low(words[10])), slide)
         self._residual = Places("residual", machine, words, (words[17], words[18], low(words[19])), slide)
-        parts = (self._steps, self._feeder, self._sliding, self._array, self._pool, self._elements, self._prepare)
+        parts: tuple[Any, ...] = (
+            self._steps,
+            self._feeder,
+            self._sliding,
+            self._array,
+            self._pool,
+            self._elements,
+            self._prepare,
+        )
         parts += (self._out, self._residual)
         m.submodules += [part.module for part in parts]
         self._works, self._stop = Signal(), Signal()
@@ -226,7 +234,11 @@ class Compute:
             m.d.sync += kept.eq(kept + 1)
         first = delayed(m, self._first, CONTROL, "first")
         m.d.comb += [
-            *(array.vector.eq(self._feeder.vector), array.tile.eq(memories.tile), array.window.eq(self._sliding.window)),
+            *(
+                array.vector.eq(self._feeder.vector),
+                array.tile.eq(memories.tile),
+                array.window.eq(self._sliding.window),
+            ),
             *(array.deep.eq(~dense), array.zero_point.eq(Mux(dense, octet(words[19], 2), 0))),
             *(array.first.eq(first), array.valid.eq(delayed(m, valid[0], CONTROL, "valid"))),
             array.before.eq(Mux(goes_on, memories.sums, 0)),
@@ -239,7 +251,11 @@ class Compute:
         m.d.comb += memories.parameters_at.eq(delayed(m, self._out.block, STAGES - 1, "block"))
         m.d.comb += [
             *(pool.valid.eq(self._issues & self._pools), pool.first.eq(self._first), pool.last.eq(self._last)),
-            *(pool.inside.eq(self._sliding.inside), pool.average.eq(words[0][AVERAGE]), pool.least.eq(octet(words[12], 2))),
+            *(
+                pool.inside.eq(self._sliding.inside),
+                pool.average.eq(words[0][AVERAGE]),
+                pool.least.eq(octet(words[12], 2)),
+            ),
             pool.greatest.eq(octet(words[12], 3)),
         ]
 

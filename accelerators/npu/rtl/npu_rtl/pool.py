@@ -1,4 +1,4 @@
-"""Pools: the largest value of each lane, or its mean, which takes a digit a cycle beside the taps of the next window."""
+"""Pools: the largest value of each lane, or its mean, a digit in each cycle, beside the next window's taps."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Sliding:
                 m.d.comb += vector.word_select(i, 8).eq(Mux(self.inside[k], byte, zero))
 
     def _keep(self) -> None:
-        """Tap after tap. A column that comes moves all of them on by one: behind the last one of each row it is next."""
+        """Tap after tap. A column that comes moves all of them on by one: it is behind the last one of each row."""
         m, machine, wide = self.module, self._machine, high(self._words[5])
         moves, there, slot = Signal(), Signal(machine.ports), Signal(16)
         m.d.sync += [moves.eq(self._i == 0), there.eq(self._there), slot.eq(self._slot)]

@@ -134,7 +134,7 @@ class Pixels:
 
 
 class Blocks:
-    """The next block of channels of a row of the output: ``at`` and ``y`` are those of the row's first tap, ``base`` the
+    """The next block of channels of an output row: ``at`` and ``y`` are those of the row's first tap, ``base`` the
     first channel that is read. It is ``ready`` once ``map`` tells which of the bytes from there on each lane takes: a
     depthwise command's multiplier lets lanes share one."""
 
