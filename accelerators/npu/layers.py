@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from uaccel.streams import WORD, Box, Compute, Layer, Part, Placed, Places, Window, dense, inside
 
+from . import times
 from .commands import FORMATS
 from .machine import Npu
 
@@ -86,16 +86,13 @@ class Windowed(Layer):
         read = inside(0, self.shapes[0], box) if len(self.pieces(part)) > 1 else dense(0, box)
         return sum(self.time(some, read) for some in self.pieces(part))
 
+    @abstractmethod
     def time(self, part: Part, read: Placed) -> int:
-        """Of one command. Windows slide: from column to column some taps stay."""
-        taps, ports, groups = self.window.taps, self.npu.ports, self.tap_groups
-        first, then = max(groups, -(-taps // ports)), max(groups, -(-self.window.new_taps() // ports))
-        blocks = -(-len(self.channels(part.blocks)) // self.npu.columns)
-        return int(self.npu.compute_start + len(part.rows) * blocks * (first + (len(part.columns) - 1) * then))
+        """Of one command."""
 
-    @property
-    def tap_groups(self) -> int:
-        return 1
+    def block_rows(self, part: Part) -> int:
+        """Rows, each of them as often as there are blocks of channels."""
+        return len(part.rows) * -(-len(self.channels(part.blocks)) // self.npu.columns)
 
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         """``some`` is what the command computes of the part that has these places."""
@@ -136,6 +133,9 @@ class Pool(Windowed):
     def source_channels(self, blocks: range) -> range:
         return self.channels(blocks)
 
+    def time(self, part: Part, read: Placed) -> int:
+        return times.pool(self.npu, self.window, self.block_rows(part) * len(part.columns), self.average)
+
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         return super().fields(some, part, places) | {"average": int(self.average)}
 
@@ -156,6 +156,10 @@ class Weighted(Windowed):
 
     @abstractmethod
     def packed_weights(self, block: int, steps: range) -> bytes: ...
+
+    def parameter_reads(self, blocks: int) -> int:
+        """Cycles that they take before the first result, with what an addition needs."""
+        return blocks * -(-self.npu.parameter_bytes // self.npu.tile_bytes) + (2 if self.addition else 0)
 
     def step_bytes(self, steps: range) -> int:
         return self.block_weight_bytes * len(steps) // self.steps
@@ -203,13 +207,6 @@ class Weighted(Windowed):
         return {"residual": address, "addition": addition, "add": 1, "once": int(self.once), **pitches}
 
 
-@cache
-def step_cycles(depth: int, run: int, rows: int, ports: int) -> tuple[int, ...]:
-    """Of each step of ``rows`` bytes of a window of ``depth``, in which ``run`` lie one after the other."""
-    bounds = [(begin, min(begin + rows, depth)) for begin in range(0, depth, rows)]
-    return tuple(-(-((end - 1) // run - begin // run + 1) // ports) for begin, end in bounds)
-
-
 @dataclass(frozen=True, eq=False)
 class Convolution(Weighted):
     """``filters``: OHWI, I of a group. Also fully connected layers, whose rows are columns of an image."""
@@ -243,19 +240,23 @@ class Convolution(Weighted):
         return np.ascontiguousarray(tiles[steps.start : steps.stop]).tobytes()
 
     def time(self, part: Part, read: Placed) -> int:
-        """The array takes a step a cycle, unless it is scattered over more runs than the feeder has ports."""
-        steps = step_cycles(self.window.taps * self.run, self._consecutive(read), self.npu.rows, self.npu.ports)
-        return int(
-            self.npu.compute_start + part.pixels * len(part.blocks) * sum(steps[part.steps.start : part.steps.stop])
+        depth, steps = self.window.taps * self.run, part.steps
+        whole = read.pixel_pitch == self.run and self.window.dilation[1] == 1
+        run = self.run * (self.window.kernel[1] if whole else 1)
+        rows = self.npu.rows
+        fed = times.feeding(run, steps.start * rows, min(steps.stop * rows, depth), rows)
+        return self.ended(
+            times.convolve(fed, part.pixels, len(part.blocks) * len(steps), steps.start * rows // self.run),
+            part,
+            part.pixels * len(part.blocks) * len(steps),
         )
 
-    def _consecutive(self, read: Placed) -> int:
-        """Bytes of a window that lie one after the other: of a tap, a row of the kernel, or all of it."""
-        window, run = self.window, self.run
-        if read.pixel_pitch != run or window.dilation[1] != 1:
-            return run
-        row = run * window.kernel[1]
-        return row * window.kernel[0] if read.row_pitch == row and window.dilation[0] == 1 else row
+    def ended(self, cycles: int, part: Part, array: int) -> int:
+        """With what comes before and behind, unless the sums wait for more."""
+        if part.steps.stop < self.steps:
+            return cycles - times.UNFINISHED
+        least = times.WEIGHED + self.parameter_reads(len(part.blocks)) + array
+        return max(cycles, least) + (times.ADDED if self.addition else 0)
 
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         fields = super().fields(some, part, places) | {"run": self.run}
@@ -275,12 +276,16 @@ class Depthwise(Weighted):
     kind = "depthwise"
 
     @property
-    def tap_groups(self) -> int:
-        return -(-self.window.taps // self.npu.rows)
-
-    @property
     def block_weight_bytes(self) -> int:
         return self.window.taps * self.npu.columns
+
+    def time(self, part: Part, read: Placed) -> int:
+        rows, shares = self.block_rows(part), self.multiplier != 1
+        row = times.slide(self.npu, self.window, len(part.columns))
+        begin = max(times.SLID, times.SLID_WEIGHED + self.parameter_reads(rows // len(part.rows)))
+        each = max(row, self.npu.columns + 1) if shares else row
+        begin = max(begin, self.npu.columns + times.SHARED) if shares else begin
+        return begin + (rows - 1) * each + row + (times.ADDED if self.addition else 0)
 
     def source_channels(self, blocks: range) -> range:
         channels = self.channels(blocks)
@@ -313,7 +318,7 @@ class Elements(Layer):
 
     @abstractmethod
     def time(self, rows: int, columns: int) -> int:
-        """Beside the start."""
+        """Of a command."""
 
     def channels(self, blocks: range) -> range:
         return range(1)
@@ -328,7 +333,7 @@ class Elements(Layer):
         return self.constants
 
     def cycles(self, part: Part) -> int:
-        return int(self.npu.compute_start + self.time(*self._rows(part)))
+        return self.time(*self._rows(part))
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
         rows, columns = self._rows(part)
@@ -361,7 +366,7 @@ class Addition(Elements):
         return np.array(self.addition, "<i4").tobytes()
 
     def time(self, rows: int, columns: int) -> int:
-        return rows * -(-columns // self.npu.columns)
+        return times.ELEMENTS + rows * -(-columns // self.npu.columns)
 
     def flags(self) -> dict[str, int]:
         return {"once": int(self.once)}
@@ -381,4 +386,5 @@ class Table(Elements):
 
     def time(self, rows: int, columns: int) -> int:
         """The table is copied to where each port finds its own."""
-        return -(-len(self.table) // self.npu.columns) + rows * -(-columns // self.npu.ports)
+        copied = -(-len(self.table) // self.npu.tile_bytes)
+        return times.LOOKED_UP + copied + rows * -(-columns // self.npu.ports)

@@ -10,6 +10,7 @@ from typing import Final
 from uaccel.streams import WORD, Bus, Dma, Machine, Memory, Outside, Unpacker
 
 from .commands import FORMATS
+from .times import SYNC, checking
 
 HEADER: Final = Path("device") / "npu_machine.h"
 PARAMETER_WORDS: Final = 3
@@ -42,6 +43,7 @@ class Npu:
     @property
     def machine(self) -> Machine:
         buffers, dma = self.buffers, Dma(self.bus_bytes, self.dma_start)
+        fetch = Dma(self.bus_bytes, self.fetch_start)
         ram, flash = Outside(self.ram_first, self.ram_next), Outside(self.flash_first, self.flash_next)
         bus = Bus(self.bus_bytes, self.burst, ram, flash)
         return Machine(
@@ -50,12 +52,15 @@ class Npu:
             sums=Memory(self.sum_bytes),
             load=dma,
             store=dma,
-            fetch=dma,
+            fetch=fetch,
             queue=self.queue,
             transfer_size=FORMATS["load"].bytes,
             sync_size=FORMATS["sync"].bytes,
+            sync_cycles=SYNC,
             bus=bus,
             unpacker=Unpacker(self.unpack) if self.unpack else None,
+            checking=checking,
+            answering=self.store_end,
         )
 
     @property

@@ -8,6 +8,7 @@ from typing import Final
 
 from uaccel.streams import Box, Compute, Part, Places
 
+from . import times
 from .commands import FORMATS
 from .layers import Convolution
 
@@ -50,11 +51,11 @@ class Product(Convolution):
     def _packing(self, part: Part) -> int:
         depth, channels = self.window.taps * self.run, self.channels(part.blocks)
         runs = depth * len(part.blocks) if self.turned else len(channels) * self.steps
-        return self.npu.compute_start + -(-runs // self.npu.ports)
+        return times.PACKED + runs
 
     def _beginning(self, part: Part) -> int:
-        """As many runs as steps, a step of each block a cycle."""
-        return self.npu.compute_start + len(part.blocks) * self.steps
+        """A step of each block a cycle."""
+        return times.FED - times.UNFINISHED + len(part.blocks) * self.steps
 
     @property
     def _beginnings(self) -> Sequence[int]:

@@ -120,13 +120,14 @@ struct npu_request {
     struct npu_runs runs;
     enum npu_memory memory;
     uint32_t done, at[2];
-    uint64_t since, end, least;
+    bool goes_on; /* a burst was moved */
+    uint64_t since, end, least, more; /* it ends so much behind its last word */
 };
 
-/* `behind`: the word behind the last burst of each memory, which it gives without a first wait. */
+/* Until when words come and go. `behind`: the word behind the last burst of each memory, which it gives without a first
+ * wait. */
 struct npu_bus {
-    uint64_t free, behind[NPU_MEMORIES];
-    uint32_t last;
+    uint64_t reads, writes, behind[NPU_MEMORIES];
     struct npu_request requests[NPU_MASTERS];
 };
 
@@ -183,15 +184,16 @@ struct npu_window NPU_SYMBOL(window_of)(const struct npu_command *command);
 struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command);
 struct npu_pack NPU_SYMBOL(pack_of)(const struct npu_command *command);
 
-/* npu_time.c: how many cycles a computation takes. */
+/* npu_time.c: how many cycles a computation takes, and to check a command of `words`. */
 uint64_t NPU_SYMBOL(duration)(const struct npu_command *command);
+uint64_t NPU_SYMBOL(checking)(const uint32_t *words);
 
 /* npu_bus.c: bursts of several masters, one after the other. */
 void NPU_SYMBOL(bus_idle)(struct npu_bus *bus);
 void NPU_SYMBOL(bus_ask)(struct npu_bus *bus, enum npu_master master, enum npu_memory memory,
                          const struct npu_runs *runs, uint64_t since, uint64_t least);
-void NPU_SYMBOL(bus_grant)(struct npu_bus *bus, uint64_t now);     /* a burst, if the bus is free and someone asks */
-uint64_t NPU_SYMBOL(bus_next)(const struct npu_bus *bus);          /* when there may be one */
+void NPU_SYMBOL(bus_grant)(struct npu_bus *bus, uint64_t now); /* bursts, where it is free and someone asks */
+uint64_t NPU_SYMBOL(bus_next)(struct npu_bus *bus);            /* when there may be one */
 bool NPU_SYMBOL(bus_done)(const struct npu_bus *bus, enum npu_master master, uint64_t now);
 
 /* npu_engines.c: fetch and execute a stream. */

@@ -19,11 +19,15 @@ struct queue {
     uint64_t begin, end;
 };
 
-/* `held`: the address behind the last word of the bus that was fetched. */
+/* `held`: the address behind the last word of the bus that was fetched. One command is fetched while the one before is
+ * `checked`, until `judged`, and waits for room in its queue; `index` is its number, or the next one's. */
 struct stream {
     uint32_t address, length, at, index, held;
     uint32_t words[NPU_LONGEST]; /* the next command, if there is one */
     uint32_t count;
+    bool checks;
+    uint64_t judged;
+    struct npu_command checked;
 };
 
 static struct queue queues[NPU_ENGINES];
@@ -65,14 +69,20 @@ static enum npu_error read_words(const struct npu_outside *outside, uint32_t add
     return NPU_OK;
 }
 
-/* The bus brings what of the next command is not in the last word that it brought. */
+/* The bus brings what of the next command is not in the last word that it brought: a word of the command a cycle at
+ * most. A memory that takes addresses ahead lets only the first one wait. */
 static void ask(struct stream *stream, uint64_t now)
 {
+    struct npu_request *const request = &bus.requests[NPU_FETCHES];
     const uint32_t end = stream->address + stream->at + 4u * stream->count;
+    const uint64_t least = now + (stream->at == 0 ? NPU_FLASH_FIRST : 0u) + stream->count;
     if (end > stream->held) {
         const struct npu_runs runs = {stream->held, end - stream->held, {1, 1}, {0, 0}};
-        NPU_SYMBOL(bus_ask)(&bus, NPU_FETCHES, NPU_FLASH, &runs, now, 0);
+        NPU_SYMBOL(bus_ask)(&bus, NPU_FETCHES, NPU_FLASH, &runs, now, least);
+        request->goes_on = stream->at != 0;
         stream->held = end + (NPU_BUS_BYTES - end % NPU_BUS_BYTES) % NPU_BUS_BYTES;
+    } else {
+        request->end = least;
     }
 }
 
@@ -104,30 +114,41 @@ static enum npu_error fetch(struct stream *stream, const struct npu_outside *out
     return error;
 }
 
-/* Commands that the bus has brought into queues, as long as the next one's has room. */
+/* A command that the bus has brought is checked from now on. */
+static void take(struct stream *stream, uint64_t now)
+{
+    for (uint32_t i = 0; i < NPU_LONGEST; ++i) {
+        stream->checked.words[i] = i < stream->count ? stream->words[i] : 0;
+    }
+    stream->checked.index = stream->index;
+    stream->checks = true;
+    stream->judged = now + NPU_SYMBOL(checking)(stream->words);
+    stream->count = 0;
+}
+
+/* Commands into queues, as long as the next one's has room. What is wrong with the one behind is its own error. */
 static enum npu_error dispatch(struct stream *stream, const struct npu_outside *outside, uint64_t now)
 {
     for (;;) {
-        enum npu_error error = fetch(stream, outside, now);
-        if (error != NPU_OK || stream->count == 0 || !NPU_SYMBOL(bus_done)(&bus, NPU_FETCHES, now)) {
-            return error;
+        const enum npu_error fetched = fetch(stream, outside, now);
+        if (stream->checks) {
+            struct queue *const queue = &queues[NPU_SYMBOL(engine_of)(stream->checked.words[0])];
+            if (now < stream->judged) {
+                return NPU_OK;
+            }
+            const enum npu_error error = NPU_SYMBOL(check)(&stream->checked, outside);
+            if (error != NPU_OK || queue->count == NPU_QUEUE) {
+                return error;
+            }
+            queue->commands[(queue->first + queue->count) % NPU_QUEUE] = stream->checked;
+            queue->count++;
+            stream->index++;
+            stream->checks = false;
+        } else if (fetched != NPU_OK || stream->count == 0 || !NPU_SYMBOL(bus_done)(&bus, NPU_FETCHES, now)) {
+            return fetched;
+        } else {
+            take(stream, now);
         }
-        struct queue *const queue = &queues[NPU_SYMBOL(engine_of)(stream->words[0])];
-        if (queue->count == NPU_QUEUE) {
-            return NPU_OK;
-        }
-        struct npu_command *const command = &queue->commands[(queue->first + queue->count) % NPU_QUEUE];
-        for (uint32_t i = 0; i < NPU_LONGEST; ++i) {
-            command->words[i] = i < stream->count ? stream->words[i] : 0;
-        }
-        command->index = stream->index;
-        error = NPU_SYMBOL(check)(command, outside);
-        if (error != NPU_OK) {
-            return error;
-        }
-        queue->count++;
-        stream->count = 0;
-        stream->index++;
     }
 }
 
@@ -209,6 +230,7 @@ static enum npu_error start(struct npu_job *job, struct npu_memories *memories, 
         const uint64_t since = now + NPU_DMA_START;
         const uint64_t unpacking = coded ? (t.pitches[0] + NPU_UNPACKED - (uint64_t)1) / NPU_UNPACKED : 0;
         NPU_SYMBOL(bus_ask)(&bus, masters[engine], t.place == 0 ? NPU_FLASH : NPU_RAM, &runs, since, since + unpacking);
+        bus.requests[masters[engine]].more = engine == NPU_ENGINE_STORE ? NPU_STORE_END : 0;
     }
     return execute(memories, outside, &queue->current);
 }
@@ -255,11 +277,12 @@ static enum npu_error settle(struct npu_job *job, struct npu_memories *memories,
 }
 
 /* When something happens next; NEVER: nothing does. */
-static uint64_t next_event(uint64_t now)
+static uint64_t next_event(const struct stream *stream, uint64_t now)
 {
     const uint64_t computed = queues[NPU_ENGINE_COMPUTE].works ? queues[NPU_ENGINE_COMPUTE].end : NEVER;
     uint64_t next = NPU_SYMBOL(bus_next)(&bus);
     next = computed < next ? computed : next;
+    next = stream->checks && stream->judged > now && stream->judged < next ? stream->judged : next;
     for (uint32_t i = 0; i < NPU_MASTERS; ++i) {
         const struct npu_request *const request = &bus.requests[i];
         next = request->since == NEVER && request->end > now && request->end < next ? request->end : next;
@@ -283,16 +306,18 @@ static uint32_t oldest(void)
 enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
                                uint32_t address, uint32_t length)
 {
-    struct stream stream = {address, length, 0, 0, address, {0}, 0};
+    struct stream stream = {0};
+    stream.address = stream.held = address;
+    stream.length = length;
     forget();
-    job->end = NPU_DMA_START;
+    job->end = NPU_FETCH_START;
     for (;;) {
         const enum npu_error error = settle(job, memories, outside, &stream, job->end);
         if (error != NPU_OK) {
             return error;
         }
         NPU_SYMBOL(bus_grant)(&bus, job->end);
-        const uint64_t next = next_event(job->end);
+        const uint64_t next = next_event(&stream, job->end);
         if (next == NEVER) {
             job->failed = oldest();
             return job->failed == UINT32_MAX ? NPU_OK : NPU_DEADLOCK;

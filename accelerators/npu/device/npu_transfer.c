@@ -1,21 +1,11 @@
 /* DMA between memory and the scratchpads. */
 #include "npu_device.h"
 
-/* Runs that continue each other in memory and on chip are one. */
 struct npu_runs NPU_SYMBOL(runs_of)(const struct npu_command *command, const struct npu_outside *outside)
 {
     const struct npu_transfer t = NPU_SYMBOL(transfer_of)(command);
-    struct npu_runs runs = {outside->places[t.place].base + t.offset, t.run, {t.runs, t.planes}, {0, 0}};
-    bool whole = true;
-    for (uint32_t level = 0; level < 2; ++level) {
-        const uint32_t count = runs.counts[level];
-        whole = whole && (count == 1 || (t.strides[level] == runs.run && t.pitches[level] == runs.run));
-        runs.strides[level] = t.strides[level];
-        if (whole) {
-            runs.run *= count;
-            runs.counts[level] = 1;
-        }
-    }
+    const struct npu_runs runs = {outside->places[t.place].base + t.offset, t.run, {t.runs, t.planes},
+                                  {t.strides[0], t.strides[1]}};
     return runs;
 }
 

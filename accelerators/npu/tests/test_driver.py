@@ -55,7 +55,7 @@ def test_a_stream_is_played(driver: DriverUnderTest, player: Any) -> None:
     stream = stream_of(b"".join(player.packed("sync", {}) for _ in range(5)))
     assert play(driver, stream) == OK
     assert (driver.calls, driver.cycles) == (3, driver.busy)
-    assert driver.busy == 32 + 4 + 1 + 5, "until the first word is there, and a cycle each"
+    assert driver.busy == 3 + 3 + 1 + 5 * 4 + 2, "until the first word is there, a check each, and the last command"
 
 
 @pytest.mark.parametrize(

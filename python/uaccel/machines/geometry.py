@@ -77,7 +77,3 @@ class Window:
         first = outputs.start * self.strides[axis] - self.padding[axis]
         begin = min(max(first, 0), extent - 1)
         return range(begin, max(min(first + self.extent(axis, len(outputs)), extent), begin + 1))
-
-    def new_taps(self) -> int:
-        """Taps that the window of the next column does not share with the one before."""
-        return self.kernel[0] * min(self.strides[1], self.kernel[1]) if self.dilation[1] == 1 else self.taps

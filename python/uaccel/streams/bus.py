@@ -18,7 +18,8 @@ PLACE = 1 << 40
 @dataclass(frozen=True)
 class Outside:
     """A memory outside: cycles that the bus waits for the ``first`` word of a burst, and for each ``further`` one. A
-    burst that goes on where the memory's last one ended has no first word."""
+    burst that goes on where the memory's last one ended has no first word. A memory that has a word in each cycle takes
+    addresses ahead: of a transfer's bursts the first one waits, from when it was asked for."""
 
     first: int
     further: int
@@ -29,6 +30,10 @@ class Outside:
                 f"a memory waits {self.first} cycles for a first word and {self.further} for a further one; wanted "
                 "neither below 0, and the first wait no shorter"
             )
+
+    @property
+    def ahead(self) -> bool:
+        return self.further == 0
 
     def cycles(self, words: int, *, goes_on: bool) -> int:
         """Of a burst."""
@@ -47,7 +52,8 @@ class Waiting(Dma):
 
 @dataclass(frozen=True)
 class Bus:
-    """``word``: bytes. One of its three users moves up to ``burst`` words, then it is the next one's turn.
+    """``word``: bytes. Each user moves up to ``burst`` words, then others may. Fetching comes before loads; stores have
+    words of their own.
 
     Commands and constants (place 0) lie in ``constants``, everything else in ``ram``."""
 

@@ -148,7 +148,7 @@ def _estimate(region: Region, links: Links, height: int, buffered: bool, weights
     store = sum(machine.store.cycles(size) for size in stores)
     compute = sum(layer.cycles(whole_width(layer, rows[layer.output])) for layer in links.layers)
     moved = count * (machine.brought(weights) + sum(loads) + sum(stores))
-    each = max(machine.together(load, store), compute) if buffered and count > 1 else load + compute + store
+    each = max(load, store, compute) if buffered and count > 1 else load + compute + store
     return Cost(count * each, moved)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from uaccel.machines import machine
 from uaccel.machines.machine import Dma, Memory
 from uaccel.streams.bus import Bus
+from uaccel.streams.command import Command
 from uaccel.streams.unpacker import Unpacker
 
 
@@ -18,8 +20,10 @@ class Machine(machine.Machine):
     the commands; a queue holds ``queue`` of them that have not begun. In bytes of a stream a transfer takes
     ``transfer_size``, and ``sync_size`` a command of the compute engine that does nothing for ``sync_cycles``.
 
-    With a ``bus``, ``load``, ``store`` and ``fetch`` share it, and are as fast as it is. With an
-    ``unpacker`` loads may bring weights as a code.
+    With a ``bus``, ``load``, ``store`` and ``fetch`` use it, and are as fast as it is; a command is in hand no sooner
+    than so many cycles behind the one before as ``checking`` says, and a store ends ``answering`` cycles behind its
+    last word. With an ``unpacker`` loads may bring weights as a
+    code.
     """
 
     activations: Memory
@@ -34,6 +38,8 @@ class Machine(machine.Machine):
     sync_cycles: int = 1
     bus: Bus | None = None
     unpacker: Unpacker | None = None
+    checking: Callable[[Command], int] = lambda _command: 0
+    answering: int = 0
 
     @property
     def constants(self) -> Dma:
@@ -48,7 +54,3 @@ class Machine(machine.Machine):
         """Of a load of so many bytes that come as a code."""
         least = 0 if self.unpacker is None else self.unpacker.cycles(size)
         return max(self.constants.cycles(coded), self.load.start_up + least)
-
-    def together(self, load: int, store: int) -> int:
-        """What loads and stores of so many cycles take side by side."""
-        return max(load, store) if self.bus is None else load + store

@@ -152,7 +152,7 @@ def estimate(machine: Machine, question: Question, tiling: Tiling) -> Cost:
         return Cost(load + compute + store, moved)
     first = sum(dma.cycles(size) for dma, size, _ in loads)
     last = sum(machine.store.cycles(size) for size, _ in stores)
-    return Cost(max(machine.together(load, store), compute) + first + last, moved)
+    return Cost(max(load, store, compute) + first + last, moved)
 
 
 def _loads(machine: Machine, question: Question, tiling: Tiling) -> list[tuple[Dma, int, int]]:

@@ -11,26 +11,28 @@ from uaccel.basics.numbers import pieces
 from uaccel.errors import InternalError
 from uaccel.machines.timeline import ENGINES, Span, Timeline
 from uaccel.streams.bus import CONSTANTS, FIRST_COMMAND, RAM, Bus
-from uaccel.streams.command import Command
 from uaccel.streams.machine import Machine
 from uaccel.streams.tokens import Synchronised
+from uaccel.streams.words import WORD
 
 LOAD, COMPUTE, STORE = range(len(ENGINES))
 FETCH: Final = COMPUTE
 """Of those that ask for the bus: the compute engine never does."""
-TURNS: Final = {FETCH: (LOAD, STORE, FETCH), LOAD: (STORE, FETCH, LOAD), STORE: (FETCH, LOAD, STORE)}
-"""Who may have the bus after whom."""
+CHANNELS: Final = ((FETCH, LOAD), (STORE,))
+"""Who shares words, the first one first."""
 
 
 class _Request:
     """What one of the bus's users still moves: words from ``word`` on, then further runs. ``since``: when it asks;
-    ``least``: when it ends at the earliest."""
+    ``least``: when it ends at the earliest; ``more``: how much behind its last word."""
 
-    def __init__(self, memory: int, runs: Iterator[tuple[int, int]], since: int, least: int = 0) -> None:
+    def __init__(self, memory: int, runs: Iterator[tuple[int, int]], since: int, least: int = 0, more: int = 0) -> None:
         self.memory = memory
         self.runs = runs
         self.since = since
         self.least = least
+        self.more = more
+        self.begun = False
         self.word, self.left = next(runs)
 
     def moved(self, words: int) -> bool:
@@ -43,34 +45,42 @@ class _Request:
 
 
 class _Arbiter:
-    """Who has the bus, and until when. ``ends``: when each one's last word came."""
+    """Until when each channel is taken. ``ends``: when each user's last word came."""
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.memories = {RAM: bus.ram, CONSTANTS: bus.constants}
         self.behind = {RAM: -1, CONSTANTS: -1}
-        self.free = 0
-        self.last = STORE
+        self.free = [0 for _ in CHANNELS]
         self.requests: dict[int, _Request] = {}
         self.ends: dict[int, int] = {}
 
     def grant(self, now: int, quiet: float) -> None:
-        """To whose turn it is. While nobody else asks, and nothing else happens until ``quiet``, all it wants."""
-        if self.free > now:
-            return
-        asking = [who for who in TURNS[self.last] if who in self.requests and self.requests[who].since <= now]
-        if asking:
-            self.last = asking[0]
-            others = [request.since for who, request in self.requests.items() if who != self.last]
-            self._move(self.last, now, min([quiet, *others]))
+        """To the first that asks. While nobody else does, and nothing else happens until ``quiet``, all it wants."""
+        for channel, users in enumerate(CHANNELS):
+            asking = [who for who in users if who in self.requests and self.requests[who].since <= now]
+            if asking and self.free[channel] <= now:
+                others = [self._when(who) for who in (FETCH, LOAD, STORE) if who != asking[0]]
+                ends = [end for end in self.ends.values() if end > now]
+                self._move(asking[0], channel, now, min([quiet, *others, *ends]))
 
-    def _move(self, who: int, now: int, until: float) -> None:
+    def _when(self, who: int) -> float:
+        """It may have the bus, or end."""
+        request = self.requests.get(who)
+        return inf if request is None else max(request.since, self.free[who == STORE])
+
+    def _move(self, who: int, channel: int, now: int, until: float) -> None:
         request = self.requests[who]
         memory = self.memories[request.memory]
         full, done = self.bus.burst * (1 + memory.further), False
         while not done:
             words = min(request.left, self.bus.burst)
-            now += memory.cycles(words, goes_on=self.behind[request.memory] == request.word)
+            if memory.ahead:
+                wait = 0 if request.begun else max(0, request.since + memory.first - now)
+                now += words + wait
+            else:
+                now += memory.cycles(words, goes_on=self.behind[request.memory] == request.word)
+            request.begun = True
             rest = request.left - words
             bursts = rest // self.bus.burst if until == inf else min(rest // self.bus.burst, _begun(now, until, full))
             now += bursts * full
@@ -79,14 +89,14 @@ class _Arbiter:
             done = request.moved(words)
             if now >= until:
                 break
-        self.free = now
+        self.free[channel] = now
         if done:
             del self.requests[who]
-            self.ends[who] = max(now, request.least)
+            self.ends[who] = max(now, request.least) + request.more
 
     def next(self) -> float:
         """When somebody may have it."""
-        return max(self.free, min((request.since for request in self.requests.values()), default=inf))
+        return min(map(self._when, self.requests), default=inf)
 
 
 def _begun(now: float, until: float, each: int) -> int:
@@ -103,8 +113,8 @@ class _Play:
         self.computed: float = inf
         self.begun = [0] * len(stream.commands)
         self.ended = [0] * len(stream.commands)
-        self.following = self.fetched = 0
-        self.asked = False
+        self.following = self.asked = self.fetched = 0
+        self.judged: int | None = None
         self.engines = [ENGINES.index(command.engine) for command in stream.commands]
 
     def play(self) -> Timeline:
@@ -113,9 +123,10 @@ class _Play:
             self._end(now)
             while self._dispatch(now) or any(self._start(engine, now) for engine in range(len(ENGINES))):
                 pass
-            self.arbiter.grant(now, self.computed)
+            judged = inf if self.judged is None or self.judged <= now else self.judged
+            self.arbiter.grant(now, min(self.computed, judged))
             later = [end for end in self.arbiter.ends.values() if end > now]
-            event = min([self.computed, self.arbiter.next(), *later])
+            event = min([self.computed, judged, self.arbiter.next(), *later])
             if event == inf:
                 return self._timeline(now)
             now = int(event)
@@ -142,28 +153,40 @@ class _Play:
         return inf if engine in self.arbiter.requests else self.arbiter.ends[engine]
 
     def _dispatch(self, now: int) -> bool:
-        """A command into its queue, if it is in hand and there is room."""
+        """A command into its queue, if it is checked and there is room; the one behind it comes meanwhile."""
         if self.following == len(self.stream.commands):
             return False
-        if not self.asked:
-            self.asked = True
-            self._ask(self.stream.commands[self.following], now)
+        if self.judged is None:
+            if self.asked == self.following:
+                self._ask(now)
+            if FETCH in self.arbiter.requests or self.arbiter.ends.get(FETCH, 0) > now:
+                return False
+            self.judged = now + self.machine.checking(self.stream.commands[self.following])
+            if self.asked < len(self.stream.commands):
+                self._ask(now)
+            return True
         queue = self.queues[self.engines[self.following]]
-        brought = FETCH not in self.arbiter.requests and self.arbiter.ends.get(FETCH, 0) <= now
-        if not brought or len(queue) == self.machine.queue:
+        if now < self.judged or len(queue) == self.machine.queue:
             return False
         queue.append(self.following)
         self.following += 1
-        self.asked = False
+        self.judged = None
         return True
 
-    def _ask(self, command: Command, now: int) -> None:
-        """For what of it does not lie in the last word that came."""
+    def _ask(self, now: int) -> None:
+        """For what of the next command does not lie in the last word that came."""
+        command = self.stream.commands[self.asked]
         first = pieces(self.fetched, self.bus.word)
+        self.asked += 1
         self.fetched += command.size
         words = pieces(self.fetched, self.bus.word) - first
+        least = now + (0 if first else self.bus.constants.first) + command.size // WORD
         if words:
-            self.arbiter.requests[FETCH] = _Request(CONSTANTS, iter([(FIRST_COMMAND + first, words)]), now)
+            request = _Request(CONSTANTS, iter([(FIRST_COMMAND + first, words)]), now, least)
+            request.begun = first > 0
+            self.arbiter.requests[FETCH] = request
+        else:
+            self.arbiter.ends[FETCH] = least
 
     def _start(self, engine: int, now: int) -> bool:
         queue = self.queues[engine]
@@ -183,7 +206,8 @@ class _Play:
             since, unpacker = now + dma.start_up, self.machine.unpacker
             coded = unpacker is not None and command.fields.get("coded")
             least = since + unpacker.cycles(command.fields["pitch_run"]) if unpacker and coded else 0
-            self.arbiter.requests[engine] = _Request(memory, self.bus.runs(command.fields), since, least)
+            more = self.machine.answering if engine == STORE else 0
+            self.arbiter.requests[engine] = _Request(memory, self.bus.runs(command.fields), since, least, more)
         return True
 
 

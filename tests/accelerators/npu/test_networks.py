@@ -160,7 +160,7 @@ def test_a_3x3_layer_is_close_to_the_peak(
     extent: int, channels: int, least: float, machines: dict[str, Family]
 ) -> None:
     """On its own, loads and stores of everything included. 16x16x16 pixels are computed in 2304 cycles, and it takes
-    some 620 until the first pixels and all weights are there."""
+    some 800 until the first pixels and all weights are there, and until the last ones are stored."""
     from uaccel.testing.layers import Layers
     from uaccel.testing.regions import example
 
@@ -246,7 +246,7 @@ def test_the_description_stays_small() -> None:
     """What a vendor writes for such a machine: description, mapper and code generator."""
     files = sorted(npu().folder.glob("*.py"))
     lines = {path.name: len(path.read_text().splitlines()) for path in files}
-    assert sum(lines.values()) < 1400, lines
+    assert sum(lines.values()) < 1500, lines
 
 
 def test_planning_is_deterministic() -> None:

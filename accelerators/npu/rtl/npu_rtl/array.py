@@ -1,5 +1,5 @@
-"""The array: a column for each output channel, a row for each value of a step. A tap of a depthwise convolution takes
-one product of each column."""
+"""The array: a column for each output channel, a row for each value of a step. Taps of a depthwise convolution take a
+row each."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ CONTROL = 4
 
 
 class Array:
-    """``vector`` and ``tile`` come a cycle after their addresses; ``first`` and ``valid`` when the step is added."""
+    """``vector``, ``window`` and ``tile`` come a cycle after their addresses; ``first`` and ``valid`` when the step is
+    added."""
 
     def __init__(self, machine: Machine) -> None:
         self.module = m = Module()
         width = machine.width
         self.vector, self.tile = Signal(8 * width), Signal(8 * machine.tile)
+        self.window = Signal(8 * machine.tile)
+        """A vector for each row, of a depthwise convolution."""
         self.deep, self.zero_point = Signal(), Signal(signed(8))
         """``deep``: a depthwise convolution; of the weights."""
         self.first, self.valid = Signal(), Signal()
         self.before = Signal(32 * width)
         """The sums that go on."""
         self.sums = Signal(32 * width)
-        vector, tile = Signal(8 * width), Signal(8 * machine.tile)
-        m.d.sync += [vector.eq(self.vector), tile.eq(self.tile)]
+        vector, tile, window = Signal(8 * width), Signal(8 * machine.tile), Signal(8 * machine.tile)
+        m.d.sync += [vector.eq(self.vector), tile.eq(self.tile), window.eq(Mux(self.deep, self.window, 0))]
         values = [vector.word_select(i, 8).as_signed() for i in range(width)]
         excess = self._total([_kept(m, f"value{i}", value) for i, value in enumerate(values)], "values")
         correction = Signal(signed(24))
@@ -39,13 +42,12 @@ class Array:
         for column in range(width):
             products = []
             for row in range(width):
-                weight: Any = tile.word_select(width * column + row, 8).as_signed()
-                value = values[row]
-                if row == 0:
-                    weight = Mux(self.deep, tile.word_select(column, 8).as_signed(), weight)
-                    value = Mux(self.deep, values[column], value)
+                weight = Mux(
+                    self.deep, tile.word_select(width * row + column, 8), tile.word_select(width * column + row, 8)
+                )
+                value = Mux(self.deep, window.word_select(width * row + column, 8), vector.word_select(row, 8))
                 product = Signal(signed(16), name=f"product{column}_{row}")
-                m.d.sync += product.eq(value * weight if row == 0 else Mux(self.deep, 0, value * weight))
+                m.d.sync += product.eq(value.as_signed() * weight.as_signed())
                 products.append(product)
             total = self._total(products, f"total{column}")
             base = Mux(self.first, self.before.word_select(column, 32), self.sums.word_select(column, 32))

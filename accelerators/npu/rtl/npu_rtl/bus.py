@@ -44,9 +44,9 @@ class Runs:
 
 
 class Bursts:
-    """An address channel, on which ``runs`` are asked for while it is ``allowed``."""
+    """An address channel, on which ``runs`` are asked for while it is ``allowed``, up to ``largest`` beats at once."""
 
-    def __init__(self, name: str, machine: Machine, runs: Runs) -> None:
+    def __init__(self, name: str, machine: Machine, runs: Runs, largest: int = LARGEST) -> None:
         self.module = m = Module()
         self.valid, self.ready = Signal(name=f"{name}_valid"), Signal(name=f"{name}_ready")
         self.address, self.length = Signal(32, name=f"{name}_addr"), Signal(8, name=f"{name}_len")
@@ -59,7 +59,7 @@ class Bursts:
         m.d.comb += [
             at.eq((runs.there >> shift) + done),
             beats.eq(beats_of(runs.there, runs.bytes, machine) - done),
-            to_border.eq(LARGEST - at[: LARGEST.bit_length() - 1]),
+            to_border.eq(largest - at[: largest.bit_length() - 1]),
             self.beats.eq(Mux(beats > to_border, to_border, beats)),
             self.length.eq(self.beats - 1),
             self.address.eq(at << shift),

@@ -43,10 +43,12 @@ from npu_rtl.numbers import (
     words_of,
 )
 from npu_rtl.places import Places
-from npu_rtl.pool import Pool
+from npu_rtl.pool import DIGITS, Pool
 from npu_rtl.prepare import Prepare
+from npu_rtl.sliding import Sliding
+from npu_rtl.windows import Steps
 
-RESIDUALS = 4
+RESIDUALS = 16
 """Vectors that wait for the sums they are added to."""
 
 
@@ -64,12 +66,25 @@ class Compute:
         self._keeps = (opcode == CONVOLVE) & words[0][KEEP]
         self._adds = ((opcode == CONVOLVE) | (opcode == DEPTHWISE)) & words[0][RESIDUAL]
         self._pools = opcode == POOL
-        self._feeder, self._array = Feeder(machine, memories, words), Array(machine)
-        self._pool, self._elements = Pool(machine), Elements(machine, memories, words)
+        self._dense = opcode == CONVOLVE
+        self._steps, self._array = Steps(words, machine), Array(machine)
+        self._feeder = Feeder(machine, memories, words, self._steps)
+        self._sliding = Sliding(machine, memories, words, self._steps)
+        self._pool, self._elements = Pool(machine, self._sliding.vectors), Elements(machine, memories, words)
         self._prepare = Prepare(machine, memories, words)
-        self._out = Places("out", machine, words, words[8], words[9], low(words[10]))
-        self._residual = Places("residual", machine, words, words[17], words[18], low(words[19]))
-        parts = (self._feeder, self._array, self._pool, self._elements, self._prepare, self._out, self._residual)
+        slide = ~self._dense
+        self._out = Places("out", machine, words, (words[8], words[9], low(words[10])), slide)
+        self._residual = Places("residual", machine, words, (words[17], words[18], low(words[19])), slide)
+        parts: tuple[Any, ...] = (
+            self._steps,
+            self._feeder,
+            self._sliding,
+            self._array,
+            self._pool,
+            self._elements,
+            self._prepare,
+        )
+        parts += (self._out, self._residual)
         m.submodules += [part.module for part in parts]
         self._works, self._stop = Signal(), Signal()
         self._flying, self._lands = Signal(16), Signal()
@@ -90,7 +105,10 @@ class Compute:
             prepare.looks.eq(opcode == LOOKUP),
             prepare.addition_at.eq(Mux(opcode == ADD, self._words[9], self._words[20])),
             prepare.table_at.eq(self._words[7]),
-            self._feeder.start.eq(self.start & self._windowed),
+            self._steps.start.eq(self.start & self._windowed),
+            self._feeder.start.eq(self.start & self._dense),
+            self._sliding.start.eq(self.start & self._windowed & ~self._dense),
+            self._sliding.allowed.eq(self._works),
             self._out.start.eq(self.start & self._windowed),
             self._residual.start.eq(self.start & self._adds),
         ]
@@ -100,19 +118,33 @@ class Compute:
         empty = self._pool.done & self._pool.empty & self._works
         rests = ~self._elements.active & ~(self._windowed & self._out.active) & (self._flying == 0)
         ends = self._works & rests & ~self._elements.came
-        stops: tuple[Any, ...] = (self._feeder, self._pool, self._elements, self._out, self._residual)
+        stops: tuple[Any, ...] = (self._steps, self._feeder, self._sliding, self._pool, self._elements)
+        stops += (self._out, self._residual)
         m.d.comb += [
             self._stop.eq(self.done),
             self.error.eq(Mux(failed, prepare.error, Mux(empty, SHAPE, OK))),
             self.done.eq(Mux(opcode == SYNC, self.start, failed | empty | ends)),
-            self._memories.read_valid.eq(self._feeder.valid | self._elements.valid),
-            self._memories.read_at.eq(Mux(self._elements.valid, self._elements.read_at, self._feeder.read_at)),
             *(part.stop.eq(self._stop) for part in stops),
         ]
+        self._reads()
         with m.If(self.done):
             m.d.sync += self._works.eq(0)
         with m.Elif(goes):
             m.d.sync += self._works.eq(1)
+
+    def _reads(self) -> None:
+        """One of the three works at a time."""
+        m, memories, feeder = self.module, self._memories, self._feeder
+        sliding, elements = self._sliding, self._elements
+        m.d.comb += memories.reads.eq(sliding.reads | feeder.reads | elements.reads)
+        for port, at in enumerate(memories.read_at):
+            m.d.comb += at.eq(sliding.read_at[port])
+            if port == 0:
+                with m.If(self._dense):
+                    m.d.comb += at.eq(feeder.read_at)
+            if port < len(elements.read_at):
+                with m.If(elements.active):
+                    m.d.comb += at.eq(elements.read_at[port])
 
     def _residuals(self) -> None:
         """They are read ahead, and a block's last step waits for its own."""
@@ -126,47 +158,68 @@ class Compute:
             memories.residual_valid.eq(residual.active & (room != 0) & self._works),
             memories.residual_at.eq(residual.at),
             residual.next.eq(goes),
-            *(fifo.w_en.eq(came), fifo.w_data.eq(memories.activations)),
+            *(fifo.w_en.eq(came), fifo.w_data.eq(memories.residual)),
         ]
-        ends = self._issues & self._last & self._adds
+        ends = Mux(self._dense, self._issues & self._last, self._sliding.ends) & self._adds
         m.d.sync += [came.eq(goes), self._there.eq(self._there + came - ends)]
         m.d.sync += room.eq(room - goes + (fifo.r_en & fifo.r_rdy))
         with m.If(~self._works):
             m.d.sync += self._there.eq(0)
 
     def _sequence(self) -> None:
-        """Pixels, blocks of channels, steps or taps: one of them in each cycle, if its vector is there."""
+        """Pixels, blocks of channels, steps or parts of a window: one of them in each cycle, if it is there."""
         m, words, machine, feeder = self.module, self._words, self._machine, self._feeder
-        dense = words[0][:8] == CONVOLVE
-        step, count, row, busy = Signal(16), Signal(16), Signal(ADDRESS), Signal()
+        step, row, ready = Signal(16), Signal(ADDRESS), feeder.level > feeder.offset
         begin = words[12][machine.lanes :]
-        lets_go = ~dense | self._out.last_block
-        ready = feeder.level > feeder.offset
-        waits = (self._last & self._adds & (self._there == 0)) | (self._pools & busy)
+        self._slides()
+        lets_go, dense = self._out.last_block, self._dense
+        waits = (step + 1 == high(words[15])) & self._adds & (self._there == 0)
+        fed = self._works & self._out.active & ready & ~waits
         m.d.comb += [
-            self._first.eq(step == 0),
-            self._last.eq(step + 1 == count),
-            self._issues.eq(self._works & self._out.active & ready & ~waits),
+            self._first.eq(Mux(dense, step == 0, self._slide_first)),
+            self._last.eq(Mux(dense, step + 1 == high(words[15]), self._slide_last)),
+            self._issues.eq(Mux(dense, fed, self._slide_issues)),
             feeder.offset.eq(Mux(lets_go, 0, step)),
-            feeder.frees.eq(self._issues & lets_go),
+            feeder.frees.eq(dense & self._issues & lets_go),
             self._out.next.eq(self._issues & self._last),
-            self._memories.tile_at.eq(Mux(self._prepare.active, self._prepare.at, row)),
+            self._memories.tile_at.eq(Mux(self._prepare.active, self._prepare.at, row + Mux(dense, 0, self._tap))),
         ]
-        m.d.sync += count.eq(Mux(dense, high(words[15]), low(words[5]) * high(words[5])))
         with m.If(self.start):
             m.d.sync += [step.eq(0), row.eq(begin)]
-        with m.Elif(self._issues):
+        with m.Elif(self._issues & dense):
             again = self._last & self._out.last_block
-            m.d.sync += step.eq(Mux(self._last, 0, step + 1))
-            m.d.sync += row.eq(Mux(again, begin, row + Mux(dense, machine.width, 1)))
-        with m.If(self._stop | self._lands):
-            m.d.sync += busy.eq(0)
-        with m.Elif(self._issues & self._pools):
-            m.d.sync += busy.eq(self._last)
+            m.d.sync += [step.eq(Mux(self._last, 0, step + 1)), row.eq(Mux(again, begin, row + machine.width))]
+        with m.Elif(self._out.next & self._out.last_column):
+            m.d.sync += row.eq(Mux(self._out.last_block, begin, row + self._steps.taps))
+
+    def _slides(self) -> None:
+        """Windows that slide: the array takes one in parts, or each tap as it comes; a pool takes each piece."""
+        m, sliding, machine = self.module, self._sliding, self._machine
+        whole, group = Signal(), Signal(3)
+        self._slide_issues, self._slide_first, self._slide_last = Signal(), Signal(), Signal()
+        self._tap, mean = Signal(16), Signal(range(DIGITS + 1))
+        parts = ~self._pools & ~self._steps.single
+        m.d.comb += [
+            sliding.may_end.eq(Mux(self._pools, mean == 0, ~self._adds | (self._there != 0))),
+            whole.eq(sliding.came & sliding.last),
+            self._slide_issues.eq(self._works & Mux(parts, whole | (group != 0), sliding.came)),
+            self._slide_first.eq(Mux(parts, whole, sliding.first)),
+            self._slide_last.eq(Mux(parts, group + 1 == sliding.groups, sliding.last)),
+            self._tap.eq(Mux(parts, group << machine.lanes, sliding.tap)),
+        ]
+        with m.If(self._stop | ~(self._slide_issues & parts) | self._slide_last):
+            m.d.sync += group.eq(0)
+        with m.Else():
+            m.d.sync += group.eq(group + 1)
+        m.d.sync += sliding.group.eq(group)
+        with m.If(sliding.ends & self._pools & self._words[0][AVERAGE]):
+            m.d.sync += mean.eq(DIGITS)
+        with m.Elif(mean != 0):
+            m.d.sync += mean.eq(mean - 1)
 
     def _sums(self) -> None:
         m, array, memories, words, pool = self.module, self._array, self._memories, self._words, self._pool
-        dense = words[0][:8] == CONVOLVE
+        dense = self._dense
         goes_on = dense & words[0][CONTINUE]
         valid = [self._issues & ~self._pools]
         place = Signal(32)
@@ -181,7 +234,11 @@ class Compute:
             m.d.sync += kept.eq(kept + 1)
         first = delayed(m, self._first, CONTROL, "first")
         m.d.comb += [
-            *(array.vector.eq(self._feeder.vector), array.tile.eq(memories.tile)),
+            *(
+                array.vector.eq(self._feeder.vector),
+                array.tile.eq(memories.tile),
+                array.window.eq(self._sliding.window),
+            ),
             *(array.deep.eq(~dense), array.zero_point.eq(Mux(dense, octet(words[19], 2), 0))),
             *(array.first.eq(first), array.valid.eq(delayed(m, valid[0], CONTROL, "valid"))),
             array.before.eq(Mux(goes_on, memories.sums, 0)),
@@ -193,10 +250,12 @@ class Compute:
         m.d.comb += memories.keeps.eq(ends & self._keeps)
         m.d.comb += memories.parameters_at.eq(delayed(m, self._out.block, STAGES - 1, "block"))
         m.d.comb += [
-            pool.valid.eq(delayed(m, self._issues & self._pools, 1, "taps")),
-            *(pool.first.eq(delayed(m, self._first, 1, "first_tap")), pool.last.eq(delayed(m, self._last, 1, "tap"))),
-            *(pool.vector.eq(self._feeder.vector), pool.inside.eq(self._feeder.inside)),
-            *(pool.average.eq(words[0][AVERAGE]), pool.least.eq(octet(words[12], 2))),
+            *(pool.valid.eq(self._issues & self._pools), pool.first.eq(self._first), pool.last.eq(self._last)),
+            *(
+                pool.inside.eq(self._sliding.inside),
+                pool.average.eq(words[0][AVERAGE]),
+                pool.least.eq(octet(words[12], 2)),
+            ),
             pool.greatest.eq(octet(words[12], 3)),
         ]
 
@@ -240,8 +299,9 @@ class Compute:
         own = Cat(elements.mask, elements.at)
         adds_at = delayed(m, Mux(lone, own, out_at), addition.STAGES, "addition_at")
         pool_at = Signal(place.shape())
-        with m.If(self._issues):
-            m.d.sync += pool_at.eq(place)
+        pooled_at = delayed(m, place, 1, "pooled_at")
+        with m.If(self._pool.ends):
+            m.d.sync += pool_at.eq(pooled_at)
         looks = elements.came & (opcode == LOOKUP)
         pooled = self._pool.done & ~self._pool.empty
         self._write(adds_end, adds_at, sums)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 
 from npu_rtl.memories import Memories
 from npu_rtl.numbers import ADD, ADDRESS, LOOKUP, PACK, TURNED, Machine, high, lanes_below, low
@@ -17,7 +17,7 @@ class Elements:
     def __init__(self, machine: Machine, memories: Memories, words: Any) -> None:
         self.module = m = Module()
         self.start, self.stop, self.active = Signal(), Signal(), Signal()
-        self.valid, self.read_at = Signal(), Signal(ADDRESS)
+        self.reads, self.read_at = Signal(2), [Signal(ADDRESS), Signal(ADDRESS)]
         self.came, self.at, self.mask = Signal(), Signal(ADDRESS), Signal(machine.width)
         self.first, self.second = Signal(8 * machine.width), Signal(8 * machine.width)
         self._machine, self._memories, self._words = machine, memories, words
@@ -28,33 +28,27 @@ class Elements:
         count = Mux(adds, words[7], Mux(packs, Mux(turned, high(words[3]), low(words[3])), words[5]))
         part = Mux(opcode == LOOKUP, machine.ports, machine.width)
         source, other, to = Signal(ADDRESS), Signal(ADDRESS), Signal(ADDRESS)
-        offset, left, second = Signal(ADDRESS), Signal(32), Signal()
-        goes, takes, last = Signal(), Signal(), Signal()
+        offset, left = Signal(ADDRESS), Signal(32)
+        takes, last = Signal(), Signal()
         m.d.comb += [
-            self.valid.eq(self.active),
-            self.read_at.eq(Mux(second, other, source) + offset),
-            goes.eq(self.active & memories.read_ready),
-            takes.eq(goes & (second | ~adds)),
+            self.reads.eq(Cat(self.active, self.active & adds)),
+            *(self.read_at[0].eq(source + offset), self.read_at[1].eq(other + offset)),
+            takes.eq(self.active & memories.read_ready),
             last.eq(count - offset <= part),
         ]
         with m.If(self.start):
             m.d.sync += [source.eq(words[1]), other.eq(words[3]), to.eq(Mux(adds, words[5], words[3]))]
-            m.d.sync += [offset.eq(0), left.eq(rows), second.eq(0), self.active.eq(1)]
-        with m.Elif(goes):
-            m.d.sync += second.eq(adds & ~second)
-            with m.If(takes & ~last):
-                m.d.sync += offset.eq(offset + part)
-            with m.Elif(takes):
-                m.d.sync += [offset.eq(0), source.eq(source + words[2]), other.eq(other + words[4])]
-                m.d.sync += [to.eq(to + Mux(adds, words[6], words[4])), left.eq(left - 1), self.active.eq(left != 1)]
+            m.d.sync += [offset.eq(0), left.eq(rows), self.active.eq(1)]
+        with m.Elif(takes & ~last):
+            m.d.sync += offset.eq(offset + part)
+        with m.Elif(takes):
+            m.d.sync += [offset.eq(0), source.eq(source + words[2]), other.eq(other + words[4])]
+            m.d.sync += [to.eq(to + Mux(adds, words[6], words[4])), left.eq(left - 1), self.active.eq(left != 1)]
         with m.If(self.stop):
             m.d.sync += self.active.eq(0)
-        kept, was_first = Signal(8 * machine.width), Signal()
-        m.d.sync += [self.came.eq(takes), was_first.eq(goes & ~takes), self.at.eq(to + offset)]
+        m.d.sync += [self.came.eq(takes), self.at.eq(to + offset)]
         m.d.sync += self.mask.eq(lanes_below(count - offset, machine.width) & lanes_below(part, machine.width))
-        with m.If(was_first):
-            m.d.sync += kept.eq(memories.activations)
-        m.d.comb += [self.first.eq(Mux(adds, kept, memories.activations)), self.second.eq(memories.activations)]
+        m.d.comb += [self.first.eq(memories.activations[0]), self.second.eq(memories.activations[1])]
         self._pack(takes, last, packs)
 
     def _pack(self, takes: Any, last: Any, packs: Any) -> None:
@@ -74,7 +68,7 @@ class Elements:
         with m.Elif(takes):
             m.d.sync += [row.eq(following), begin.eq(following), number.eq(number + 1)]
         m.d.sync += [memories.pack_row.eq(row), lane.eq(number)]
-        found = memories.activations
+        found = memories.activations[0]
         for column in range(width):
             byte = found.word_select(column, 8)
             straight = found if column == 0 else 0

@@ -6,13 +6,13 @@ from amaranth.hdl import Array as Choice
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib.fifo import SyncFIFOBuffered
 
-from npu_rtl.bus import LARGEST, Bursts, Runs
+from npu_rtl.bus import Bursts, Runs
 from npu_rtl.numbers import BUS, COMMAND, ERROR, LONGEST, OK, STREAM, WORDS, Machine
 
 WORD = 4
 """Bytes."""
-BEATS = 64
-"""That wait for the commands they belong to."""
+BEATS, BURST = 16, 8
+"""That wait for the commands they belong to; that are asked for at once, so that loads soon have the bus again."""
 
 
 class Fetch:
@@ -29,7 +29,7 @@ class Fetch:
         self.beat, self.ready, self.data, self.response = Signal(), Signal(), Signal(8 * machine.bus), Signal(2)
         words = [C(0), C(0), C(0), C(0), self.bytes, C(0x10001, 32), *[C(0)] * 4]
         asked = Runs("fetch", self.at, words)
-        self.bursts = Bursts("fetch", machine, asked)
+        self.bursts = Bursts("fetch", machine, asked, BURST)
         self._fifo = SyncFIFOBuffered(width=8 * machine.bus + 1, depth=BEATS)
         m.submodules += [self.bursts.module, self._fifo]
         self._machine = machine
@@ -37,7 +37,7 @@ class Fetch:
         pops = self._fifo.r_en & self._fifo.r_rdy
         m.d.comb += [
             asked.start.eq(self.start),
-            self.bursts.allowed.eq(self._room >= LARGEST),
+            self.bursts.allowed.eq(self._room >= BURST),
             self.ready.eq(1),
             self._fifo.w_en.eq(self.beat),
             self._fifo.w_data[: 8 * machine.bus].eq(self.data),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 
-from npu_rtl.bus import Bursts, Runs
+from npu_rtl.bus import LARGEST, Bursts, Runs
 from npu_rtl.memories import Memories
 from npu_rtl.numbers import ADDRESS, BUS, ERROR, TRANSFER, Machine, words_of
 
-AHEAD = 2
-"""Bursts that are under way at once, so that a command is soon fetched between them."""
+AHEAD = 8
+"""Beats that are under way when the next burst is asked for: enough for a memory that takes its time, and few, so that
+a command is soon fetched between them."""
 
 
 class Loader:
@@ -28,12 +29,12 @@ class Loader:
         asked, runs = (Runs(name, self.command.there, words) for name in ("load_asked", "load_runs"))
         self.bursts = Bursts("load", machine, asked)
         m.submodules += [self.bursts.module, runs.module]
-        waits = Signal(range(AHEAD + 1))
+        waits = Signal(range(AHEAD + LARGEST + 1))
         goes, ends = Signal(), Signal()
         m.d.comb += [
             asked.start.eq(self.start),
             runs.start.eq(self.start),
-            self.bursts.allowed.eq(waits != AHEAD),
+            self.bursts.allowed.eq(waits < AHEAD),
             goes.eq(self.valid & self.ready),
             runs.next.eq(goes & ends),
             self.done.eq(self.active & runs.next & runs.last),
@@ -41,7 +42,7 @@ class Loader:
         ]
         failed = Signal()
         m.d.comb += self.error.eq(((self.response != 0) | failed).replicate(ERROR) & BUS)
-        m.d.sync += waits.eq(waits + self.bursts.asked - (goes & self.last))
+        m.d.sync += waits.eq(waits + Mux(self.bursts.asked, self.bursts.beats, 0) - goes)
         with m.If(self.start):
             m.d.sync += [self.active.eq(1), failed.eq(0)]
         with m.Elif(goes):

@@ -1,4 +1,5 @@
-"""The memories on chip, one port to read and one to write each; what is read comes a cycle after its address.
+"""The memories on chip. What is read comes a cycle after its address. Each has one port to write and one to read, but
+activations have as many ports to read as the machine says: as many copies, which are written at once.
 
 A read of activations gives a vector from any byte on, one of weights a tile from any row of a tile on."""
 
@@ -13,7 +14,8 @@ from npu_rtl.numbers import ADDRESS, CHANNEL_WORDS, Machine
 
 
 class Memories:
-    """The store engine reads before the others, the compute engine writes before the load engine."""
+    """The store engine reads at the last port of activations, residuals come from the one before, or from the same one
+    where there are two; both before the feeder. The compute engine writes before the load engine."""
 
     def __init__(self, machine: Machine) -> None:
         self.module = m = Module()
@@ -26,8 +28,12 @@ class Memories:
         self.load_data = Signal(8 * machine.bus)
         self.store_valid, self.store_at = Signal(), Signal(ADDRESS)
         self.residual_valid, self.residual_ready, self.residual_at = Signal(), Signal(), Signal(ADDRESS)
-        self.read_valid, self.read_ready, self.read_at = Signal(), Signal(), Signal(ADDRESS)
-        self.activations = Signal(8 * width)
+        ports = range(machine.ports)
+        self.reads, self.read_ready = Signal(machine.ports), Signal()
+        """By port; it is ready where all of them are."""
+        self.read_at = [Signal(ADDRESS, name=f"read_at{i}") for i in ports]
+        self.activations = [Signal(8 * width, name=f"activations_read{i}") for i in ports]
+        self.stored, self.residual = self.activations[-1], self.activations[self._residual_port]
         self.write_mask, self.write_at, self.written = Signal(width), Signal(ADDRESS), Signal(8 * width)
         self.tile_at = Signal(ADDRESS)
         """Rows of tiles."""
@@ -40,8 +46,8 @@ class Memories:
         self.parameters_at, self.parameters = Signal(16), Signal(32 * CHANNEL_WORDS * width)
         self.prepares, self.prepared_at, self.prepared = Signal(), Signal(16), Signal(len(self.parameters))
         m.d.comb += [
-            self.residual_ready.eq(~self.store_valid),
-            self.read_ready.eq(~self.store_valid & ~self.residual_valid),
+            self.residual_ready.eq(~self.store_valid | (self._residual_port != machine.ports - 1)),
+            self.read_ready.eq((self.reads & self._taken) == 0),
             self.load_ready.eq(Mux(self.load_weights, self.pack_mask == 0, self.write_mask == 0)),
         ]
         self._activations()
@@ -53,14 +59,23 @@ class Memories:
         with m.If(self.clears):
             m.d.comb += [sums[0].addr.eq(self.clears_at), sums[0].data.eq(0), sums[0].en.eq(1)]
 
-    def _memory(self, name: str, width: int, depth: int, granularity: int) -> tuple[Any, Any]:
-        memory = Memory(shape=width, depth=depth, init=[])
-        write, read = memory.write_port(granularity=granularity), memory.read_port()
-        self.module.submodules[name] = memory
-        self.module.d.comb += read.en.eq(1)
-        return write, read
+    @property
+    def _residual_port(self) -> int:
+        return min(2, self.machine.ports - 1)
 
-    def _plain(self, memory: tuple[Any, Any], read: tuple[Any, Any], written: tuple[Any, Any, Any]) -> None:
+    @property
+    def _taken(self) -> Any:
+        """Ports that others read at."""
+        return (self.store_valid << self.machine.ports - 1) | (self.residual_valid << self._residual_port)
+
+    def _memory(self, name: str, width: int, depth: int, granularity: int, ports: int = 1) -> tuple[Any, ...]:
+        memory = Memory(shape=width, depth=depth, init=[])
+        write, reads = memory.write_port(granularity=granularity), [memory.read_port() for _ in range(ports)]
+        self.module.submodules[name] = memory
+        self.module.d.comb += [read.en.eq(1) for read in reads]
+        return write, *reads
+
+    def _plain(self, memory: tuple[Any, ...], read: tuple[Any, Any], written: tuple[Any, Any, Any]) -> None:
         writes, reads = memory
         self.module.d.comb += [
             reads.addr.eq(read[0]),
@@ -72,34 +87,40 @@ class Memories:
 
     def _activations(self) -> None:
         """A memory for each byte of a vector, because each has an address of its own."""
-        m, width, lanes = self.module, self.machine.width, self.machine.lanes
-        at, to = Signal(ADDRESS), Signal(ADDRESS)
-        data, mask = Signal(8 * width), Signal(width)
+        m, width, lanes, ports = self.module, self.machine.width, self.machine.lanes, self.machine.ports
+        to, data, mask = Signal(ADDRESS), Signal(8 * width), Signal(width)
+        ats = [Signal(ADDRESS, name=f"at{port}") for port in range(ports)]
         computes = self.write_mask != 0
         m.d.comb += [
-            at.eq(Mux(self.store_valid, self.store_at, Mux(self.residual_valid, self.residual_at, self.read_at))),
+            *(at.eq(read_at) for at, read_at in zip(ats, self.read_at, strict=True)),
             to.eq(Mux(computes, self.write_at, self.load_at)),
             data.eq(Mux(computes, self.written, self.load_data)),
             mask.eq(Mux(computes, self.write_mask, Mux(self.load_valid & ~self.load_weights, self.load_mask, 0))),
         ]
+        with m.If(self.residual_valid):
+            m.d.comb += ats[self._residual_port].eq(self.residual_at)
+        with m.If(self.store_valid):
+            m.d.comb += ats[-1].eq(self.store_at)
         back = Signal(lanes)
         turned, enabled = Signal(8 * width), Signal(width)
         m.d.comb += [back.eq(0 - to[:lanes]), turned.eq(rotated(data, back, 8)), enabled.eq(rotated(mask, back, 1))]
-        found = []
+        found: list[list[Any]] = [[] for _ in ats]
         for i in range(width):
-            write, read = self._memory(f"activations{i}", 8, self.machine.activations // width, 8)
+            write, *reads = self._memory(f"activations{i}", 8, self.machine.activations // width, 8, ports)
             m.d.comb += [
                 write.addr.eq(to[lanes:] + (i < to[:lanes])),
                 write.data.eq(turned.word_select(i, 8)),
                 write.en.eq(enabled[i]),
-                read.addr.eq(at[lanes:] + (i < at[:lanes])),
             ]
             with m.If(self.clears):
                 m.d.comb += [write.addr.eq(self.clears_at), write.data.eq(0), write.en.eq(1)]
-            found.append(read.data)
-        first = Signal(lanes)
-        m.d.sync += first.eq(at[:lanes])
-        m.d.comb += self.activations.eq(rotated(Cat(*found), first, 8))
+            for read, at, bytes_ in zip(reads, ats, found, strict=True):
+                m.d.comb += read.addr.eq(at[lanes:] + (i < at[:lanes]))
+                bytes_.append(read.data)
+        for port, (at, bytes_) in enumerate(zip(ats, found, strict=True)):
+            first = Signal(lanes, name=f"first{port}")
+            m.d.sync += first.eq(at[:lanes])
+            m.d.comb += self.activations[port].eq(rotated(Cat(*bytes_), first, 8))
 
     def _weights(self) -> None:
         """A memory for each row of a tile, because each has an address of its own."""

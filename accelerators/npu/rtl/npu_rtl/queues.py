@@ -27,6 +27,8 @@ class Queues:
         self.commands = [Signal(layout, name=f"command{i}") for i, layout in enumerate(COMMANDS)]
         self.full, self.starts, self.active = Signal(ENGINES), Signal(ENGINES), Signal(ENGINES)
         self.done, self.overflows = Signal(ENGINES), Signal(ENGINES)
+        self.works = Signal(ENGINES)
+        """Active, or taking its command."""
         self.empty, self.rests = Signal(), Signal()
         """``rests``: nothing works, and nothing can start."""
         self.oldest = Signal(32)
@@ -62,6 +64,7 @@ class Queues:
             self.full[engine].eq(count == depth),
         ]
         goes = Signal(name=f"goes{engine}")
+        m.d.comb += self.works[engine].eq(self.active[engine] | goes)
         m.d.comb += [goes.eq(self._free[engine] & ~self.stop), self._free[engine].eq(self._can(engine, read.data))]
         m.d.sync += [count.eq(count + puts - goes), self.starts[engine].eq(goes)]
         with m.If(puts):

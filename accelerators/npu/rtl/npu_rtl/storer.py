@@ -61,7 +61,7 @@ class Storer:
             memories.store_at.eq(runs.here + at),
             goes.eq(memories.store_valid),
             runs.next.eq(goes & (at + machine.width >= runs.bytes)),
-            self._fifo.w_data.eq(memories.activations),
+            self._fifo.w_data.eq(memories.stored),
             self._fifo.w_en.eq(came),
         ]
         m.d.sync += [came.eq(goes), room.eq(room - goes + (self._fifo.r_en & self._fifo.r_rdy))]

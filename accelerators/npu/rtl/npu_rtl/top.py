@@ -86,7 +86,7 @@ class Npu:
                 engine.command.eq(queues.commands[number]),
                 engine.start.eq(queues.starts[number]),
                 queues.done[number].eq(engine.done),
-                self._registers.worked[number].eq(queues.active[number]),
+                self._registers.worked[number].eq(queues.works[number]),
             ]
 
     def _job(self) -> None:

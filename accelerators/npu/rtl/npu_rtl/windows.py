@@ -1,4 +1,4 @@
-"""What the feeder needs of a window: the numbers that are the same for all pixels, and where the next pixel is."""
+"""What feeding needs of a window: the numbers that are the same for all pixels, and where the next pixel is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from npu_rtl.numbers import ADDRESS, CONVOLVE, DEPTHWISE, Machine, high, low, octet
 
 POSITION: Final = 28
-"""Bits of a row's or a column's number."""
+"""Bits of a row's or a column's number, or of a byte's in its row."""
+KEPT: Final = 32
+"""Taps of a window that slides: columns that it had before stay."""
 
 
 class Steps:
@@ -19,20 +21,32 @@ class Steps:
     def __init__(self, words: Any, machine: Machine) -> None:
         self.module = m = Module()
         self.start, self.stop, self.ready = Signal(), Signal(), Signal()
-        numbers = ("row_step", "tap_step", "pixel_y", "pixel_x", "first_y", "first_x")
+        numbers = ("row_step", "tap_step", "pixel_y", "pixel_x", "first_y", "first_x", "kept")
         found = {name: Signal(ADDRESS, name=name) for name in numbers}
-        self.row_step, self.tap_step, self.pixel_y, self.pixel_x, self.first_y, self.first_x = found.values()
-        self.row_bytes = Signal(32)
+        self.row_step, self.tap_step, self.pixel_y, self.pixel_x, self.first_y, self.first_x, self.kept = found.values()
+        self.row_bytes, self.input_bytes, self.depth = Signal(32), Signal(32), Signal(40)
+        """Of a kernel row, of the input's columns, of a window."""
         self.merges = Signal()
-        """Whether a row of the kernel that lies inside is one run."""
+        """Whether a row of the kernel is one run."""
+        self.moved, self.slides = Signal(16), Signal()
+        """Columns of the kernel that are read for a window behind another one, and whether others stay."""
+        self.taps, self.single = Signal(32), Signal()
+        """Whether a depthwise window has more of them than can be kept, so that each is used as it comes."""
         self.i, self.j, self.channel, self.row_channel = Signal(16), Signal(16), Signal(21), Signal(21)
         self.skipped_rows, self.skipped_taps = Signal(ADDRESS), Signal(ADDRESS)
         self.skipped_y, self.skipped_x = Signal(signed(POSITION)), Signal(signed(POSITION))
         self._skip = Signal(21)
         m.d.comb += self.channel.eq(self._skip)
         dense, active, multiplied = words[0][:8] == CONVOLVE, Signal(), Signal()
-        whole = low(words[3]) == high(words[3])
-        m.d.comb += self.merges.eq(dense & whole & (octet(words[6], 3) == 1))
+        whole, near = low(words[3]) == high(words[3]), octet(words[6], 3) == 1
+        stride, deep = octet(words[6], 1), words[0][:8] == DEPTHWISE
+        m.d.sync += self.taps.eq(low(words[5]) * high(words[5]))
+        m.d.comb += [
+            self.merges.eq(dense & whole & near),
+            self.single.eq(deep & (self.taps > KEPT)),
+            self.slides.eq(deep & ~self.single & near & (stride < high(words[5]))),
+            self.moved.eq(Mux(self.slides, stride, high(words[5]))),
+        ]
         with m.If(self.start):
             m.d.sync += [active.eq(1), self.ready.eq(0), self._skip.eq(Mux(dense, low(words[15]) << machine.lanes, 0))]
             m.d.sync += [target.eq(0) for target in (self.i, self.j, self.row_channel, self.skipped_rows)]
@@ -43,21 +57,24 @@ class Steps:
             m.d.sync += [active.eq(0), self.ready.eq(1)]
         with m.If(self.stop):
             m.d.sync += [active.eq(0), self.ready.eq(0)]
-        self._multiply(words, (*found.values(), self.row_bytes), multiplied)
+        self._multiply(words, (self.row_bytes, self.input_bytes, self.depth, *found.values()), multiplied)
 
     def _multiply(self, words: Any, targets: Any, done: Any) -> None:
         """One product after the other."""
         m, row, pixel = self.module, words[2], low(words[3])
         products = (
+            (high(words[5]), high(words[3])),
+            (high(words[4]), high(words[3])),
+            (low(words[5]), self.row_bytes),
             (octet(words[6], 2), row),
             (octet(words[6], 3), pixel),
             (octet(words[6], 0), row),
             (octet(words[6], 1), pixel),
             (low(words[7]).as_signed(), row),
             (high(words[7]).as_signed(), pixel),
-            (high(words[5]), high(words[3])),
+            (high(words[5]) - self.moved, pixel),
         )
-        number, a, b = Signal(range(len(products) + 2)), Signal(signed(17)), Signal(32)
+        number, a, b = Signal(range(len(products) + 2)), Signal(signed(18)), Signal(32)
         product = Signal(signed(50))
         m.d.comb += [product.eq(a * b), done.eq(number == len(products) + 1)]
         with m.If(self.start):
@@ -87,52 +104,73 @@ class Steps:
 
 
 class Pixels:
-    """The next pixel, and without a convolution its next block: ``x``, ``y`` and ``at`` are those of the window's first
-    tap, ``base`` the first channel that is read. It is ``ready`` once ``map`` tells which of the bytes from there on
-    each lane takes: the multiplier of a depthwise command lets lanes share one."""
+    """The next pixel of a convolution: ``x``, ``y`` and ``at`` are those of the window's first tap, ``byte`` its
+    number in its row."""
+
+    def __init__(self, words: Any, steps: Steps) -> None:
+        self.module = m = Module()
+        self.start, self.stop, self.next, self.active = Signal(), Signal(), Signal(), Signal()
+        self.x, self.y, self.byte = (Signal(signed(POSITION), name=f"pixel_{name}") for name in ("x", "y", "byte"))
+        self.at = Signal(ADDRESS)
+        rows, columns = Signal(16), Signal(16)
+        row_at, begin = Signal(ADDRESS), Signal(ADDRESS)
+        first_x, first_y = high(words[7]).as_signed(), low(words[7]).as_signed()
+        first_byte, ends = steps.first_x.as_signed(), columns == 1
+        m.d.comb += begin.eq(words[1] + steps.first_y + steps.first_x)
+        with m.If(~steps.ready):
+            m.d.sync += [self.at.eq(begin), row_at.eq(begin), self.byte.eq(first_byte)]
+        with m.If(self.start):
+            m.d.sync += [rows.eq(low(words[11])), columns.eq(high(words[11])), self.active.eq(1)]
+            m.d.sync += [self.x.eq(first_x), self.y.eq(first_y)]
+        with m.Elif(self.next & ends):
+            m.d.sync += [columns.eq(high(words[11])), rows.eq(rows - 1), self.active.eq(rows != 1)]
+            m.d.sync += [self.x.eq(first_x), self.y.eq(self.y + octet(words[6], 0)), self.byte.eq(first_byte)]
+            m.d.sync += [row_at.eq(row_at + steps.pixel_y), self.at.eq(row_at + steps.pixel_y)]
+        with m.Elif(self.next):
+            m.d.sync += [columns.eq(columns - 1), self.x.eq(self.x + octet(words[6], 1))]
+            m.d.sync += [self.at.eq(self.at + steps.pixel_x), self.byte.eq(self.byte + steps.pixel_x)]
+        with m.If(self.stop):
+            m.d.sync += self.active.eq(0)
+
+
+class Blocks:
+    """The next block of channels of an output row: ``at`` and ``y`` are those of the row's first tap, ``base`` the
+    first channel that is read. It is ``ready`` once ``map`` tells which of the bytes from there on each lane takes: a
+    depthwise command's multiplier lets lanes share one."""
 
     def __init__(self, words: Any, machine: Machine, steps: Steps) -> None:
         self.module = m = Module()
-        self.start, self.stop, self.next, self.active = Signal(), Signal(), Signal(), Signal()
-        self.ready = Signal()
-        self.x, self.y = Signal(signed(POSITION)), Signal(signed(POSITION))
-        self.at, self.base = Signal(ADDRESS), Signal(16)
+        self.start, self.next, self.stop, self.active = Signal(), Signal(), Signal(), Signal()
+        self.ready, self.base = Signal(), Signal(16)
+        self.at, self.y = Signal(ADDRESS), Signal(signed(POSITION))
         self.map = [Signal(machine.lanes, name=f"next_map{i}") for i in range(machine.width)]
-        rows, columns, left = Signal(16), Signal(16), Signal(17)
-        row_at, begin = Signal(ADDRESS), Signal(ADDRESS)
-        channels = Mux(words[0][:8] == CONVOLVE, 1, high(words[10]))
-        first_x, first_y = high(words[7]).as_signed(), low(words[7]).as_signed()
-        last_block, ends = left <= machine.width, columns == 1
-        m.d.comb += begin.eq(words[1] + steps.first_y + steps.first_x)
+        self._last = Signal()
+        rows, left, channels = Signal(16), Signal(17), high(words[10])
+        m.d.comb += self._last.eq(left <= machine.width)
         with m.If(~steps.ready):
-            m.d.sync += [self.at.eq(begin), row_at.eq(begin)]
+            m.d.sync += self.at.eq(words[1] + steps.first_y + steps.first_x)
         with m.If(self.start):
-            m.d.sync += [rows.eq(low(words[11])), columns.eq(high(words[11])), left.eq(channels), self.active.eq(1)]
-            m.d.sync += [self.x.eq(first_x), self.y.eq(first_y)]
-        with m.Elif(self.next & ~last_block):
+            m.d.sync += [rows.eq(low(words[11])), left.eq(channels), self.active.eq(1)]
+            m.d.sync += self.y.eq(low(words[7]).as_signed())
+        with m.Elif(self.next & ~self._last):
             m.d.sync += left.eq(left - machine.width)
         with m.Elif(self.next):
-            m.d.sync += [left.eq(channels), columns.eq(Mux(ends, high(words[11]), columns - 1))]
-            with m.If(ends):
-                m.d.sync += [rows.eq(rows - 1), self.active.eq(rows != 1), self.x.eq(first_x)]
-                m.d.sync += [self.y.eq(self.y + octet(words[6], 0)), row_at.eq(row_at + steps.pixel_y)]
-                m.d.sync += self.at.eq(row_at + steps.pixel_y)
-            with m.Else():
-                m.d.sync += [self.x.eq(self.x + octet(words[6], 1)), self.at.eq(self.at + steps.pixel_x)]
+            m.d.sync += [left.eq(channels), rows.eq(rows - 1), self.active.eq(rows != 1)]
+            m.d.sync += [self.y.eq(self.y + octet(words[6], 0)), self.at.eq(self.at + steps.pixel_y)]
         with m.If(self.stop):
             m.d.sync += self.active.eq(0)
-        self._channels(words, machine, last_block)
+        self._channels(words, machine)
 
-    def _channels(self, words: Any, machine: Machine, last_block: Any) -> None:
-        """One lane after the other, where lanes share channels."""
-        m = self.module
-        shares, multiplier = (words[0][:8] == DEPTHWISE) & (high(words[3]) != 1), high(words[3])
+    def _channels(self, words: Any, machine: Machine) -> None:
+        m, multiplier = self.module, high(words[3])
+        shares = (words[0][:8] == DEPTHWISE) & (multiplier != 1)
         channel, rest, lane = Signal(16), Signal(16), Signal(machine.lanes)
         with m.If(self.start | self.next):
+            begins = self.start | self._last
             m.d.sync += self.ready.eq(~shares)
-            with m.If(self.start | last_block):
+            with m.If(begins):
                 m.d.sync += [channel.eq(0), rest.eq(0)]
-            m.d.sync += self.base.eq(Mux(self.start | last_block, 0, self.base + machine.width))
+            m.d.sync += self.base.eq(Mux(begins, 0, self.base + machine.width))
             m.d.sync += [number.eq(i) for i, number in enumerate(self.map)]
         with m.Elif(~self.ready & self.active):
             wraps = rest + 1 == multiplier

@@ -1,0 +1,85 @@
+"""The RTL takes the cycles that docs/npu.md states of each command, and nearly those of the model for a network."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.planted import Bug, reference_network
+
+needs_tools = pytest.mark.skipif(
+    shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None,
+    reason="verilator or amaranth is not installed",
+)
+FOLDER = Path(__file__).resolve().parents[1]
+SMALL = FOLDER.parent / "npu_small"
+PAGE = FOLDER.parents[1] / "docs/npu.md"
+WINDOWED = {"stride_y": 1, "stride_x": 1, "dilation_y": 1, "dilation_x": 1, "clamp_min": -128, "clamp_max": 127}
+BY_HAND = re.findall(r"^\| `(\w[^:`]*)` \| .* \| (\d+) \|$", PAGE.read_text(), re.MULTILINE) if PAGE.is_file() else []
+NEAR, PREDICTED = 0.02, 0.03
+STANDS = Bug("npu_rtl/windows.py", "deep & ~self.single & near & (stride", "0 & ~self.single & near & (stride", "")
+"""No window slides: all bytes are right, and depthwise convolutions take longer."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Cycles of a network."""
+
+    model: int
+    rtl: int
+    predicted: int
+
+    @property
+    def unlike(self) -> float:
+        return abs(self.model / self.rtl - 1)
+
+
+def taken(accelerator: Path, network: Path) -> Taken:
+    cycles, predicted = {}, 0
+    for device in ("model", "rtl"):
+        command = [sys.executable, "-m", "uaccel", "run", str(network), "-a", str(accelerator), "--device", device]
+        done = subprocess.run([*command, "--board", "host", "--json"], capture_output=True, text=True, check=True)
+        report = json.loads(done.stdout)
+        cycles[device] = report["accelerator_cycles"]
+        regions = [layer for layer in report["graph"]["layers"] if layer["engine"] == accelerator.name]
+        predicted = sum(region["estimate"]["cycles"] for region in regions)
+    return Taken(cycles["model"], cycles["rtl"], predicted)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "cycles"), BY_HAND)
+def test_a_duration_by_hand(rtl: Any, text: str, cycles: str) -> None:
+    kind, *words = text.split()
+    fields = {name: int(value) for name, value in (word.split("=") for word in words)}
+    common = WINDOWED if kind in ("convolve", "depthwise", "pool") else {}
+    played = rtl.play([(kind, common | fields)], [bytes(65536)])
+    assert (played.error, sum(played.busy)) == (0, int(cycles))
+
+
+@needs_tools
+@pytest.mark.long
+@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+@pytest.mark.parametrize("name", ["ad", "ic", "kws", "sww", "vww"])
+def test_a_network(folder: Path, name: str) -> None:
+    found = taken(folder, reference_network(name))
+    assert found.unlike <= NEAR
+    assert abs(found.predicted / found.rtl - 1) <= PREDICTED
+
+
+@needs_tools
+@pytest.mark.long
+def test_a_planted_bug_is_seen(tmp_path: Path) -> None:
+    STANDS.plant(FOLDER, tmp_path)
+    shutil.copytree(SMALL, tmp_path / SMALL.name)
+    found = taken(tmp_path / SMALL.name, reference_network("kws"))
+    assert found.rtl > found.model * (1 + NEAR)

@@ -1,0 +1,83 @@
+"""How long commands take: the rules of ``docs/npu.md``, which are those of the RTL."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from uaccel.streams import Command, Window
+
+if TYPE_CHECKING:
+    from .machine import Npu
+
+FED, WEIGHED, UNFINISHED, ADDED = 29, 16, 6, 7
+SLID, SLID_WEIGHED, SHARED = 28, 17, 16
+POOLED, MEAN = 19, 8
+ELEMENTS, LOOKED_UP, PACKED, SYNC = 15, 6, 5, 2
+KEPT: Final = 32
+"""Taps of a window that slides."""
+CHECKS: Final = {
+    "load": 14,
+    "store": 14,
+    "convolve": 34,
+    "depthwise": 30,
+    "pool": 16,
+    "add": 14,
+    "sync": 4,
+    "lookup": 12,
+    "pack": 10,
+}
+DIVISION: Final = 16
+"""Cycles, where channels share one of the input."""
+
+
+class Feeding(NamedTuple):
+    """Cycles that feeding a window takes; ``late``: how much its vectors come behind one a cycle."""
+
+    pieces: int
+    late: int
+
+
+@cache
+def feeding(run: int, begin: int, end: int, rows: int) -> Feeding:
+    """Bytes ``begin`` to ``end`` of a window in which ``run`` lie one after the other: a piece of a run in each cycle,
+    and one more where the last piece is too much for its vector."""
+    at, pieces, vectors, late = begin, 0, 0, 0
+    while at < end:
+        piece = min(rows, run - at % run, end - at)
+        over = (at - begin) % rows + piece > rows
+        at += piece
+        pieces += 1
+        if (at - begin) // rows > vectors:
+            late = max(late, pieces - 1 - vectors)
+            vectors += 1
+        if at == end and (at - begin) % rows:
+            pieces += over
+            late = max(late, pieces - 1 - vectors)
+    return Feeding(pieces, late)
+
+
+def convolve(fed: Feeding, pixels: int, array: int, skipped: int) -> int:
+    """``array``: cycles that it takes for a pixel; ``skipped``: taps before the first step."""
+    return FED + skipped + fed.late + max(pixels * array, (pixels - 1) * fed.pieces + array)
+
+
+def slide(npu: Npu, window: Window, columns: int) -> int:
+    """Of a row of a block of channels. From column to column some taps stay, unless there are too many."""
+    (high, wide), many = window.kernel, window.taps > KEPT
+    column = high if many else -(-high // npu.ports)
+    more = 0 if many else -(-window.taps // npu.rows) - 1
+    slides = not many and window.dilation[1] == 1
+    moved = min(window.strides[1], wide) if slides else wide
+    return int(wide * column + more + (columns - 1) * (moved * column + more))
+
+
+def pool(npu: Npu, window: Window, windows: int, average: bool) -> int:
+    pieces = window.kernel[1] * -(-window.kernel[0] // npu.ports)
+    each = max(pieces, MEAN + 1) if average else pieces
+    return int(POOLED + (MEAN if average else 0) + pieces + (windows - 1) * each)
+
+
+def checking(command: Command) -> int:
+    """Its numbers are held against the memories, two cycles a product."""
+    return CHECKS[command.kind] + (DIVISION if command.fields.get("multiplier", 1) > 1 else 0)
