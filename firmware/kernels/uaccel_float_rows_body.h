@@ -1,6 +1,7 @@
 /* Sums of products, one row or four by four columns of weights.
  *
- * Included once for each type in which weights lie: UACCEL_FLOAT_WEIGHT, of which UACCEL_FLOAT_WIDE makes two floats. */
+ * Included once for each type in which weights lie: UACCEL_FLOAT_WEIGHT.
+ * UACCEL_FLOAT_WIDE makes two floats of two of them. */
 
 /* One row of `depth` elements with four columns of weights, that lie side by side. */
 UACCEL_SHARED void UACCEL_FN(uaccel_float_row)(const float *restrict row, const UACCEL_FLOAT_WEIGHT *restrict weights,
