@@ -188,7 +188,8 @@ template <class Top, class Pins> class Device : public Bench {
         }
     }
 
-    /* Cycles that an access of a register took are those that come next. Where the module tells that it rests, time that nothing happens in is not simulated. */
+    /* Cycles that an access of a register took are those that come next. Where the module tells that it rests, time
+     * that nothing happens in is not simulated. */
     void tick(uint64_t cycles)
     {
         const uint64_t had = ahead_ < cycles ? ahead_ : cycles;
