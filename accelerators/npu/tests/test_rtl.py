@@ -66,8 +66,11 @@ BUGS = {
         "npu_rtl/output.py", "whole + (half & (~even | (rest != 0) | whole[0]))", "whole + half", r"\w+"
     ),
     "an addition without rounding": Bug("npu_rtl/addition.py", "moved[32:] + moved[31]", "moved[32:]", "add"),
-    "a column too many is inside": Bug(
-        "npu_rtl/feeder.py", "(self._x < high(w[4]))", "(self._x <= high(w[4]))", r"conv2d|depthwise_conv2d|\w+_pool2d"
+    "a byte too many is inside": Bug(
+        "npu_rtl/feeder.py", "input_bytes - at, width", "input_bytes - at + 1, width", "conv2d"
+    ),
+    "a column too many slides in": Bug(
+        "npu_rtl/sliding.py", "(self._x < high(w[4]))", "(self._x <= high(w[4]))", r"depthwise_conv2d|\w+_pool2d"
     ),
     "nobody waits for a token": Bug("npu_rtl/queues.py", "(~head.words[bit] | (self._tokens[fifo] != 0))", "1", r"\w+"),
 }
