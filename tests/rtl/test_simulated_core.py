@@ -95,6 +95,9 @@ int main()
     assert(waits(data, &ram, true) == 1);
     assert(waits(device, &flash, false, 2) == 28 && waits(device, &flash, true, 2) == 16);
     assert(turns(&ram, {fetch, data, device}) == "001122001122");
+    uaccel::Memory quick{0x3000, true, 0, 0, std::vector<uint8_t>(64)};
+    assert(fetch.answers(&quick, true, ++now) && !data.answers(&quick, true, now)); // a word a cycle
+    assert(data.answers(&quick, true, ++now));
     assert(ram.holds(0x203C, 4) && !ram.holds(0x203D, 4) && !ram.holds(0x1FFF));
 }
 """
