@@ -97,7 +97,8 @@ class Layers:
 
     def total(self, name: str, one: Any, other: Any) -> Any:
         """A sum that is rounded once, as ONNX models mean it."""
-        attrs = WeightedSumAttrs(ZERO_POINT, 1 << 20, ZERO_POINT, -(1 << 19), 21, 0, ZERO_POINT, -128, 127)
+        end = {"shift": 21, "tolerance": 0, "output_zero_point": ZERO_POINT, "clamp_min": -128, "clamp_max": 127}
+        attrs = WeightedSumAttrs(ZERO_POINT, 1 << 20, ZERO_POINT, -(1 << 19), **end)
         return self.block.emit(get(WeightedSum)(one, other, attrs=attrs), name)
 
     def lookup(self, name: str, source: Any) -> Any:

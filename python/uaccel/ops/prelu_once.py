@@ -12,25 +12,21 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError
 from uaccel.model import Array, Quantisation
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, register
+from uaccel.ops.base import register
 from uaccel.ops.broadcast import BinaryOperator
 from uaccel.ops.ratio import fixed_ratios, scale_fraction
+from uaccel.ops.rounded import RoundedOnce
 from uaccel.tvm_api import tirx
 
 BITS = 30  # of the largest multiplier
 
 
 @dataclass(frozen=True)
-class PreluOnceAttrs(Attributes):
+class PreluOnceAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale / output scale; those of negative elements stand in the second input."""
 
     zero_point: int
     multiplier: int
-    shift: int
-    tolerance: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
 
 
 @register
@@ -52,8 +48,7 @@ class PreluOnce(BinaryOperator[PreluOnceAttrs]):
 
     def combine(self, x: Any, y: Any, attrs: PreluOnceAttrs, dtype: str) -> Any:
         factor = tirx.Select(x >= exact.const(0), exact.const(attrs.multiplier), y)
-        rounded = exact.round_half_even(x * factor, attrs.shift, attrs.tolerance)
-        return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return attrs.finish(x * factor, dtype)
 
 
 def prelu_once_operands(

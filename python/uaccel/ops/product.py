@@ -7,25 +7,21 @@ from typing import Any
 
 from uaccel.model import Quantisation
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, register
+from uaccel.ops.base import register
 from uaccel.ops.broadcast import BinaryOperator
 from uaccel.ops.ratio import fixed_ratios, most_that_counts, scale_fraction
+from uaccel.ops.rounded import RoundedOnce
 
 BITS = 30  # of the multiplier: a product of int16 elements takes 33, with its sign
 
 
 @dataclass(frozen=True)
-class ProductAttrs(Attributes):
-    """``multiplier / 2**shift`` is input scale * input scale / output scale; ``tolerance`` as for sums."""
+class ProductAttrs(RoundedOnce):
+    """``multiplier / 2**shift`` is input scale * input scale / output scale."""
 
     zero_point1: int
     zero_point2: int
     multiplier: int
-    shift: int
-    tolerance: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
 
 
 @register
@@ -42,8 +38,7 @@ class Product(BinaryOperator[ProductAttrs]):
         return exact.i64(value) - exact.const(attrs.zero_point2)
 
     def combine(self, x: Any, y: Any, attrs: ProductAttrs, dtype: str) -> Any:
-        rounded = exact.round_half_even(x * y * exact.const(attrs.multiplier), attrs.shift, attrs.tolerance)
-        return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return attrs.finish(x * y * exact.const(attrs.multiplier), dtype)
 
 
 def product_attrs(

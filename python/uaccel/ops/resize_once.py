@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.base import IntegerOperator, Site, register, require
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same, sides
 from uaccel.ops.ratio import fixed_ratios, most_that_counts, scale_fraction
+from uaccel.ops.rounded import RoundedOnce
 from uaccel.tvm_api import te
 
 BITS = 31  # of the multiplier: the sums have 32
@@ -25,18 +26,13 @@ LARGEST = (1 << 15) - 1
 
 
 @dataclass(frozen=True)
-class ResizeOnceAttrs(Attributes):
+class ResizeOnceAttrs(RoundedOnce):
     """``parts``: what a pixel's height and width are divided into. ``multiplier / 2**shift`` is input scale / output
-    scale / parts; ``tolerance`` as for ``weighted_sum``."""
+    scale / parts."""
 
     parts: tuple[int, ...]
     input_zero_point: int
     multiplier: int
-    shift: int
-    tolerance: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
 
 
 @register
@@ -75,9 +71,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
                 for row, row_weight in neighbours(rows, y, 0)
                 for column, column_weight in neighbours(columns, x, 1)
             )
-            rounded = exact.round_half_even(total * exact.const(attrs.multiplier), attrs.shift, attrs.tolerance)
-            low, high = attrs.clamp_min, attrs.clamp_max
-            return exact.finish(rounded, attrs.output_zero_point, low, high, str(data.dtype))
+            return attrs.finish(total * exact.const(attrs.multiplier), str(data.dtype))
 
         shape = self.infer([exact.info(tensor) for tensor in inputs], attrs).shape
         return te.compute(shape, element, name="resized")
@@ -132,5 +126,14 @@ def resize_once_operands(
     ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale) / math.prod(parts)
     ratios = fixed_ratios([ratio], BITS)
     most = most_that_counts(ratio, math.prod(parts) * (high - low), high - low)
-    numbers = given.zero_point, ratios.multipliers[0], ratios.shift, ratios.tolerance(most), wanted.zero_point
-    return ResizeOnceAttrs(parts, *numbers, *clamp), tables
+    attrs = ResizeOnceAttrs(
+        parts=parts,
+        input_zero_point=given.zero_point,
+        multiplier=ratios.multipliers[0],
+        shift=ratios.shift,
+        tolerance=ratios.tolerance(most),
+        output_zero_point=wanted.zero_point,
+        clamp_min=clamp[0],
+        clamp_max=clamp[1],
+    )
+    return attrs, tables

@@ -20,23 +20,18 @@ from uaccel.ops.reduce import (
     reduced,
     reduced_elements,
 )
+from uaccel.ops.rounded import RoundedOnce
 from uaccel.tvm_api import te
 
 BITS = 31  # of the multiplier: the sums have 32
 
 
 @dataclass(frozen=True)
-class ScaledSumAttrs(ReduceAttrs):
-    """``multiplier / 2**shift`` is input scale / output scale, for a mean divided by the count; ``tolerance`` as for
-    ``weighted_sum``."""
+class ScaledSumAttrs(RoundedOnce, ReduceAttrs):
+    """``multiplier / 2**shift`` is input scale / output scale, for a mean divided by the count."""
 
     input_zero_point: int
     multiplier: int
-    shift: int
-    tolerance: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
 
 
 def require_sum(count: int, dtype: str, what: str) -> None:
@@ -69,9 +64,7 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
 
         def output(*index: Any) -> Any:
             scaled = sums(*index) * exact.const(attrs.multiplier)
-            rounded = exact.round_half_even(scaled, attrs.shift, attrs.tolerance)
-            low, high = attrs.clamp_min, attrs.clamp_max
-            return exact.finish(rounded, attrs.output_zero_point, low, high, str(data.dtype))
+            return attrs.finish(scaled, str(data.dtype))
 
         return te.compute(sums.shape, output, name=self.name)
 

@@ -7,29 +7,22 @@ from typing import Any
 
 from uaccel.model import Quantisation
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, register
+from uaccel.ops.base import register
 from uaccel.ops.broadcast import BinaryOperator
 from uaccel.ops.ratio import fixed_ratios, scale_fraction
+from uaccel.ops.rounded import RoundedOnce
 
 BITS = 31  # of the larger multiplier
 
 
 @dataclass(frozen=True)
-class WeightedSumAttrs(Attributes):
-    """``multiplier / 2**shift`` is input scale / output scale, the second negative for a difference.
-
-    Results within ``tolerance / 2**shift`` of the middle between two integers count as ties.
-    """
+class WeightedSumAttrs(RoundedOnce):
+    """``multiplier / 2**shift`` is input scale / output scale, the second negative for a difference."""
 
     zero_point1: int
     multiplier1: int
     zero_point2: int
     multiplier2: int
-    shift: int
-    tolerance: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
 
 
 @register
@@ -46,8 +39,7 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
         return (exact.i64(value) - exact.const(attrs.zero_point2)) * exact.const(attrs.multiplier2)
 
     def combine(self, x: Any, y: Any, attrs: WeightedSumAttrs, dtype: str) -> Any:
-        rounded = exact.round_half_even(x + y, attrs.shift, attrs.tolerance)
-        return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return attrs.finish(x + y, dtype)
 
 
 def weighted_sum_attrs(

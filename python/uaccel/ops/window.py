@@ -37,7 +37,7 @@ class WindowMeanAttrs(WindowAttrs):
     """``counted`` says how far outside the input elements count, as zeros: top, left, bottom, right.
 
     The multiplier of a window that counts ``n`` elements has the index ``n - least``; ``multiplier / 2**shift`` is
-    input scale / output scale / n, and ``tolerance`` as for ``weighted_sum``.
+    input scale / output scale / n, and ``tolerance`` as in ``rounded.py``.
     """
 
     counted: tuple[int, ...]
