@@ -115,7 +115,8 @@ def build(firmware: Path, bitstream: Path, folder: Path) -> dict[str, object]:
     run(folder, str(packer), "--compress", PLACED, PACKED)
     shutil.copy(folder / PACKED, bitstream)
     report = json.loads((folder / REPORT).read_text())
-    return {"clock_mhz": clocks(report), "used": {kind: row["used"] for kind, row in report["utilization"].items()}}
+    used = {kind: row["used"] for kind, row in report["utilization"].items() if row["used"]}
+    return {"clock_mhz": clocks(report), "used": used}
 
 
 def main(given: Sequence[str]) -> int:

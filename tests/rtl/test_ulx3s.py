@@ -21,7 +21,7 @@ from support.scripts import script_of
 from uaccel.board import UartConsole, load_board
 from uaccel.errors import UaccelError
 from uaccel.rtl.parts import KINDS, PARTS
-from uaccel.session.batch import run_batch
+from uaccel.session.batch import BatchRun, run_batch
 from uaccel.session.inputs import ramp
 from uaccel.session.process import ProcessTransport
 from uaccel.session.session import Session
@@ -54,13 +54,30 @@ def firmware_for(board: str, folder: Path, *options: str) -> Path:
     return project / "build" / "firmware.elf"
 
 
-def chip_at_a_line(firmware: Path, folder: Path) -> list[str]:
+def chip_at_a_line(firmware: Path, folder: Path, changed: tuple[str, str] = ("", "")) -> list[str]:
+    """``changed`` is what stands in the chip's Verilog, and what stands there instead."""
     sources = [*script().prepare(firmware, folder), Path(__file__).with_name("chip_on_a_line.cpp")]
+    if changed[0]:
+        text = sources[0].read_text()
+        assert text.count(changed[0]) == 1
+        sources[0] = folder / "chip.v"
+        sources[0].write_text(text.replace(*changed))
     shutil.copy(sources[-1], folder)
     clocks = f"CLOCKS_PER_BIT={CLOCKS_PER_BIT}"
     words = [*VERILATOR, *QUIET, "--top-module", "chip", f"-G{clocks}", "-CFLAGS", f"-O2 -D{clocks}"]
     subprocess.run(["verilator", *words, *map(str, sources)], cwd=folder, check=True, capture_output=True)
     return ["env", "-C", str(folder), "obj_dir/Vchip"]
+
+
+def run_exactly(command: list[str]) -> BatchRun:
+    with Session(ProcessTransport(command, "the chip"), timeouts=SIMULATED_TIMEOUTS) as session:
+        values = [ramp(tensor) for tensor in session.model.inputs]
+        samples = [values, [value[:, ::-1].copy() for value in values]]
+        run = run_batch(session, samples)
+    for sample, got in zip(samples, run.outputs, strict=True):
+        for one, expected in zip(got, Tflm(MODEL.read_bytes()).run(sample), strict=True):
+            assert_same(one, expected.reshape(one.shape), "the chip")
+    return run
 
 
 @pytest.mark.slow
@@ -69,19 +86,29 @@ def chip_at_a_line(firmware: Path, folder: Path) -> list[str]:
 def test_a_network_on_the_chip_is_exact(options: tuple[str, ...], tmp_path: Path) -> None:
     if options in OPTIONS[2:]:
         pytest.importorskip("amaranth", reason="the accelerator's RTL is in Amaranth")
-    command = chip_at_a_line(firmware_for("ulx3s", tmp_path, *options), tmp_path)
-    with Session(ProcessTransport(command, "the chip"), timeouts=SIMULATED_TIMEOUTS) as session:
-        values = [ramp(tensor) for tensor in session.model.inputs]
-        samples = [values, [value[:, ::-1].copy() for value in values]]
-        run = run_batch(session, samples)
-    for sample, got in zip(samples, run.outputs, strict=True):
-        for one, expected in zip(got, Tflm(MODEL.read_bytes()).run(sample), strict=True):
-            assert_same(one, expected.reshape(one.shape), "the chip")
+    run = run_exactly(chip_at_a_line(firmware_for("ulx3s", tmp_path, *options), tmp_path))
     assert run.seconds is not None
     assert run.instructions is not None
     cycles = run.seconds * load_board("ulx3s").timer.hz
     most = 1.8 if options in OPTIONS[:2] else 4
     assert 1.3 < cycles / run.instructions < most, "as on rtl_vexriscv, whose memories are as fast"
+
+
+BUGS = {
+    "writes that are lost": ("puts = goes ? a_we && a_adr[29:26] == DATA : first", "puts = first"),
+    "lanes of the other": ("put_lanes = goes ? a_sel : d_sel", "put_lanes = d_sel"),
+    "address of the other": ("d_at = goes ? a_adr : core_at", "d_at = goes && a_we ? a_adr : core_at"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found_where_core_and_accelerator_share_memory(bug: str, tmp_path: Path) -> None:
+    pytest.importorskip("amaranth", reason="the accelerator's RTL is in Amaranth")
+    command = chip_at_a_line(firmware_for("ulx3s", tmp_path, "-a", "matrix8"), tmp_path, BUGS[bug])
+    with pytest.raises((AssertionError, UaccelError)):
+        run_exactly(command)
 
 
 def test_the_files_of_the_board_agree() -> None:
