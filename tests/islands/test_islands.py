@@ -12,7 +12,7 @@ pytest.importorskip("onnxruntime")
 
 from support.onnx_islands import CASES, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffled, stored, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
-from support.onnx_real_sums import REALS
+from support.onnx_real_sums import REALS, TABLES
 from uaccel.frontend import import_model
 from uaccel.partition.float_advice import float_advice
 from uaccel.running.real_meaning import real_opinion
@@ -45,6 +45,23 @@ def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
             assert difference.max() <= 1
             apart, elements = apart + int(difference.sum()), elements + difference.size
     assert apart <= case.rarely * elements
+
+
+@pytest.mark.parametrize("case", TABLES, ids=lambda case: case.name)
+def test_a_function_whose_result_is_real_is_a_table_of_it(case: Case, tmp_path: Path) -> None:
+    graph = Graph()
+    case.make(graph)
+    path = graph.save(tmp_path / "model.onnx", case.opset)
+    model = import_model(path)
+    calls = {expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)}
+    ours = {name.removeprefix("uaccel.") for name in calls if name.startswith("uaccel.")}
+    assert ours - INTEGER_PLUMBING == set(case.operators)
+    inputs = graph.samples(0)
+    outputs = Executor(model.module).run(list(inputs.values()))
+    np.testing.assert_allclose(outputs, onnx_runtime(path, inputs), rtol=0, atol=1e-6)
+    opinion = real_opinion(model, [list(inputs.values())], [outputs])
+    assert opinion is not None
+    assert (opinion.to_json()["largest_relative_difference"] or 0) < 2e-7
 
 
 @pytest.mark.sample(3)

@@ -13,14 +13,14 @@ pytest.importorskip("onnxruntime")
 from support.boards import board_with_tools
 from support.onnx_islands import CASES
 from support.onnx_models import Graph
-from support.onnx_real_sums import REALS
+from support.onnx_real_sums import REALS, TABLES
 from uaccel.board import load_board
 from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.pipeline import compile_model
 from uaccel.running.packed import run_compiled
 from uaccel.tvm_api.executor import Executor
 
-OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums"}
+OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums", "uaccel_float_lookup"}
 
 OF_INTEGERS = {"lookup16", "layer_norm_s8", "layer_norm_s16", "softmax_once_s16_s16", "batch_matmul_s16_float32"} | {
     "requantize_u16_s16",
@@ -36,6 +36,7 @@ def test_same_numbers(name: str, tmp_path: Path) -> None:
     graph = Graph()
     for case in (
         *REALS,
+        *TABLES,
         *(case for case in CASES if set(case.operators) & OPERATORS or "uint16" in case.name),
     ):
         case.make(graph)

@@ -21,8 +21,8 @@ ROWS: Final = [
     *((name, form) for name in ARCHITECTURES for form in ("onnx", "pt2e")),
     *((name, "xnnpack") for name in ("densenet", "resnet_v2", "mobilenet_v2", "unet", "wavenet")),
 ]
-ENDS_IN_FLOAT: Final = (("cyclegan", "onnx"),)
-"""With a tanh that is not quantised: C's library and TVM round it each in their own way. All before it is integers."""
+LEFT_IN_FLOAT: Final = {("unet", "xnnpack"): 0.06}
+"""Of multiply-accumulates, by the quantiser itself: XNNPACK's leaves transposed convolutions as they are."""
 QUICK: Final = (("tcn", "onnx"), ("dense_autoencoder", "onnx"))
 
 
@@ -33,10 +33,9 @@ def test_no_element_is_more_than_a_step_from_float64(name: str, form: str, tmp_p
     torch.manual_seed(0)
     row = ARCHITECTURES[name]
     path = FORMS[form](settled(row.make()), row.shapes, tmp_path)
-    assert share_in_float(import_model(path)) < 0.01
+    assert share_in_float(import_model(path)) < LEFT_IN_FLOAT.get((name, form), 0.01)
     verdict = measure(path, samples=2, verify="outputs")["verify"]
-    assert verdict["bit_exact"] or (name, form) in ENDS_IN_FLOAT, verdict["first_difference"]
-    assert verdict.get("within_tolerance", True), "integers to the bit, floats within 1e-5"
+    assert verdict["bit_exact"], verdict["first_difference"]
     found = verdict["real_meaning"]
     assert (found["elements"] > 0 or found["largest_relative_difference"] is not None, found["more"]) == (True, 0)
     assert (found["largest_relative_difference"] or 0) < 1e-5

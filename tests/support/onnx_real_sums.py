@@ -31,6 +31,18 @@ def classified(graph: Graph) -> None:
     graph.outputs.append((graph.apply("Softmax", y), "float32"))
 
 
+def functions(shape: tuple[int, ...], *names: str) -> Build:
+    """One after the other, of a quantised tensor."""
+
+    def build(graph: Graph) -> None:
+        y = graph.quantized_input(shape, U8)
+        for name in names:
+            y = graph.apply(name, y)
+        graph.outputs.append((y, "float32"))
+
+    return build
+
+
 DENSE_SUMS, CONV_SUMS = ("fully_connected_sums",), ("conv2d_sums",)
 REALS = (
     Case("gemm", real("Gemm", (3, 20), (7, 20), per_channel(7), transB=1), DENSE_SUMS),
@@ -46,3 +58,9 @@ REALS = (
     Case("classes", classified, ("fully_connected_sums", "reduce_max")),
 )
 """Results that nobody quantises."""
+TABLES = (
+    Case("tanh", functions((3, 10, 10), "Tanh"), ("float_lookup",)),
+    Case("a chain of functions", functions((2, 8, 9, 4), "Softplus", "Tanh", "Neg"), ("float_lookup",)),
+    Case("too few elements", functions((5, 51), "Tanh"), ("dequantize",)),
+)
+"""Functions of one quantised tensor whose results nobody quantises."""

@@ -16,6 +16,7 @@ from uaccel.islands.plan import planned
 from uaccel.islands.reals import Real, real_sums
 from uaccel.islands.rules import Emit
 from uaccel.islands.spelt_out import dequantized, quantized
+from uaccel.islands.table import real_table
 from uaccel.model import ImportedModel, Signature, TensorSpec
 from uaccel.ops.base import info_of
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
@@ -42,7 +43,7 @@ class _Rewrite:
         self.graph: Graph = read(model.module, model.origins)
         self.plans: dict[Any, tuple[Any, Emit]] = {}
         self.as_floats: set[Any] = set()
-        self.sums: dict[Any, tuple[Any, Real]] = {}
+        self.reals: dict[Any, tuple[Any, Real]] = {}
         self.refused: dict[Any, str] = {}
 
     def run(self) -> ImportedModel:
@@ -76,11 +77,16 @@ class _Rewrite:
             elif _is(expr, DEQUANTIZE) and grid_of(self.graph, var) is not None:
                 self.as_floats.update(self._given_integers(expr))
             elif var in self.as_floats and grid_of(self.graph, var) is None and self.graph.value(var) is None:
-                sums = real_sums(self.graph, var)
-                if sums is None:
-                    self.as_floats.update(variables(expr))
-                else:
-                    self.sums[var] = sums
+                self._plan_real(var, expr)
+
+    def _plan_real(self, var: Any, call: Any) -> None:
+        """From integers where they are all that it takes."""
+        table = real_table(self.graph, var)
+        found = (var, table) if table is not None else real_sums(self.graph, var)
+        if found is None:
+            self.as_floats.update(variables(call))
+        else:
+            self.reals[var] = found
 
     def _given_integers(self, call: Any) -> list[Any]:
         """What the integers of a dequantize come from, where that is another operator than a quantize."""
@@ -110,7 +116,7 @@ class _Rewrite:
         """One for each operator of the model that is computed in float though it is quantised."""
         found: dict[str, str] = {}
         for var, reason in fallen(self.graph, self.refused):
-            if var in self.as_floats and var not in self.sums:
+            if var in self.as_floats and var not in self.reals:
                 found.setdefault(self._where(var), f"{self._where(var)}: {FLOAT_NOTE} ({reason})")
         return list(found.values())
 
@@ -162,8 +168,8 @@ class _Rewrite:
                 return emitter.as_declared(held, declared)
             real = emitter.dequantized(held)
             return real if declared == "float32" else emitter.bind(relax.op.astype(real, declared), suffix="_half")
-        if var in self.sums:
-            emitter.layer, real_of = self.sums[var]
+        if var in self.reals:
+            emitter.layer, real_of = self.reals[var]
             return real_of(emitter)
         known = self.graph.value(var) if not hasattr(var.ty, "fields") else None
         if known is not None:

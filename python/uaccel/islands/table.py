@@ -16,8 +16,9 @@ from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import grid_of, in_place, integers_of, reshaped
 from uaccel.islands.rules import Emit, number
 from uaccel.model import Array
-from uaccel.ops.base import constant, get
-from uaccel.ops.lookup import Lookup, LookupAttrs
+from uaccel.ops.base import constant, get, info_of
+from uaccel.ops.float_lookup import FloatLookup
+from uaccel.ops.lookup import Lookup, LookupAttrs, stored_values, worth_a_table
 from uaccel.ops.lookup16 import Lookup16, Lookup16Attrs
 from uaccel.ops.requantize import Requantize, RequantizeAttrs
 from uaccel.ops.rounding import FLOAT32, float32_scale
@@ -87,6 +88,26 @@ def reals_of(graph: Graph, value: Any) -> NDArray[np.float64] | None:
     """All that a function of one quantised tensor gives, counted in 16 bits; None for what is no such function."""
     source = source_of(graph, value)
     return None if source is None or grid_of(graph, source) is None else _wide_reals(graph, value, source)
+
+
+def real_table(graph: Graph, value: Any) -> Callable[[Emitter], Any] | None:
+    """What looks up the real results of a function of one tensor of 8 bits; None where a table is not worth its flash."""
+    source = source_of(graph, value)
+    grid = grid_of(graph, source) if source is not None else None
+    if source is None or grid is None or grid.dtype != "int8" or source.same_as(value):
+        return None
+    if info_of(value).dtype != "float32" or not worth_a_table(info_of(value).elements):
+        return None
+    with np.errstate(all="ignore"):
+        reals = (stored_values("int8") - grid.zero_point) * np.float64(grid.scale)
+        table = np.asarray(evaluated(graph, value, source, reals), np.float32)
+    names = "_".join(dict.fromkeys(functions(graph, value, source)))
+
+    def emit(emitter: Emitter) -> Any:
+        plain = emitter.plain(integers_of(emitter, source, grid))
+        return emitter.bind(get(FloatLookup)(plain, constant(table), attrs=LookupAttrs(names)))
+
+    return emit
 
 
 def _looked_up16(emitter: Emitter, source: Any, output: Grid, attrs: Lookup16Attrs, tables: list[Array]) -> Integers:
