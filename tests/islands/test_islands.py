@@ -117,6 +117,11 @@ def rectified_transposed(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Relu", graph.apply("ConvTranspose", x, w)), TO_U8)
 
 
+def half_quantised(graph: Graph) -> None:
+    x, w = graph.quantized_input((1, 4, 5, 5), U8), graph.constant(np.ones((4, 6, 1, 1), np.float32))
+    graph.quantized_output(graph.apply("Concat", x, graph.apply("ConvTranspose", x, w), axis=1), TO_U8)
+
+
 def last_in_float(graph: Graph) -> None:
     x = graph.quantized_input((3, 20), WIDE)
     graph.outputs.append((graph.apply("MatMul", x, graph.weights(stored(20, 7), Grid(0.01))), "float32"))
@@ -148,6 +153,16 @@ NAMED = {
         tuple(
             f"operator {which}: {NOTE} (its weights have scales along another axis than the output channels)"
             for which in ('2 ConvTranspose ("convtranspose_9")', '3 Relu ("relu_10")')
+        ),
+    ),
+    "with weights that are floats": (
+        half_quantised,
+        tuple(
+            f"operator {which}: {NOTE} ({reason})"
+            for which, reason in (
+                ('1 ConvTranspose ("convtranspose_6")', "its weights are not quantised"),
+                ('2 Concat ("concat_7")', "one of its inputs is not quantised: its weights are not quantised constants"),
+            )
         ),
     ),
     "without a step behind it": (

@@ -36,8 +36,11 @@ def affine(island: Island) -> Emit | None:
     ones = np.ones(channels, np.float32)
     gain = ones if factor is None else channel_bias(factor, 1, len(shape), channels)
     summands = channel_bias(summand, 1, len(shape), channels)
+    joined = _joined(island.graph, data)
+    if all(island.grid(part) is None for part in joined):
+        return None  # another rule says why
     parts, first = [], 0
-    for part in _joined(island.graph, data):
+    for part in joined:
         some = slice(first, first + shape_of(part)[1])
         parts.append(_part(island, part, gain[some], summands[some]))
         first = some.stop

@@ -12,6 +12,7 @@ from uaccel.tvm_api import is_call, variables
 
 WEIGHTED = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv2d_transpose", "relax.matmul")
 NO_RESULT = "its result is not quantised"
+NO_WEIGHTS = "its weights are not quantised"
 
 
 def fallen(graph: Graph, refused: Mapping[Any, str]) -> Iterator[tuple[Any, str]]:
@@ -28,6 +29,7 @@ def fallen(graph: Graph, refused: Mapping[Any, str]) -> Iterator[tuple[Any, str]
     reasons = dict(refused)
     for var in reversed(floats):
         if var in reasons:
+            reasons[var] = NO_WEIGHTS if _has_float_weights(graph, var) else reasons[var]
             for operand in variables(floats[var]):
                 reasons.setdefault(operand, reasons[var])
     for var in floats:
@@ -53,3 +55,8 @@ def _has_weights(graph: Graph, var: Any) -> bool:
     bound = graph.definitions[var]
     known = is_call(bound) and graph.name(var) in WEIGHTED and graph.integers(bound.args[1]) is not None
     return bool(known) and _is_integer(graph, bound.args[0])
+
+
+def _has_float_weights(graph: Graph, var: Any) -> bool:
+    weights = graph.definitions[var].args[1] if graph.name(var) in WEIGHTED else None
+    return weights is not None and graph.value(weights) is not None and graph.integers(weights) is None

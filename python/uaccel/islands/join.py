@@ -66,7 +66,7 @@ def _part(island: Island, expr: Any) -> Part:
         return expr, (expr, lambda emitter: _known(island, known))
     plan = planned(island.graph, expr, island.output, (island.low, island.high))
     if isinstance(plan, str):
-        raise ModelError(f"one of its inputs is not quantised, and {plan}")
+        raise ModelError(f"one of its inputs is not quantised: {plan}")
     return expr, plan
 
 
