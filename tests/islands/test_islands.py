@@ -143,10 +143,11 @@ def test_the_real_meaning_of_a_resize_has_ties(mode: str, tmp_path: Path) -> Non
 
 
 NOTE = "its quantised form has no exact integer operator here and is computed in float"
+UNQUANTISED = "weights are not quantised"
 NAMED = {
     "behind sums": (
         erf_of_conv,
-        (f'operator 3 Erf ("erf_10"): {NOTE} (relax.erf is no operator that integers can compute)',),
+        (f'operator 3 Erf ("erf_10"): {NOTE} (Erf is no operator that integers can compute)',),
     ),
     "behind an activation": (
         rectified_transposed,
@@ -160,8 +161,8 @@ NAMED = {
         tuple(
             f"operator {which}: {NOTE} ({reason})"
             for which, reason in (
-                ('1 ConvTranspose ("convtranspose_6")', "its weights are not quantised"),
-                ('2 Concat ("concat_7")', "one of its inputs is not quantised: its weights are not quantised constants"),
+                ('1 ConvTranspose ("convtranspose_6")', f"its {UNQUANTISED}"),
+                ('2 Concat ("concat_7")', f"one of its inputs is not quantised: its {UNQUANTISED} constants"),
             )
         ),
     ),

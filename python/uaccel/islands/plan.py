@@ -12,6 +12,7 @@ from uaccel.islands.held import Grid, Integers
 from uaccel.islands.moves import moved, moved_from
 from uaccel.islands.rules import RULES, Emit, Island, island_of
 from uaccel.islands.table import requantized, table_island
+from uaccel.ops.base import short_name
 from uaccel.ops.traits import PAD
 
 Bounds = tuple[int, int]
@@ -34,8 +35,14 @@ def planned(graph: Graph, value: Any, grid: Grid, bounds: Bounds | None = None) 
     through = _through(island)
     if not isinstance(through, str):
         return through
-    reason = found or through or f"{graph.name(island.core) or 'an input'} is no operator that integers can compute"
+    reason = found or through or f"{_spoken(graph, island.core)} is no operator that integers can compute"
     return (_widened(island) if found else None) or reason
+
+
+def _spoken(graph: Graph, var: Any) -> str:
+    """As the model calls the operator, where it is one of the model's."""
+    origin = graph.origins.get(var.name) if graph.name(var) else None
+    return origin.op if origin is not None else short_name(graph.name(var)) or "an input"
 
 
 def _ruled(island: Island) -> Plan | str:

@@ -91,7 +91,7 @@ def reals_of(graph: Graph, value: Any) -> NDArray[np.float64] | None:
 
 
 def real_table(graph: Graph, value: Any) -> Callable[[Emitter], Any] | None:
-    """What looks up the real results of a function of one tensor of 8 bits; None where a table is not worth its flash."""
+    """What looks up the real results of a function of one tensor of 8 bits; None where that is not worth its flash."""
     source = source_of(graph, value)
     grid = grid_of(graph, source) if source is not None else None
     if source is None or grid is None or grid.dtype != "int8" or source.same_as(value):

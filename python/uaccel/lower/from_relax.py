@@ -21,7 +21,7 @@ from uaccel.lower.program import Applied, Engine, Layer, Program, Value, view_ro
 from uaccel.lower.state import Storing
 from uaccel.lower.structures import check_parameters
 from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
-from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, type_info
+from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, short_name, type_info
 from uaccel.ops.control import Control
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
 from uaccel.ops.layout_rows import by_rows
@@ -345,7 +345,9 @@ def _integer_step(
 
 def _fallback_step(op: str, call: Any, operands: tuple[Operand, ...], symbol: str, macs: int = 0) -> _Step:
     kernel, definition = fallback_layer(call, operands, symbol)
-    return _Step(op, kernel, f"no CPU kernel for {call.op.name}: C from its TIR (TIR fallback)", macs, definition)
+    return _Step(
+        op, kernel, f"no CPU kernel for {short_name(call.op.name)}: C from its TIR (TIR fallback)", macs, definition
+    )
 
 
 def describe(kernel: Kernel) -> str:

@@ -1,4 +1,4 @@
-"""A function of one 8-bit variable whose results the model does not quantise: a table of 256 single-precision numbers."""
+"""A function of one 8-bit variable whose results stay real, as a table of 256 single-precision numbers."""
 
 from __future__ import annotations
 
