@@ -242,10 +242,9 @@ OPERATORS: dict[str, tuple[Callable[..., Any], str]] = {
         'operator 0 aten.upsample_bilinear2d.vec ("upsample_bilinear2d"): scale_factor [1.3, 1.3] does not divide '
         "[10, 10] evenly; give the size [10, 10] instead",
     ),
-    "windows": (
-        lambda x: F.adaptive_max_pool2d(x, 3),
-        'operator 0 aten.adaptive_max_pool2d.default ("adaptive_max_pool2d"): from [8, 8] to [3, 3] its windows have '
-        "several sizes; choose an output size that divides the input's",
+    "distance": (
+        lambda x: torch.cdist(x[0], x[0], p=3),
+        'operator 2 aten._cdist_forward.default ("cdist"): p=3 is not supported; 1, 2 and infinity are',
     ),
     "type": (
         lambda x: x.bfloat16().float(),

@@ -33,6 +33,10 @@ def _of(function: Callable[[Any], Any], prepare: Callable[[Any], Any]) -> Row:
     return lambda x, y: function(prepare(x))
 
 
+def _norm(order: float) -> Row:
+    return lambda x, y: torch.linalg.vector_norm(x, order, dim=(1, 3))
+
+
 _UNARY = (
     "abs",
     "neg",
@@ -222,11 +226,54 @@ LAYERS: Mapping[str, Row] = {
     "sdpa mask computed": lambda x, y: F.scaled_dot_product_attention(x, y, y, attn_mask=x @ y > 3),
 }
 
+ORDERS: Mapping[str, Row] = {
+    "topk": lambda x, y: torch.topk(x, 3)[0],
+    "topk places": lambda x, y: torch.topk(x, 3, dim=1)[1],
+    "topk smallest": lambda x, y: torch.topk(x, 2, dim=2, largest=False)[1],
+    "sort": lambda x, y: torch.sort(x, dim=2)[0],
+    "sort downwards": lambda x, y: torch.sort(x, dim=1, descending=True)[1],
+    "argsort": lambda x, y: torch.argsort(x, dim=-1),
+    "kthvalue": lambda x, y: torch.kthvalue(x, 3, dim=2)[0],
+    "kthvalue kept": lambda x, y: torch.kthvalue(x, 3, dim=2, keepdim=True)[1],
+    "median": lambda x, y: torch.median(x, dim=1)[0],
+    "median of all": lambda x, y: torch.median(x),
+    "max along": lambda x, y: torch.max(x, dim=1)[1],
+    "max along, kept": lambda x, y: torch.max(x, dim=2, keepdim=True)[0],
+}
+
+OF_TWO: Mapping[str, Row] = {
+    "bilinear layer": _using(nn.Bilinear(8, 8, 3), lambda part, x, y: part(x, y)),
+    "cdist": lambda x, y: torch.cdist(x, y),
+    "cdist p=1": lambda x, y: torch.cdist(x, y, p=1),
+    "cdist p=inf": lambda x, y: torch.cdist(x, y, p=float("inf")),
+    "index computed": lambda x, y: x[:, (y[0, 0, 0] > 0).long()],
+    "index computed twice": lambda x, y: x[0, 0][(x[0, 1] > 0).long(), (y[0, 1, :1] > 0).long() - 2],
+    "index computed apart": lambda x, y: x[0, :, (y[0, 0, 0] > 0).long(), 2],
+    "index from the front": lambda x, y: x[(y[0, 0, :3, 0] > 9).long(), :, (y[0, 0, 0, :3] > 0).long()],
+    "grid_sample": lambda x, y: F.grid_sample(x, y[:, :2].permute(0, 2, 3, 1), align_corners=False),
+    "grid_sample border": lambda x, y: F.grid_sample(
+        x, y[:, :2].permute(0, 2, 3, 1), padding_mode="border", align_corners=True
+    ),
+    "grid_sample nearest": lambda x, y: F.grid_sample(
+        x, y[:, :2].permute(0, 2, 3, 1), mode="nearest", align_corners=False
+    ),
+}
+
+OF_ALL: Mapping[str, Row] = {
+    "mean of nothing": lambda x, y: x.mean(dim=[]),
+    "norm of nothing": lambda x, y: torch.linalg.vector_norm(x, dim=[]),
+    **{f"norm {order}": _norm(order) for order in (0, 1, 2, 3, 2.5, float("inf"), -float("inf"))},
+    "any of all": lambda x, y: (x > 1.5).any(),
+    "adaptive_max_pool of several sizes": lambda x, y: F.adaptive_max_pool2d(x, (3, 5)),
+    "adaptive_max_pool without batch": lambda x, y: F.adaptive_max_pool2d(x[0], (3, 2)),
+    "rrelu": lambda x, y: F.rrelu(x),
+}
+
 UNROLLED: Mapping[str, Row] = {
     "transformer": _using(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), lambda part, x, y: part(x[0])),
 }
 
-_ALL = {**ACTIVATIONS, **ARITHMETIC, **MOVES, **LAYERS}
+_ALL = {**ACTIVATIONS, **ARITHMETIC, **MOVES, **LAYERS, **ORDERS, **OF_TWO, **OF_ALL}
 _OFTEN = (
     *(
         "F.selu",
@@ -254,6 +301,7 @@ _OFTEN = (
     ),
     *("avg_pool without padding", "adaptive_max_pool", "batch_norm", "batch_norm after conv with bias"),
     *("batch_norm after linear", "layer_norm not affine", "sdpa", "sdpa causal", "sdpa mask computed"),
+    *("topk", "argsort", "max along", "index computed apart", "grid_sample", "norm 3", "cdist", "median"),
     *("lstm two layers both ways", "lstm with states", "lstm projected", "gru both ways", "rnn relu"),
 )
 """Converters of ours above all: they are there because TVM's gave something else."""
@@ -266,6 +314,9 @@ SLOW_GROUPS: Mapping[str, Mapping[str, Row]] = {
         "arithmetic": ARITHMETIC,
         "moves": MOVES,
         "layers": LAYERS,
+        "orders": ORDERS,
+        "pairs": OF_TWO,
+        "all": OF_ALL,
         "unrolled": UNROLLED,
     }.items()
 }

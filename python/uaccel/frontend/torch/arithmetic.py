@@ -20,6 +20,11 @@ REDUCTIONS = {
     "aten.prod.dim_int": relax.op.prod,
 }
 
+EXTREMES = {
+    "aten.max.dim": (relax.op.max, relax.op.argmax),
+    "aten.min.dim": (relax.op.min, relax.op.argmin),
+}
+
 
 def _operand(context: Context, node: Any, value: Any) -> Expr:
     """A node or a number, in the type of the result."""
@@ -97,13 +102,38 @@ def reduction(context: Context, node: Any) -> Expr:
     return REDUCTIONS[str(node.target)](context.expr(node.args[0]), *_axes(node))
 
 
-@converts("aten.min.dim")
-def smallest_along(context: Context, node: Any) -> Expr:
+@converts(*EXTREMES)
+def extreme_along(context: Context, node: Any) -> Expr:
     """Values and indices."""
     axes, keep = _axes(node)
     value = context.expr(node.args[0])
-    values = context.emit(relax.op.min(value, axes, keep))
-    return [values, context.emit(relax.op.argmin(value, axes[0] if axes else None, keep))]
+    of_values, of_places = EXTREMES[str(node.target)]
+    values = context.emit(of_values(value, axes, keep))
+    return [values, context.emit(of_places(value, axes[0] if axes else None, keep))]
+
+
+@converts("aten.mean.dim")
+def mean(context: Context, node: Any) -> Expr:
+    """TVM's converter takes no dimensions for none of them."""
+    return relax.op.mean(_operand(context, node, node.args[0]), *_axes(node))
+
+
+@converts("aten.linalg_vector_norm.default")
+def norm(context: Context, node: Any) -> Expr:
+    order, (axes, keep) = float(arguments(node)["ord"]), _axes(node)
+    value = _operand(context, node, node.args[0])
+    if order == 2:
+        return relax.op.sqrt(context.emit(relax.op.sum(context.emit(relax.op.multiply(value, value)), axes, keep)))
+    value = context.emit(relax.op.abs(value))
+    if math.isinf(order):
+        return (relax.op.max if order > 0 else relax.op.min)(value, axes, keep)
+    if order == 0:
+        there = context.emit(relax.op.not_equal(value, _operand(context, node, 0)))
+        return relax.op.sum(context.emit(relax.op.astype(there, info_of_value(node.meta["val"]).dtype)), axes, keep)
+    if order == 1:
+        return relax.op.sum(value, axes, keep)
+    powers = context.emit(relax.op.power(value, _operand(context, node, order)))
+    return relax.op.power(context.emit(relax.op.sum(powers, axes, keep)), _operand(context, node, 1 / order))
 
 
 @converts("aten.var.dim", "aten.var.correction")

@@ -26,6 +26,9 @@ WHOLE: Final = frozenset(
 )
 """Kept whole where PyTorch would take them apart: they are what engines and integer operators are made for."""
 
+FURTHER: Final = frozenset({"any.default", "grid_sampler_2d.default"})
+"""Taken apart though PyTorch would leave them whole: nothing converts them as they are."""
+
 _BY_NAMESPACE: Final = frozenset({"quantized_decomposed", "torchao", "_operator"})
 
 
@@ -48,6 +51,8 @@ def decomposed(torch: Any, path: Path, exported: Any) -> Any:
             for target in list(table):
                 if namespace_of(target) == "aten" and name_of(target) in WHOLE:
                     del table[target]
+            known = torch._decomp.decomposition_table
+            table.update({target: known[target] for target in known if name_of(target) in FURTHER})
             return exported.run_decompositions(table)
     except Exception as error:
         raise ModelError(
@@ -61,4 +66,4 @@ def _is_plain(torch: Any, target: Any) -> bool:
         return True
     if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
         return False
-    return name_of(target) in WHOLE or torch.Tag.core in target.tags
+    return name_of(target) not in FURTHER and (name_of(target) in WHOLE or torch.Tag.core in target.tags)

@@ -1,6 +1,6 @@
 """An imported model as plain data and back: all that comes out of the process that reads a file.
 
-The data can say nothing but operators of Relax and one of ours by name, with numbers, text and tensors: no function, no
+The data can say nothing but operators of Relax and two of ours by name, with numbers, text and tensors: no function, no
 code.
 """
 
@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from uaccel.errors import InternalError, ModelError
 from uaccel.model import Array, ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
-from uaccel.ops.base import get
-from uaccel.ops.recurrent import Recurrent, RecurrentAttrs
+from uaccel.ops.base import IntegerOperator, get
+from uaccel.ops.recurrent import Recurrent
+from uaccel.ops.top_k import TopK
 from uaccel.tvm_api import (
     FunctionBlock,
     bindings_of,
@@ -31,8 +32,10 @@ from uaccel.tvm_api import (
 
 _ATTRIBUTES: Final = "relax.attrs."
 _OPERATORS: Final = "relax."
-_OWN: Final = get(Recurrent)
-"""The one operator of ours that programs become before their integers are made."""
+_OWN: Final[dict[str, IntegerOperator[Any]]] = {
+    operator.full_name: operator for operator in (get(Recurrent), get(TopK))
+}
+"""Operators of ours that programs become before their integers are made."""
 
 
 def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
@@ -113,8 +116,9 @@ class _Sender:
         if isinstance(expr, relax.ShapeExpr):
             return ["shape", [int(extent) for extent in expr.values]]
         if is_operator_call(expr):
-            if expr.op.name == _OWN.full_name:
-                return ["own", [self.expr(part) for part in expr.args], _OWN.attrs_of(expr).to_node()]
+            own = _OWN.get(expr.op.name)
+            if own is not None:
+                return ["own", expr.op.name, [self.expr(part) for part in expr.args], own.attrs_of(expr).to_node()]
             if expr.ty_args or not expr.op.name.startswith(_OPERATORS):
                 raise ModelError(f"it became a call of {expr.op.name}, which cannot be compiled")
             return ["call", expr.op.name, [self.expr(part) for part in expr.args], self._attributes(expr.attrs)]
@@ -176,8 +180,10 @@ class _Receiver:
             made = tvm.ir.make_node(key, **{str(field): self.value(value) for field, value in fields.items()})
         return relax.Call(tvm.ir.Op.get(name), [self.expr(arg) for arg in args], made)
 
-    def own(self, args: list[Any], attributes: dict[str, Any]) -> Any:
-        return _OWN(*map(self.expr, args), attrs=RecurrentAttrs(**attributes))
+    def own(self, name: str, args: list[Any], attributes: dict[str, Any]) -> Any:
+        if name not in _OWN:
+            raise InternalError(f"a file became a call of {name}")
+        return _OWN[name](*map(self.expr, args), attrs=_OWN[name].attributes(**attributes))
 
     def value(self, value: Any) -> Any:
         if not isinstance(value, list):
