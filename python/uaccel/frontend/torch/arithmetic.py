@@ -28,7 +28,8 @@ EXTREMES = {
 
 def _operand(context: Context, node: Any, value: Any) -> Expr:
     """A node or a number, in the type of the result."""
-    dtype = info_of_value(node.meta["val"]).dtype
+    made = node.meta["val"]
+    dtype = info_of_value(made[0] if isinstance(made, (list, tuple)) else made).dtype
     if not hasattr(value, "op"):
         return constant(np.array(value, dtype))
     same = info_of_value(value.meta["val"]).dtype == dtype
@@ -116,6 +117,26 @@ def extreme_along(context: Context, node: Any) -> Expr:
 def mean(context: Context, node: Any) -> Expr:
     """TVM's converter takes no dimensions for none of them."""
     return relax.op.mean(_operand(context, node, node.args[0]), *_axes(node))
+
+
+@converts("aten.var_mean.correction", "aten.var_mean.dim")
+def variance_and_mean(context: Context, node: Any) -> Expr:
+    return [
+        context.emit(variance(context, node)),
+        context.emit(relax.op.mean(context.expr(node.args[0]), *_axes(node))),
+    ]
+
+
+@converts("aten.exp2.default")
+def power_of_two(context: Context, node: Any) -> Expr:
+    return relax.op.power(_operand(context, node, 2), _operand(context, node, node.args[0]))
+
+
+@converts("aten.hypot.default")
+def hypotenuse(context: Context, node: Any) -> Expr:
+    values = [_operand(context, node, arg) for arg in node.args]
+    one, other = (context.emit(relax.op.multiply(value, value)) for value in values)
+    return relax.op.sqrt(context.emit(relax.op.add(one, other)))
 
 
 @converts("aten.linalg_vector_norm.default")

@@ -130,3 +130,14 @@ def pixel_shuffle(context: Context, node: Any) -> Expr:
     order = [*range(first + 1), first + 3, first + 1, first + 4, first + 2]
     value = context.emit(relax.op.permute_dims(value, order))
     return relax.op.reshape(value, list(node.meta["val"].shape))
+
+
+@converts("aten.scatter_add.default")
+def scatter_add(context: Context, node: Any) -> Expr:
+    """Indices as large as what is added, and not below 0."""
+    source, axis, places, values = node.args
+    rank = len(source.meta["val"].shape)
+    fits = places.meta["val"].shape == values.meta["val"].shape
+    need(fits, f"its index has the shape {list(places.meta['val'].shape)}, not that of what it adds")
+    operands = [context.expr(operand) for operand in (source, places, values)]
+    return relax.op.scatter_elements(*operands, axis % rank if rank else 0, "add")
