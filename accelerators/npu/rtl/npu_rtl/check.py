@@ -34,7 +34,7 @@ class Check:
         token = (first & (words[0][8] | words[0][10])) | (second & (words[0][9] | words[0][11]))
         with m.If(self.start):
             nothing = Signal()
-            m.d.comb += nothing.eq(meaningless(words))
+            m.d.comb += nothing.eq(meaningless(words, machine))
             m.d.sync += [self._index.eq(0), self._second.eq(0), self.active.eq(1), self._total.eq(0)]
             m.d.sync += self.error.eq(Mux(nothing, COMMAND, Mux(token, TOKEN, OK)))
             m.d.sync += self._divides.eq(Mux((opcode == DEPTHWISE) & (words[3][16:] > 1), DIVISION, 0))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import C, Cat, Module, Mux, Signal, signed
 
 from npu_rtl.bus import LARGEST, Bursts, Runs
 from npu_rtl.memories import Memories
-from npu_rtl.numbers import ADDRESS, BUS, ERROR, TRANSFER, Machine, words_of
+from npu_rtl.numbers import ADDRESS, BUS, CODED, ERROR, TRANSFER, Machine, words_of
+from npu_rtl.unpacker import Unpacker
 
 AHEAD = 8
 """Beats that are under way when the next burst is asked for: enough for a memory that takes its time, and few, so that
@@ -37,18 +38,16 @@ class Loader:
             self.bursts.allowed.eq(waits < AHEAD),
             goes.eq(self.valid & self.ready),
             runs.next.eq(goes & ends),
-            self.done.eq(self.active & runs.next & runs.last),
-            self.ready.eq(runs.active & memories.load_ready),
         ]
         failed = Signal()
-        m.d.comb += self.error.eq(((self.response != 0) | failed).replicate(ERROR) & BUS)
+        m.d.comb += self.error.eq(((goes & (self.response != 0)) | failed).replicate(ERROR) & BUS)
         m.d.sync += waits.eq(waits + Mux(self.bursts.asked, self.bursts.beats, 0) - goes)
         with m.If(self.start):
             m.d.sync += [self.active.eq(1), failed.eq(0)]
         with m.Elif(goes):
             m.d.sync += failed.eq(failed | (self.response != 0))
-            with m.If(self.done):
-                m.d.sync += self.active.eq(0)
+        with m.If(self.done):
+            m.d.sync += self.active.eq(0)
         self._write(machine, memories, runs, words, goes, ends)
 
     def _write(self, machine: Machine, memories: Memories, runs: Runs, words: Any, goes: Any, ends: Any) -> None:
@@ -61,11 +60,38 @@ class Loader:
             m.d.sync += done.eq(0)
         with m.Elif(goes):
             m.d.sync += done.eq(done + bus)
-        inside = [(at + i >= 0) & (at + i < runs.bytes) for i in range(bus)]
+        inside = Cat(*((at + i >= 0) & (at + i < runs.bytes) for i in range(bus)))
+        coded = words[0][CODED] if machine.unpack else C(0)
+        m.d.comb += memories.load_weights.eq(words[1][8])
+        with m.If(~coded):
+            m.d.comb += [
+                memories.load_valid.eq(runs.active & self.valid),
+                memories.load_at.eq(runs.here + at),
+                memories.load_mask.eq(inside),
+                memories.load_data.eq(self.data),
+                self.ready.eq(runs.active & memories.load_ready),
+                self.done.eq(self.active & runs.next & runs.last),
+            ]
+        if machine.unpack:
+            first = Mux(done == 0, runs.there[:shift], 0)
+            with m.If(coded):
+                self._unpack(machine, memories, words, (goes, ends, inside, first, runs.bytes - at))
+
+    def _unpack(self, machine: Machine, memories: Memories, words: Any, beat: tuple[Any, ...]) -> None:
+        """``beat``: whether it goes, is the last one, which bytes are in it, from which on, and up to which."""
+        goes, ends, inside, first, behind = beat
+        m, unpacker = self.module, Unpacker(machine)
+        m.submodules.unpacker = unpacker.module
+        bits = Cat(*(inside[i].replicate(8) for i in range(machine.bus)))
         m.d.comb += [
-            memories.load_valid.eq(runs.active & self.valid),
-            memories.load_weights.eq(words[1][8]),
-            memories.load_at.eq(runs.here + at),
-            memories.load_mask.eq(Cat(*inside)),
-            memories.load_data.eq(self.data),
+            *(unpacker.start.eq(self.start), unpacker.count.eq(words[8])),
+            *(unpacker.beat.eq(goes), unpacker.last.eq(ends), unpacker.taken.eq(unpacker.valid & memories.load_ready)),
+            unpacker.data.eq((self.data & bits) >> (first << 3)),
+            unpacker.bits.eq((Mux(ends, behind, machine.bus) - first) << 3),
+            memories.load_valid.eq(unpacker.valid),
+            memories.load_at.eq(words[3] + unpacker.at),
+            memories.load_mask.eq(unpacker.mask),
+            memories.load_data.eq(unpacker.bytes),
+            self.ready.eq(unpacker.ready),
+            self.done.eq(unpacker.done),
         ]

@@ -20,7 +20,7 @@ LONGEST: Final = 21
 WORDS: Final = (0, 10, 10, 21, 21, 13, 10, 1, 8, 5)
 """Of each opcode."""
 CONTINUE, KEEP, RESIDUAL, FLOAT32, ONCE, SHARED = range(16, 22)
-AVERAGE = TURNED = 16
+AVERAGE = TURNED = CODED = 16
 """Bits of the first word."""
 CHANNEL_WORDS: Final = 3
 """Bias, multiplier, shift."""
@@ -37,7 +37,8 @@ COMMANDS: Final = (TRANSFER, COMPUTE, TRANSFER)
 
 @dataclass(frozen=True)
 class Machine:
-    """``width``: rows of the array, and columns; ``bus`` and the memories in bytes."""
+    """``width``: rows of the array, and columns; ``bus`` and the memories in bytes; ``unpack``: bytes a cycle of a load
+    that comes as a code, up to 2, or 0 where none may."""
 
     width: int
     ports: int
@@ -46,6 +47,7 @@ class Machine:
     sums: int
     bus: int
     queue: int
+    unpack: int = 0
 
     @property
     def lanes(self) -> int:

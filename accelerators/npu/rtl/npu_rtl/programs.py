@@ -12,6 +12,7 @@ from npu_rtl.numbers import (
     ADD,
     ADDITION_WORDS,
     CHANNEL_WORDS,
+    CODED,
     COMMAND,
     CONTINUE,
     CONVOLVE,
@@ -71,11 +72,12 @@ class Op:
     tests: Sequence[Test] = ()
 
 
-def meaningless(words: Sequence[Any]) -> Any:
+def meaningless(words: Sequence[Any], machine: Machine) -> Any:
     """Whether a bit is set that means nothing."""
     opcode: Any = words[0][:8]
     found: Any = C(0)
-    for number, used in MEANS.items():
+    coded = {LOAD: (_TOKENS | 1 << CODED, *MEANS[LOAD][1:])} if machine.unpack else {}
+    for number, used in {**MEANS, **coded}.items():
         rest = Cat(*(word & (ALL ^ bits) for word, bits in zip(words, used, strict=False)))
         found = Mux(opcode == number, rest != 0, found)
     weighted = (opcode == CONVOLVE) | (opcode == DEPTHWISE)
@@ -130,13 +132,15 @@ class Programs:
         run, runs, planes = w[4], low(w[5]), high(w[5])
         memory = octet(w[1], 1)
         room = Mux(memory[0], machine.weights, machine.activations)
+        coded = (w[0][CODED] if machine.unpack else C(0)) & (w[0][:8] == LOAD)
+        no_code = coded & ((w[5] != 0x10001) | (w[8] == 0))
         nowhere = (octet(w[1], 0) >= PLACES) | (memory >= memories)
         return [
-            Op(0, tests=[(lambda _: (run == 0) | (runs == 0) | (planes == 0), SHAPE)]),
+            Op(0, tests=[(lambda _: no_code | (run == 0) | (runs == 0) | (planes == 0), SHAPE)]),
             Op(
                 runs - 1,
                 w[8],
-                run,
+                Mux(coded, w[8], run),
                 tests=[
                     (lambda total: ((runs != 1) & (w[8] < run)) | ((planes != 1) & (w[9] < total)), SHAPE),
                 ],
