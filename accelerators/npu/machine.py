@@ -10,7 +10,7 @@ from typing import Final
 from uaccel.streams import WORD, Bus, Dma, Machine, Memory, Outside, Unpacker
 
 from .commands import FORMATS
-from .times import SYNC, checking
+from .times import SYNC, UNPACKING, checking
 
 HEADER: Final = Path("device") / "npu_machine.h"
 PARAMETER_WORDS: Final = 3
@@ -58,7 +58,7 @@ class Npu:
             sync_size=FORMATS["sync"].bytes,
             sync_cycles=SYNC,
             bus=bus,
-            unpacker=Unpacker(self.unpack) if self.unpack else None,
+            unpacker=Unpacker(self.unpack, UNPACKING) if self.unpack else None,
             checking=checking,
             answering=self.store_end,
         )

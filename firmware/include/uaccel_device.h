@@ -28,6 +28,9 @@ struct uaccel_bus {
      * by a device with a clock before it reads or writes, once in each cycle that `master`, one of its own, wants a beat
      * in. `ahead`: cycles by which the device is before the time that has passed. NULL where each beat goes at once. */
     bool (*grants)(void *context, const void *master, uint32_t address, uint32_t bytes, bool last, uint64_t ahead);
+    /* Whether device constants lie at this address, which a device may only read: where a chip may have a flash. NULL
+     * where none do. */
+    bool (*constant)(void *context, uint32_t address);
 };
 
 /* What can be wrong with a device, to see that drivers notice. */

@@ -74,6 +74,8 @@ class Bench {
     {
         return disturbance.goes() && (!shares() || (offered && granted(master, address, bytes, last)));
     }
+    /* Whether device constants lie there. */
+    virtual bool constant(uint32_t address) const = 0;
     /* The RTL does what the bus does not allow: said on stderr, and from now on all registers read all ones. */
     virtual void violates(const char *what) = 0;
     Disturbance disturbance;

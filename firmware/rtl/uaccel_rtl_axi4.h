@@ -1,6 +1,8 @@
 /* Memory behind AXI4: the RTL is the master. Bursts that increment, of at most 256 beats inside 4 KiB.
  *
- * A burst of reads begins LATENCY cycles after its address. With a seed, addresses and data are taken and given when it
+ * A burst of reads begins LATENCY cycles after its address. Device constants may lie in a flash instead, which does one
+ * burst after the other. The first word comes FIRST cycles later than at once, each further one NEXT cycles, and so does
+ * the first where it is the word behind the last burst. FIRST 0: there is no flash. With a seed, addresses and data are taken and given when it
  * pleases, and bursts of different ids in any order. */
 #ifndef UACCEL_RTL_AXI4_H
 #define UACCEL_RTL_AXI4_H
@@ -11,7 +13,8 @@
 
 namespace uaccel_rtl {
 
-template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : public Memory {
+template <class Ports, uint32_t BYTES, uint32_t LATENCY, uint32_t FIRST = 0, uint32_t NEXT = 0>
+class Axi4Memory : public Memory {
   public:
     Axi4Memory(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
 
@@ -20,6 +23,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
         reads_.clear();
         writes_.clear();
         answers_.clear();
+        behind_ = NOWHERE;
         p_.arready() = 0;
         p_.awready() = 0;
         p_.wready() = 0;
@@ -59,7 +63,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
             }
             p_.rvalid() = 0;
         }
-        if (!p_.rvalid() && !reads_.empty() && reads_.front().due <= now_ && goes(reads_, true)) {
+        if (!p_.rvalid() && !reads_.empty() && is_due(reads_.front()) && goes(reads_, true)) {
             give_data(reads_.front());
         }
         if (gave_answer_) {
@@ -83,11 +87,13 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
 
   private:
     enum { DEPTH = 8, INCREMENT = 1 };
+    static constexpr uint64_t NOWHERE = UINT64_MAX;
 
     struct Burst {
         uint32_t id, address, beats;
         uint64_t due;
         bool good;
+        bool flash, begun;
     };
 
     bool goes(const std::deque<Burst> &bursts, bool offered)
@@ -104,7 +110,9 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
         if (address / 4096 != (address - address % BYTES + BYTES * beats - 1) / 4096) {
             bench_.violates("a burst crosses a border of 4 KiB");
         }
-        bursts.push_back({id, address, beats, now_ + LATENCY + bench_.disturbance.wait(), true});
+        const bool flash = FIRST != 0 && bench_.constant(address);
+        const uint64_t due = now_ + (flash ? 0 : LATENCY) + bench_.disturbance.wait();
+        bursts.push_back({id, address, beats, due, true, flash, false});
     }
 
     void take_data()
@@ -119,13 +127,30 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
             bench_.violates(last ? "the last beat of a write is not marked" : "a write ends before its last beat");
         }
         if (last) {
-            answers_.push_back({burst.id, 0, 0, now_ + 1 + bench_.disturbance.wait(), burst.good});
+            answers_.push_back({burst.id, 0, 0, now_ + 1 + bench_.disturbance.wait(), burst.good, false, false});
             writes_.pop_front();
         }
     }
 
-    void give_data(const Burst &burst)
+    /* The flash begins with a burst when those before it have gone. It reads a word ahead of one that waits. */
+    bool is_due(Burst &burst)
     {
+        if (burst.flash && !burst.begun && burst.due <= now_) {
+            const uint64_t wait = burst.address / BYTES == behind_ ? NEXT : FIRST;
+            const uint64_t asked = now_ + wait - 1, busy = gave_ + wait + 1;
+            burst.begun = true;
+            burst.due = asked > busy || behind_ == NOWHERE ? asked : busy;
+        }
+        return burst.due <= now_;
+    }
+
+    void give_data(Burst &burst)
+    {
+        if (burst.flash) {
+            behind_ = burst.address / BYTES + 1;
+            gave_ = now_;
+            burst.due = now_ + NEXT + 1;
+        }
         uint8_t bytes[BYTES];
         const bool good = load_beat(bench_, burst.address - burst.address % BYTES, bytes, BYTES);
         p_.rdata() = from_bytes<decltype(p_.rdata() + 0)>(bytes, BYTES);
@@ -155,6 +180,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class Axi4Memory : publ
     Bench &bench_;
     Ports p_;
     uint64_t now_ = 0;
+    uint64_t behind_ = NOWHERE, gave_ = 0; /* the word behind the flash's last one, and when that was given */
     bool takes_read_ = false, takes_write_ = false, takes_data_ = false, gave_data_ = false, gave_answer_ = false;
     std::deque<Burst> reads_, writes_, answers_;
 };

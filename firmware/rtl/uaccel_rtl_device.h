@@ -290,6 +290,11 @@ template <class Top, class Pins> class Device : public Bench {
         return bus_->grants(bus_->context, master, address, bytes, last, ahead_);
     }
 
+    bool constant(uint32_t address) const override
+    {
+        return bus_->constant != nullptr && bus_->constant(bus_->context, address);
+    }
+
     void violates(const char *what) override
     {
         if (!broken_) {

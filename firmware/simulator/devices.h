@@ -40,7 +40,8 @@ public:
         if (own_ == nullptr) {
             stop(dlerror());
         }
-        static const uaccel_bus bus = {this, read_memory, write_memory, [](void *, int32_t) {}, nullptr, grants};
+        static const uaccel_bus bus = {this,    read_memory, write_memory, [](void *, int32_t) {},
+                                       nullptr, grants,      is_constant};
         if (!own_->begin(&bus)) {
             std::exit(3);
         }
@@ -127,6 +128,11 @@ private:
     static bool within(Range range, uint32_t address, uint32_t bytes)
     {
         return address >= range.begin && address <= range.end && bytes <= range.end - address;
+    }
+
+    static bool is_constant(void *context, uint32_t address)
+    {
+        return within(static_cast<const Devices *>(context)->constants_, address, 1);
     }
 
     static int32_t read_memory(void *context, uint32_t address, void *to, uint32_t bytes)

@@ -97,7 +97,7 @@ static void interrupt(void *context, int32_t level)
     (void)level;
 }
 
-static const struct uaccel_bus bus = {NULL, NULL, NULL, interrupt, NULL, NULL};
+static const struct uaccel_bus bus = {NULL, NULL, NULL, interrupt, NULL, NULL, NULL};
 
 static void test_the_clocks_are_in_their_ratio(void)
 {

@@ -45,7 +45,7 @@ static void interrupt(void *context, int32_t level)
     line = level;
 }
 
-static const struct uaccel_bus bus = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
+static const struct uaccel_bus bus = {NULL, read_memory, write_memory, interrupt, NULL, NULL, NULL};
 
 /* A job of 20 bytes; returns the status register. */
 static uint32_t job(uint32_t source)

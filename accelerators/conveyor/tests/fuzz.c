@@ -200,7 +200,7 @@ static uint32_t play(bool wrong_base)
 /* Returns the error, 0 for none. */
 static uint32_t run_once(bool changed)
 {
-    static const struct uaccel_bus bus = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
+    static const struct uaccel_bus bus = {NULL, read_memory, write_memory, interrupt, NULL, NULL, NULL};
     memcpy(memory, original, original_used);
     conveyor_device.reset(conveyor_device.state, &bus);
     const bool wrong_base = changed && below(8) == 0;

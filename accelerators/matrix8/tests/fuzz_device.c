@@ -72,7 +72,7 @@ static uint32_t value(void)
 
 int main(void)
 {
-    const struct uaccel_bus bus = {NULL, read_bus, write_bus, interrupt, NULL, NULL};
+    const struct uaccel_bus bus = {NULL, read_bus, write_bus, interrupt, NULL, NULL, NULL};
     const struct uaccel_device_model *const model = &matrix8_device;
     model->reset(model->state, &bus);
     for (uint32_t i = 0; i < WRITES; ++i) {

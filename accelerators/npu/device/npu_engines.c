@@ -6,6 +6,8 @@
 
 #define NEVER UINT64_MAX
 
+enum { UNPACKING = 2 }; /* cycles from a word until its first bytes are unpacked */
+
 /* A FIFO holds so many tokens. */
 enum { TOKENS_KEPT = 4096 };
 enum { LOAD_TO_COMPUTE, COMPUTE_TO_LOAD, COMPUTE_TO_STORE, STORE_TO_COMPUTE, FIFOS };
@@ -227,10 +229,10 @@ static enum npu_error start(struct npu_job *job, struct npu_memories *memories, 
         const struct npu_runs runs = NPU_SYMBOL(runs_of)(&queue->current, outside);
         const struct npu_transfer t = NPU_SYMBOL(transfer_of)(&queue->current);
         const bool coded = engine == NPU_ENGINE_LOAD && (queue->current.words[0] & NPU_CODED) != 0;
-        const uint64_t since = now + NPU_DMA_START;
-        const uint64_t unpacking = coded ? (t.pitches[0] + NPU_UNPACKED - (uint64_t)1) / NPU_UNPACKED : 0;
+        const uint64_t since = now + NPU_DMA_START, first = t.place == 0 ? NPU_FLASH_FIRST : NPU_RAM_FIRST;
+        const uint64_t unpacking = coded ? first + (t.pitches[0] + NPU_UNPACKED - (uint64_t)1) / NPU_UNPACKED : 0;
         NPU_SYMBOL(bus_ask)(&bus, masters[engine], t.place == 0 ? NPU_FLASH : NPU_RAM, &runs, since, since + unpacking);
-        bus.requests[masters[engine]].more = engine == NPU_ENGINE_STORE ? NPU_STORE_END : 0;
+        bus.requests[masters[engine]].more = engine == NPU_ENGINE_STORE ? NPU_STORE_END : coded ? UNPACKING : 0;
     }
     return execute(memories, outside, &queue->current);
 }

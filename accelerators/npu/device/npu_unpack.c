@@ -12,21 +12,24 @@ struct bits {
     bool refused;
 };
 
+static bool read_on(struct bits *bits)
+{
+    const uint32_t bytes = bits->left < CHUNK ? bits->left : CHUNK;
+    if (bytes == 0) {
+        return false;
+    }
+    bits->refused = bits->bus->read(bits->bus->context, bits->address, bits->chunk, bytes) != 0;
+    bits->address += bytes;
+    bits->left = bits->refused ? 0 : bits->left - bytes;
+    bits->count = bits->refused ? 0 : 8u * bytes;
+    bits->at = 0;
+    return !bits->refused;
+}
+
 static uint32_t bit(struct bits *bits)
 {
-    if (bits->at == bits->count) {
-        const uint32_t bytes = bits->left < CHUNK ? bits->left : CHUNK;
-        if (bytes == 0) {
-            return 0;
-        }
-        bits->refused = bits->bus->read(bits->bus->context, bits->address, bits->chunk, bytes) != 0;
-        bits->address += bytes;
-        bits->left = bits->refused ? 0 : bits->left - bytes;
-        bits->count = bits->refused ? 0 : 8u * bytes;
-        bits->at = 0;
-        if (bits->refused) {
-            return 0;
-        }
+    if (bits->at == bits->count && !read_on(bits)) {
+        return 0;
     }
     const uint32_t found = (uint32_t)bits->chunk[bits->at / 8u] >> (bits->at % 8u) & 1u;
     bits->at++;
@@ -61,6 +64,8 @@ enum npu_error NPU_SYMBOL(unpack)(const struct npu_outside *outside, const struc
     for (uint32_t i = 0; i < transfer->pitches[0] && !bits.refused; ++i) {
         kind = i % BLOCK == 0 ? number(&bits, KIND_BITS) : kind;
         to[i] = kind == PLAIN ? (uint8_t)number(&bits, 8) : coded(&bits, kind);
+    }
+    while (read_on(&bits)) { /* all of the run comes, whether bytes need it or not */
     }
     return bits.refused ? NPU_BUS : NPU_OK;
 }

@@ -82,6 +82,7 @@ class Player:
         for number, (base, data) in enumerate(pieces.items()):
             self.tell(number, base, len(data))
         device.memory.pieces = {**pieces, COMMANDS_AT: bytearray(stream)}
+        device.memory.constants = {COMMANDS_AT, PLACES_AT}
         device.write(0x28, COMMANDS_AT)
         device.write(0x2C, len(stream) if length is None else length)
         device.write(0x18, 1)
@@ -110,3 +111,10 @@ def rtl() -> Player:
     if shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None:
         pytest.skip("verilator or amaranth is not installed")
     return Player(Clocked.of_rtl("npu", NPU.folder))
+
+
+@pytest.fixture(scope="session")
+def flash_rtl() -> Player:
+    if shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None:
+        pytest.skip("verilator or amaranth is not installed")
+    return Player(Clocked.of_rtl("npu_flash", NPU.folder.parent / "npu_flash"))

@@ -274,7 +274,7 @@ static uint32_t run_one(void)
 
 int main(int argc, char **argv)
 {
-    const struct uaccel_bus bus = {NULL, read_bus, write_bus, interrupt, NULL, NULL};
+    const struct uaccel_bus bus = {NULL, read_bus, write_bus, interrupt, NULL, NULL, NULL};
     uint32_t counts[ERRORS] = {0};
     if (argc != 3) {
         return 2;

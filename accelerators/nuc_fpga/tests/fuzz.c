@@ -109,7 +109,7 @@ static void write_parameters(void)
 
 int main(int argc, char **argv)
 {
-    static const struct uaccel_bus bus = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
+    static const struct uaccel_bus bus = {NULL, read_memory, write_memory, interrupt, NULL, NULL, NULL};
     unsigned long ends[4] = {0};
     const long programs = argc > 1 ? atol(argv[1]) : 1;
     noise = argc > 2 ? (uint64_t)atol(argv[2]) : 0;

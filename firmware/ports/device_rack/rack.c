@@ -56,6 +56,12 @@ static bool grants(void *context, const void *master, uint32_t address, uint32_t
     return device->memory.grants(device->memory.context, master, address, bytes, last, ahead);
 }
 
+static bool constant(void *context, uint32_t address)
+{
+    const struct uaccel_rack_device *const device = context;
+    return device->memory.constant(device->memory.context, address);
+}
+
 /* A job of a device that works while time passes: from its start to its interrupt, or else to the last look at it. */
 static void end_job(struct uaccel_rack_device *device)
 {
@@ -97,6 +103,7 @@ bool uaccel_rack_begin(const struct uaccel_bus *memory)
         device->bus.interrupt = interrupt;
         device->bus.span = span;
         device->bus.grants = memory->grants == NULL ? NULL : grants;
+        device->bus.constant = memory->constant == NULL ? NULL : constant;
         if (device->model->open != NULL && !device->is_open && device->model->open(device->model->state) != 0) {
             return false;
         }

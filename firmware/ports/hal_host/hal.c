@@ -83,6 +83,12 @@ static int32_t write_memory(void *context, uint32_t address, const void *from, u
     return 0;
 }
 
+static bool is_constant(void *context, uint32_t address)
+{
+    (void)context;
+    return memory_at(address, 1, false) != NULL && memory_at(address, 1, true) == NULL;
+}
+
 /* Drivers poll here. */
 static void interrupt(void *context, int32_t level)
 {
@@ -92,7 +98,7 @@ static void interrupt(void *context, int32_t level)
 
 static void begin(void)
 {
-    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
+    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL, NULL, is_constant};
     static bool begun;
     if (!begun) {
         begun = true;

@@ -89,6 +89,12 @@ static int32_t write_memory(void *context, uint32_t address, const void *from, u
     return 0;
 }
 
+static bool is_constant(void *context, uint32_t address)
+{
+    (void)context;
+    return is_within(constants, constants_end, address, 1);
+}
+
 /* QEMU lets no plugin raise an interrupt; drivers poll. */
 static void interrupt(void *context, int32_t level)
 {
@@ -215,7 +221,7 @@ int qemu_plugin_version = UACCEL_QEMU_PLUGIN_API;
 
 int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
 {
-    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL, NULL};
+    static const struct uaccel_bus memory = {NULL, read_memory, write_memory, interrupt, NULL, NULL, is_constant};
     (void)info;
     for (int i = 0; i < argc; ++i) {
         if (!take_option(argv[i])) {

@@ -18,7 +18,7 @@ class Adapter:
     optional: Mapping[str, str] = field(default_factory=dict)
     data: str = ""
     arguments: tuple[str, ...] = ()
-    """Of the template behind the ports: ``bytes``, ``latency`` or ``shift``."""
+    """Of the template behind the ports: ``bytes``, ``latency``, ``shift``, or ``first`` and ``next`` of a flash."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ MEMORY: Final[Mapping[str, Adapter]] = {
         (*_AXI4_READ, *_AXI4_WRITE),
         _AXI4_REST,
         "rdata",
-        ("bytes", "latency"),
+        ("bytes", "latency", "first", "next"),
     ),
     "wishbone": Adapter(
         "uaccel_rtl_wishbone.h",

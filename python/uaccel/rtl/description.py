@@ -25,6 +25,8 @@ class Bus:
     prefix: str
     ports: Mapping[str, str] = field(default_factory=dict)
     latency: int = 0
+    flash: tuple[int, int] = (0, 0)
+    """Where device constants lie: cycles that a first word takes longer, and each further one; 0: in no flash."""
     words: bool = False
     """Whether addresses count words of the bus, as Wishbone's do."""
 
@@ -96,7 +98,7 @@ class _Reader:
     _UNIT_REGISTERS: Final[Mapping[str, int]] = {"window": 16, "start": 8}
     """As firmware/rtl/uaccel_rtl_unit.h has them."""
     _MORE = ("parameters", "generate", "packages", "base", "cpp", "flags", "libraries", "verilator", INSTRUCTIONS)
-    _BUS = ("bus", "prefix", "ports", "latency", "words")
+    _BUS = ("bus", "prefix", "ports", "latency", "words", "flash")
     _REGISTERS = (*_BUS, "window", "start", "version")
 
     def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
@@ -149,7 +151,18 @@ class _Reader:
             raise self._wrong(f"{where}.bus", bus, f"one of {', '.join(adapters)}")
         prefix, ports = self._signals(table, adapters[bus], where)
         latency = self._number(table, "latency", 2, 0, MOST_LATENCY)
-        return Bus(bus, prefix, ports, latency, bool(table.get("words", False)))
+        return Bus(bus, prefix, ports, latency, self._flash(table, adapters[bus]), bool(table.get("words", False)))
+
+    def _flash(self, table: Mapping[str, Any], adapter: Adapter) -> tuple[int, int]:
+        flash = table.get("flash")
+        if flash is None:
+            return 0, 0
+        pair = flash if isinstance(flash, list) and len(flash) == 2 else []
+        if "first" not in adapter.arguments or not pair or not all(_is_number(n, 1, MOST_LATENCY) for n in pair):
+            raise self._wrong(
+                "flash", flash, f"of an axi4 two numbers from 1 to {MOST_LATENCY}: cycles of a first word, and of more"
+            )
+        return pair[0], pair[1]
 
     def _unit(self) -> Bus | None:
         if INSTRUCTIONS not in self._table:

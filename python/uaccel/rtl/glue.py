@@ -95,7 +95,8 @@ class _Side:
             )
         self._bytes = width // 8
         shift = self._bytes.bit_length() - 1 if bus.words else 0
-        arguments = {"bytes": self._bytes, "latency": bus.latency, "shift": shift}
+        first, further = bus.flash
+        arguments = {"bytes": self._bytes, "latency": bus.latency, "shift": shift, "first": first, "next": further}
         words = "".join(f", {arguments[argument]}" for argument in adapter.arguments)
         self.type = f"{adapter.template}<{name}_ports{words}>"
 

@@ -52,5 +52,8 @@ class Machine(machine.Machine):
 
     def unpacked_cycles(self, size: int, coded: int) -> int:
         """Of a load of so many bytes that come as a code."""
-        least = 0 if self.unpacker is None else self.unpacker.cycles(size)
-        return max(self.constants.cycles(coded), self.load.start_up + least)
+        if self.unpacker is None:
+            return self.constants.cycles(coded)
+        first = 0 if self.bus is None else self.bus.constants.first
+        least = self.load.start_up + first + self.unpacker.cycles(size)
+        return max(self.constants.cycles(coded), least) + self.unpacker.behind

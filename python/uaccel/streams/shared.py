@@ -204,9 +204,10 @@ class _Play:
             dma = self.machine.load if engine == LOAD else self.machine.store
             memory = CONSTANTS if command.fields["place"] == 0 else RAM
             since, unpacker = now + dma.start_up, self.machine.unpacker
-            coded = unpacker is not None and command.fields.get("coded")
-            least = since + unpacker.cycles(command.fields["pitch_run"]) if unpacker and coded else 0
-            more = self.machine.answering if engine == STORE else 0
+            least, more = 0, self.machine.answering if engine == STORE else 0
+            if unpacker is not None and command.fields.get("coded"):
+                first = self.arbiter.memories[memory].first
+                least, more = since + first + unpacker.cycles(command.fields["pitch_run"]), unpacker.behind
             self.arbiter.requests[engine] = _Request(memory, self.bus.runs(command.fields), since, least, more)
         return True
 

@@ -41,9 +41,10 @@ def packed_size(data: bytes) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Unpacker:
-    """Gives up to ``bytes_per_cycle``. ``known``: the code's sizes, by layer and part of it."""
+    """Gives up to ``bytes_per_cycle``, a word's first ones ``behind`` cycles later. ``known``: the code's sizes, by layer and part of it."""
 
     bytes_per_cycle: int
+    behind: int = 0
     known: dict[tuple[int, range, range], tuple[Layer, int]] = field(default_factory=dict)
 
     def size(self, layer: Layer, part: Part) -> int:
@@ -54,7 +55,7 @@ class Unpacker:
         return self.known[key][1]
 
     def cycles(self, size: int) -> int:
-        """That so many bytes take at least."""
+        """That so many bytes take at least, behind the first word."""
         return pieces(size, self.bytes_per_cycle)
 
 

@@ -19,6 +19,7 @@ SANITIZED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 _READ = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 _INTERRUPT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
 _SPAN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
+_CONSTANT = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_uint32)
 _RESET = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _REGISTER_READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 _REGISTER_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
@@ -38,6 +39,7 @@ class _Bus(ctypes.Structure):
         ("interrupt", _INTERRUPT),
         ("span", _SPAN),
         ("grants", ctypes.c_void_p),
+        ("constant", _CONSTANT),
     )
 
 
@@ -71,9 +73,10 @@ class EngineSpan:
 
 @dataclass
 class Memory:
-    """What the bus reaches: pieces by the address of their first byte."""
+    """What the bus reaches: pieces by the address of their first byte, and which of them are device constants."""
 
     pieces: dict[int, bytearray] = field(default_factory=dict)
+    constants: set[int] = field(default_factory=set)
 
     def find(self, address: int, size: int) -> tuple[bytearray, int] | None:
         for base, data in self.pieces.items():
@@ -102,7 +105,7 @@ class DeviceLibrary:
         self.spans: list[EngineSpan] = []
         self.interrupts: list[int] = []
         callbacks = (_READ(self._read), _READ(self._write), _INTERRUPT(self._interrupt), _SPAN(self._span))
-        self.bus = _Bus(None, *callbacks)
+        self.bus = _Bus(None, *callbacks, None, _CONSTANT(self._constant))
         if self.model.open and self.model.open(self.model.state) != 0:
             raise DeviceError(f"device {name} cannot be opened; stderr says why")
         self.reset()
@@ -141,6 +144,10 @@ class DeviceLibrary:
         data, at = found
         data[at : at + size] = ctypes.string_at(source, size)
         return 0
+
+    def _constant(self, _context: int, address: int) -> bool:
+        pieces = self.memory.pieces
+        return any(base <= address < base + len(pieces.get(base, b"")) for base in self.memory.constants)
 
     def _interrupt(self, _context: int, level: int) -> None:
         self.interrupts.append(level)

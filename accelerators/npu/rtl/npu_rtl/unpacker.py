@@ -1,4 +1,4 @@
-"""Constants that come as a code (docs/npu.md): beats go in, up to as many bytes a cycle come out as the machine says."""
+"""Constants that come as a code (docs/npu.md): beats go in, and up to two bytes a cycle come out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Unpacker:
         self._advance(fits, found, kind, ones)
 
     def _coded(self, i: int, held: Any, used: Any, kind: Any, high: Any) -> tuple[Any, Any, Any]:
-        """A byte from bit ``used`` on: what it is, the bit behind it, and whether its ones end among those looked at."""
+        """A byte from bit ``used`` on: what it is, the bit behind it, and whether its ones end here."""
         m = self.module
         window, ones = Signal(LONGEST, name=f"window{i}"), Signal(range(ONES + 1), name=f"ones{i}")
         behind, value = Signal(PLAIN - 1, name=f"behind{i}"), Signal(VALUE, name=f"value{i}")
