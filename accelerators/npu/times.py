@@ -14,6 +14,8 @@ FED, WEIGHED, UNFINISHED, ADDED = 29, 16, 6, 7
 SLID, SLID_WEIGHED, SHARED = 28, 17, 16
 POOLED, MEAN = 19, 8
 ELEMENTS, LOOKED_UP, PACKED, SYNC = 15, 6, 5, 2
+UNPACKING: Final = 2
+"""From a word of a code until its first bytes are in the memory."""
 KEPT: Final = 32
 """Taps of a window that slides."""
 CHECKS: Final = {

@@ -6,7 +6,7 @@
 
 #define NEVER UINT64_MAX
 
-enum { UNPACKING = 2 }; /* cycles from a word until its first bytes are unpacked */
+enum { UNPACKING = 2 }; /* from a word of a code until its first bytes are in the memory */
 
 /* A FIFO holds so many tokens. */
 enum { TOKENS_KEPT = 4096 };
