@@ -2,8 +2,8 @@
  *
  * A burst of reads begins LATENCY cycles after its address. Device constants may lie in a flash instead, which does one
  * burst after the other. The first word comes FIRST cycles later than at once, each further one NEXT cycles, and so does
- * the first where it is the word behind the last burst. FIRST 0: there is no flash. With a seed, addresses and data are taken and given when it
- * pleases, and bursts of different ids in any order. */
+ * the first where it is the word behind the last burst. FIRST 0: there is no flash. With a seed, addresses and data are
+ * taken and given when it pleases, and bursts of different ids in any order. */
 #ifndef UACCEL_RTL_AXI4_H
 #define UACCEL_RTL_AXI4_H
 

@@ -191,9 +191,10 @@ def test_the_planner_sees_what_passes_cycle_by_cycle(bus: Bus, stream: Synchroni
 
 
 def test_unpacking_may_take_longer_than_the_bus() -> None:
-    """Fetching: 3 + 20 + 1 + 8. The load asks at 35, has its word at 56, and 30 bytes take 15 cycles, 50 take 25."""
-    with_unpacker = replace(machine(BUSES[0]), unpacker=Unpacker(2))
-    for size, end in ((30, 56), (50, 60)):
+    """Fetching: 3 + 20 + 1 + 8. The load asks at 35 and has its word at 56. Its first bytes come 2 cycles later: of two
+    the last ones, too, and of 50 the last ones after 25 cycles from 55 on."""
+    with_unpacker = replace(machine(BUSES[0]), unpacker=Unpacker(2, 2))
+    for size, end in ((2, 58), (50, 82)):
         names = ("place", "offset", "runs", "planes", "stride_run", "stride_plane")
         fields = dict(zip(names, (0, 0, 1, 1, 0, 0), strict=True)) | {"run": 8, "coded": 1, "pitch_run": size}
         load = Command("load", "load", fields, (), 0, 12, "layer", "")

@@ -21,10 +21,12 @@ needs_tools = pytest.mark.skipif(
     reason="verilator or amaranth is not installed",
 )
 FOLDER = Path(__file__).resolve().parents[1]
-SMALL = FOLDER.parent / "npu_small"
+SMALL, FLASH = (FOLDER.parent / name for name in ("npu_small", "npu_flash"))
 PAGE = FOLDER.parents[1] / "docs/npu.md"
 WINDOWED = {"stride_y": 1, "stride_x": 1, "dilation_y": 1, "dilation_x": 1, "clamp_min": -128, "clamp_max": 127}
-BY_HAND = re.findall(r"^\| `(\w[^:`]*)` \| .* \| (\d+) \|$", PAGE.read_text(), re.MULTILINE) if PAGE.is_file() else []
+TEXT = PAGE.read_text() if PAGE.is_file() else ""
+BY_HAND = re.findall(r"^\| `(\w[^:`]*)` \| .* \| (\d+) \|$", TEXT, re.MULTILINE)
+OF_FLASH = re.findall(r"^\| npu_flash: `load ([^`]+)` \| .* \| (\d+) \|$", TEXT, re.MULTILINE)
 NEAR, PREDICTED = 0.02, 0.03
 STANDS = Bug("npu_rtl/windows.py", "deep & ~self.single & near & (stride", "0 & ~self.single & near & (stride", "")
 """No window slides: all bytes are right, and depthwise convolutions take longer."""
@@ -67,8 +69,17 @@ def test_a_duration_by_hand(rtl: Any, text: str, cycles: str) -> None:
 
 
 @needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "cycles"), OF_FLASH)
+def test_a_duration_in_front_of_a_flash_by_hand(flash_rtl: Any, text: str, cycles: str) -> None:
+    fields = {name: int(value) for name, value in (word.split("=") for word in text.split())}
+    played = flash_rtl.play([("load", {"runs": 1, "planes": 1} | fields)], [bytes(1000), bytes(1000)])
+    assert (played.error, sum(played.busy)) == (0, int(cycles))
+
+
+@needs_tools
 @pytest.mark.long
-@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+@pytest.mark.parametrize("folder", [FOLDER, SMALL, FLASH], ids=["npu", "npu_small", "npu_flash"])
 @pytest.mark.parametrize("name", ["ad", "ic", "kws", "sww", "vww"])
 def test_a_network(folder: Path, name: str) -> None:
     found = taken(folder, reference_network(name))

@@ -19,7 +19,8 @@ needs_tools = pytest.mark.skipif(
     reason="verilator or amaranth is not installed",
 )
 FOLDER = Path(__file__).resolve().parents[1]
-SMALL = FOLDER.parent / "npu_small"
+SMALL, FLASH = (FOLDER.parent / name for name in ("npu_small", "npu_flash"))
+MACHINES = pytest.mark.parametrize("folder", [FOLDER, SMALL, FLASH], ids=["npu", "npu_small", "npu_flash"])
 MODELS = FOLDER.parents[1] / "tests/models"
 OPERATIONS = {"conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "add"}
 
@@ -34,7 +35,7 @@ def test_the_small_machine_and_its_model_are_what_they_mean() -> None:
 @needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize("stalls", [None, 1, 2])
-@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+@MACHINES
 def test_fifty_layers(folder: Path, stalls: int | None) -> None:
     check_accelerator(folder, layers=50, seed=stalls or 0, stalls=stalls)
 
@@ -55,7 +56,7 @@ def test_own_networks(name: str, board: str) -> None:
 
 @needs_tools
 @pytest.mark.long
-@pytest.mark.parametrize("folder", [FOLDER, SMALL], ids=["npu", "npu_small"])
+@MACHINES
 @pytest.mark.parametrize(("name", "board"), NETWORKS)
 def test_reference_networks(folder: Path, name: str, board: str) -> None:
     assert verified(folder, reference_network(name), board, "--samples", "1")
@@ -76,23 +77,32 @@ BUGS = {
 }
 
 
+OF_CODES = {
+    "a sign that is no part of a code": Bug("npu_rtl/unpacker.py", "bit ^ value[0]", "bit", r"\w+"),
+    "one kind for all blocks of a code": Bug("npu_rtl/unpacker.py", "(place == 0)", "(self._number == 0)", r"\w+"),
+    "a low bit too few": Bug("npu_rtl/unpacker.py", "((1 << kind) - 1)", "((1 << kind >> 1) - 1)", r"\w+"),
+}
+
+
 def planted(bug: str, above: Path) -> Path:
-    """The small machine, upon an npu with it."""
-    BUGS[bug].plant(FOLDER, above)
-    shutil.copytree(SMALL, above / SMALL.name)
-    return above / SMALL.name
+    """The small machine, or one that unpacks, upon an npu with it."""
+    machine = SMALL if bug in BUGS else FLASH
+    (BUGS | OF_CODES)[bug].plant(FOLDER, above)
+    shutil.copytree(machine, above / machine.name)
+    return above / machine.name
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", BUGS | OF_CODES)
 def test_each_can_still_be_planted(bug: str, tmp_path: Path) -> None:
-    assert load_accelerator(str(planted(bug, tmp_path))).name == SMALL.name
+    folder = planted(bug, tmp_path)
+    assert load_accelerator(str(folder)).name == folder.name
 
 
 @needs_tools
 @pytest.mark.long
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", BUGS | OF_CODES)
 def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
     with pytest.raises(uaccel.UaccelError) as raised:
         check_accelerator(planted(bug, tmp_path), layers=50)
-    found = rf"operation ({BUGS[bug].operation}), \w+ \(.*(height|depth|units) \d.*\) on the rtl: "
+    found = rf"operation ({(BUGS | OF_CODES)[bug].operation}), \w+ \(.*(height|depth|units) \d.*\) on the rtl: "
     assert re.search(found, str(raised.value)), str(raised.value)

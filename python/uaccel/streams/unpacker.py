@@ -41,8 +41,8 @@ def packed_size(data: bytes) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Unpacker:
-    """Gives up to ``bytes_per_cycle``, a word's first ones ``behind`` cycles later. ``known``: the code's sizes, by layer
-    and part of it."""
+    """Gives up to ``bytes_per_cycle``, a word's first ones ``behind`` cycles later. ``known``: the code's sizes, by
+    layer and part of it."""
 
     bytes_per_cycle: int
     behind: int = 0

@@ -10,15 +10,16 @@ import pytest
 from uaccel.resources import data_dir
 from uaccel.rtl.description import read_rtl
 
-FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small")}
+FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small", "npu_flash")}
 
 
 @pytest.mark.parametrize("folder", FOLDERS.values(), ids=FOLDERS)
 def test_its_numbers_are_the_headers(folder: Path) -> None:
     text = (folder / "device/npu_machine.h").read_text()
     header = {name: int(value) for name, value in re.findall(r"#define NPU_(\w+) (\d+)", text)}
-    numbers = dict(word.split("=") for word in read_rtl(folder).generate[3:])
-    assert {name: int(number) for name, number in numbers.items()} == {
+    rtl = read_rtl(folder)
+    numbers = dict(word.split("=") for word in rtl.generate[3:])
+    assert {"unpack": 0} | {name: int(number) for name, number in numbers.items()} == {
         "width": header["ROWS"],
         "ports": header["PORTS"],
         "activations": header["ACTIVATION_BYTES"],
@@ -26,5 +27,8 @@ def test_its_numbers_are_the_headers(folder: Path) -> None:
         "sums": header["SUM_BYTES"],
         "bus": header["BUS_BYTES"],
         "queue": header["QUEUE"],
+        "unpack": header["UNPACK"],
     }
-    assert (header["COLUMNS"], header["UNPACK"]) == (header["ROWS"], 0)
+    assert header["COLUMNS"] == header["ROWS"]
+    flash = (header["FLASH_FIRST"], header["FLASH_NEXT"])
+    assert rtl.memories[0].flash == (flash if flash != (header["RAM_FIRST"], header["RAM_NEXT"]) else (0, 0))

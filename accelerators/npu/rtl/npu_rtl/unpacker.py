@@ -69,7 +69,8 @@ class Unpacker:
             kind.eq(Mux(headed, self._held[:KIND_BITS], self._kind)),
         ]
         used: Any = Mux(headed, KIND_BITS, 0)
-        fits, found = [], []
+        fits: list[Any] = []
+        found: list[tuple[Any, Any]] = []
         for i in range(most):
             byte, bits, ends = self._coded(i, self._held, used, kind, self._high if i == 0 else C(0, VALUE))
             used = Signal(7, name=f"used{i}")
