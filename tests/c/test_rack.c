@@ -74,6 +74,25 @@ static void test_a_job(void)
     CHECK_EQ(adder_device.cycles(adder_device.state), 20 + 12);
 }
 
+static bool is_first(void *context, uint32_t address)
+{
+    (void)context;
+    return address == MEMORY_AT;
+}
+
+static void test_where_constants_lie(void)
+{
+    struct uaccel_bus told = bus;
+    struct uaccel_rack_device *const adder = uaccel_rack_find("adder");
+    uaccel_rack_begin(&bus);
+    CHECK_EQ(adder->bus.constant == NULL, true);
+    told.constant = is_first;
+    uaccel_rack_begin(&told);
+    CHECK_EQ(adder->bus.constant(adder->bus.context, MEMORY_AT), true);
+    CHECK_EQ(adder->bus.constant(adder->bus.context, MEMORY_AT + 1), false);
+    uaccel_rack_begin(&bus);
+}
+
 static void test_memory_that_is_not_there(void)
 {
     uaccel_rack_reset();
@@ -184,6 +203,7 @@ static void test_a_model_that_cannot_be_made_to_fail(void)
 int main(void)
 {
     test_a_job();
+    test_where_constants_lie();
     test_memory_that_is_not_there();
     test_registers_that_are_not_there();
     test_faults();

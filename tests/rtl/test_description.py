@@ -51,6 +51,11 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert (rtl.registers.bus, [memory.bus for memory in rtl.memories]) == ("apb", ["port"])
 
 
+def test_constants_may_lie_in_a_flash(tmp_path: Path) -> None:
+    text = GOOD.replace('bus = "port"', 'bus = "axi4"\nflash = [20, 7]')
+    assert [memory.flash for memory in read_rtl(folder_of(tmp_path, text)).memories] == [(20, 7)]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -61,6 +66,9 @@ def test_what_it_says(tmp_path: Path) -> None:
         ('bus = "port"', 'bus = "apb"', "memory.bus is 'apb'; wanted one of axi4, wishbone, port"),
         ("window = 0x20", "", "window is missing; wanted a number from 0 to 16777216"),
         ('prefix = "m_"', "latency = -1", "latency is -1; wanted a number from 0 to 1000"),
+        ('prefix = "m_"', "flash = [20, 7]", r"flash is \[20, 7\]; wanted of an axi4 two numbers from 1 to 1000: "),
+        ('bus = "port"', 'bus = "axi4"\nflash = [20]', r"flash is \[20\]; wanted of an axi4 two numbers"),
+        ('bus = "port"', 'bus = "axi4"\nflash = [0, 7]', r"flash is \[0, 7\]; wanted of an axi4 two numbers"),
         ('prefix = "m_"', 'ports = {vlaid = "v"}', "unknown key 'memory.ports.vlaid'; did you mean 'valid'?"),
         ("[parameters]", "[instructions]", "registers is {'bus': 'apb', 'prefix': 's_', "),
         (GOOD, 'top = "d"\n[instructions]\nbus = "x"', "unknown key 'instructions.bus'; known: prefix, ports"),
