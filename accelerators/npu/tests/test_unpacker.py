@@ -13,7 +13,7 @@ pytest.importorskip("amaranth")
 
 from amaranth.sim import Simulator
 
-from uaccel.streams.unpacker import packed
+from uaccel.streams import packed
 
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 NUMBERS = {"width": 16, "ports": 4, "activations": 65536, "weights": 49152, "sums": 16384, "queue": 32, "unpack": 2}

@@ -18,7 +18,7 @@ from uaccel.streams.listing import listing
 from uaccel.streams.machine import Machine
 from uaccel.streams.planner import Network, Planned, plan_network, why_not
 from uaccel.streams.search import Effort
-from uaccel.streams.unpacker import Unpacker
+from uaccel.streams.unpacker import Unpacker, packed
 from uaccel.streams.words import WORD, Field, Format, halves, octets, pack, unpack
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "listing",
     "octets",
     "pack",
+    "packed",
     "plan",
     "plan_network",
     "unpack",
