@@ -182,28 +182,37 @@ class Question:
 def check(question: Question, progress: Progress = lambda _step: None) -> Report:
     """``question.layers`` layers in all, in turn of each operation."""
     accelerator = question.accelerator
-    known = [(operation, op) for operation in accelerator.operations for op in _families(operation)]
     left = [operation.name for operation in accelerator.operations if not _families(operation)]
-    if not known:
-        raise AcceleratorError(
-            f"no layers can be drawn for {accelerator.name}: its operations match none of {', '.join(FAMILIES)} alone"
-        )
-    report = {(operation.name, op): Checked(operation.name, op) for operation, op in known}
+    report: dict[tuple[str, str], Checked] = {}
+    rows = draw_layers(accelerator, question.layers, question.seed, report)
     wrong: Wrong | WrongInstruction | None = None
     count = question.layers * STEPS if accelerator.instructions else 0
     if count:
         wrong = check_instructions(question.instructions, progress)
-    random = np.random.default_rng(question.seed)
-    rows: list[tuple[Operation, Case]] = []
-    for number in range(question.layers):
-        operation, op = known[number % len(known)]
-        case = _drawn(operation, op, random, report[operation.name, op], accelerator)
-        if case is not None:
-            rows.append((operation, case))
     for first in range(0, len(rows), AT_ONCE):
         wrong = wrong or _batch(question, rows[first : first + AT_ONCE], report, progress)
     operations = list(report.values())
     return Report(accelerator.name, question.device, question.board, question.seed, operations, left, wrong, count)
+
+
+def draw_layers(
+    accelerator: Accelerator, count: int, seed: int, report: dict[tuple[str, str], Checked]
+) -> list[tuple[Operation, Case]]:
+    """So many, in turn of each operation and operator, each of which gets a place in the report."""
+    known = [(operation, op) for operation in accelerator.operations for op in _families(operation)]
+    if not known:
+        raise AcceleratorError(
+            f"no layers can be drawn for {accelerator.name}: its operations match none of {', '.join(FAMILIES)} alone"
+        )
+    report |= {(operation.name, op): Checked(operation.name, op) for operation, op in known}
+    random = np.random.default_rng(seed)
+    rows: list[tuple[Operation, Case]] = []
+    for number in range(count):
+        operation, op = known[number % len(known)]
+        case = _drawn(operation, op, random, report[operation.name, op], accelerator)
+        if case is not None:
+            rows.append((operation, case))
+    return rows
 
 
 def _families(operation: Operation) -> list[str]:
