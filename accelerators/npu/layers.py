@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.streams import WORD, Box, Compute, Layer, Part, Placed, Places, Window, dense, inside
+from uaccel.streams import WORD, Box, Compute, Layer, Part, Placed, Places, Results, Window, dense, inside
 
 from . import times
 from .commands import FORMATS
 from .machine import Npu
+from .times import Timed
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,11 @@ class Windowed(Layer):
         return b""
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
-        return [
-            Compute(
-                self.kind, self.fields(some, part, places), self.time(some, places.inputs[0]), FORMATS[self.kind].bytes
-            )
-            for some in self.pieces(part)
-        ]
+        found = []
+        for some in self.pieces(part):
+            fields, time = self.fields(some, part, places), self.time(some, places.inputs[0])
+            found.append(Compute(self.kind, fields, time.cycles, FORMATS[self.kind].bytes, time.results))
+        return found
 
     def pieces(self, part: Part) -> Sequence[Part]:
         """What one command computes each: of a group."""
@@ -84,10 +84,10 @@ class Windowed(Layer):
     def cycles(self, part: Part) -> int:
         box = self.needs(0, part)
         read = inside(0, self.shapes[0], box) if len(self.pieces(part)) > 1 else dense(0, box)
-        return sum(self.time(some, read) for some in self.pieces(part))
+        return sum(self.time(some, read).cycles for some in self.pieces(part))
 
     @abstractmethod
-    def time(self, part: Part, read: Placed) -> int:
+    def time(self, part: Part, read: Placed) -> Timed:
         """Of one command."""
 
     def block_rows(self, part: Part) -> int:
@@ -133,8 +133,11 @@ class Pool(Windowed):
     def source_channels(self, blocks: range) -> range:
         return self.channels(blocks)
 
-    def time(self, part: Part, read: Placed) -> int:
-        return times.pool(self.npu, self.window, self.block_rows(part) * len(part.columns), self.average)
+    def time(self, part: Part, read: Placed) -> Timed:
+        each = times.pooled(self.npu, self.window.kernel, self.average)
+        windows = self.block_rows(part) * len(part.columns)
+        cycles = times.POOLED + (times.MEAN if self.average else 0) + each.row(windows)
+        return Timed(cycles, Results(times.ACTIVATIONS, windows, each.following, behind=times.BEHIND))
 
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         return super().fields(some, part, places) | {"average": int(self.average)}
@@ -239,17 +242,16 @@ class Convolution(Weighted):
         tiles = dense.reshape(npu.columns, self.steps, npu.rows).transpose(1, 0, 2)
         return np.ascontiguousarray(tiles[steps.start : steps.stop]).tobytes()
 
-    def time(self, part: Part, read: Placed) -> int:
+    def time(self, part: Part, read: Placed) -> Timed:
         depth, steps = self.window.taps * self.run, part.steps
         whole = read.pixel_pitch == self.run and self.window.dilation[1] == 1
         run = self.run * (self.window.kernel[1] if whole else 1)
         rows = self.npu.rows
         fed = times.feeding(run, steps.start * rows, min(steps.stop * rows, depth), rows)
-        return self.ended(
-            times.convolve(fed, part.pixels, len(part.blocks) * len(steps), steps.start * rows // self.run),
-            part,
-            part.pixels * len(part.blocks) * len(steps),
-        )
+        blocks, array = len(part.blocks), len(part.blocks) * len(steps)
+        cycles = times.convolve(fed, part.pixels, array, steps.start * rows // self.run)
+        results = Results(times.ACTIVATIONS, part.pixels, max(array, fed.pieces), blocks, len(steps), times.BEHIND)
+        return Timed(self.ended(cycles, part, part.pixels * array), results if steps.stop == self.steps else None)
 
     def ended(self, cycles: int, part: Part, array: int) -> int:
         """With what comes before and behind, unless the sums wait for more."""
@@ -279,13 +281,17 @@ class Depthwise(Weighted):
     def block_weight_bytes(self) -> int:
         return self.window.taps * self.npu.columns
 
-    def time(self, part: Part, read: Placed) -> int:
+    def time(self, part: Part, read: Placed) -> Timed:
         rows, shares = self.block_rows(part), self.multiplier != 1
-        row = times.slide(self.npu, self.window, len(part.columns))
+        window = self.window
+        slides = times.sliding(self.npu, window.kernel, window.strides[1], window.dilation[1])
+        row = slides.row(len(part.columns))
         begin = max(times.SLID, times.SLID_WEIGHED + self.parameter_reads(rows // len(part.rows)))
         each = max(row, self.npu.columns + 1) if shares else row
         begin = max(begin, self.npu.columns + times.SHARED) if shares else begin
-        return begin + (rows - 1) * each + row + (times.ADDED if self.addition else 0)
+        cycles = begin + (rows - 1) * each + row + (times.ADDED if self.addition else 0)
+        results = Results(times.ACTIVATIONS, rows, each, len(part.columns), slides.following, times.BEHIND)
+        return Timed(cycles, results)
 
     def source_channels(self, blocks: range) -> range:
         channels = self.channels(blocks)
@@ -317,7 +323,7 @@ class Elements(Layer):
         """What each part needs beside the tensors."""
 
     @abstractmethod
-    def time(self, rows: int, columns: int) -> int:
+    def time(self, rows: int, columns: int) -> Timed:
         """Of a command."""
 
     def channels(self, blocks: range) -> range:
@@ -333,17 +339,21 @@ class Elements(Layer):
         return self.constants
 
     def cycles(self, part: Part) -> int:
-        return self.time(*self._rows(part))
+        return self.time(*self._rows(part)).cycles
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
         rows, columns = self._rows(part)
         fields = {"bytes": columns, "rows": rows, self.names[-1]: places.weights}
         for name, placed in zip(self.names[:-1], (*places.inputs, places.output), strict=True):
             fields |= {name: placed.address, f"{name}_row": placed.row_pitch}
-        return [Compute(self.kind, fields | self.flags(), self.cycles(part), FORMATS[self.kind].bytes)]
+        time = self.time(rows, columns)
+        return [Compute(self.kind, fields | self.flags(), time.cycles, FORMATS[self.kind].bytes, time.results)]
 
     def flags(self) -> dict[str, int]:
         return {}
+
+    def one_a_cycle(self, before: int, results: int) -> Timed:
+        return Timed(before + results, Results(times.ACTIVATIONS, results, behind=times.BEHIND))
 
     def _rows(self, part: Part) -> tuple[int, int]:
         """Whole rows lie one behind the other and are one."""
@@ -365,8 +375,8 @@ class Addition(Elements):
     def constants(self) -> bytes:
         return np.array(self.addition, "<i4").tobytes()
 
-    def time(self, rows: int, columns: int) -> int:
-        return times.ELEMENTS + rows * -(-columns // self.npu.columns)
+    def time(self, rows: int, columns: int) -> Timed:
+        return self.one_a_cycle(times.ELEMENTS, rows * -(-columns // self.npu.columns))
 
     def flags(self) -> dict[str, int]:
         return {"once": int(self.once)}
@@ -384,7 +394,7 @@ class Table(Elements):
     def constants(self) -> bytes:
         return self.table
 
-    def time(self, rows: int, columns: int) -> int:
+    def time(self, rows: int, columns: int) -> Timed:
         """The table is copied to where each port finds its own."""
         copied = -(-len(self.table) // self.npu.tile_bytes)
-        return times.LOOKED_UP + copied + rows * -(-columns // self.npu.ports)
+        return self.one_a_cycle(times.LOOKED_UP + copied, rows * -(-columns // self.npu.ports))

@@ -45,7 +45,9 @@ class Npu:
         buffers, dma = self.buffers, Dma(self.bus_bytes, self.dma_start)
         fetch = Dma(self.bus_bytes, self.fetch_start)
         ram, flash = Outside(self.ram_first, self.ram_next), Outside(self.flash_first, self.flash_next)
-        bus = Bus(self.bus_bytes, self.burst, ram, flash)
+        fetched = (self.fetched, self.fetch_room, self.fetch_held)
+        gathered = max(1, self.rows // self.bus_bytes)
+        bus = Bus(self.bus_bytes, self.burst, ram, flash, self.under_way, *fetched, gathered)
         return Machine(
             activations=Memory(self.activation_bytes, buffers, 16),
             weights=Memory(self.weight_bytes, buffers, 16),
@@ -58,7 +60,7 @@ class Npu:
             sync_size=FORMATS["sync"].bytes,
             sync_cycles=SYNC,
             bus=bus,
-            unpacker=Unpacker(self.unpack, UNPACKING) if self.unpack else None,
+            unpacker=Unpacker(self.unpack, UNPACKING, self.bus_bytes) if self.unpack else None,
             checking=checking,
             answering=self.store_end,
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from uaccel.streams import Box, Compute, Part, Places
+from uaccel.streams import Box, Compute, Part, Places, Results
 
 from . import times
 from .commands import FORMATS
@@ -46,12 +46,12 @@ class Product(Convolution):
         return b""
 
     def cycles(self, part: Part) -> int:
-        return super().cycles(part) + self._packing(part) + len(self._beginnings) * self._beginning(part)
+        return super().cycles(part) + times.PACKED + self._packing(part) + len(self._beginnings) * self._beginning(part)
 
     def _packing(self, part: Part) -> int:
+        """A run a cycle."""
         depth, channels = self.window.taps * self.run, self.channels(part.blocks)
-        runs = depth * len(part.blocks) if self.turned else len(channels) * self.steps
-        return times.PACKED + runs
+        return depth * len(part.blocks) if self.turned else len(channels) * self.steps
 
     def _beginning(self, part: Part) -> int:
         """A step of each block a cycle."""
@@ -68,7 +68,8 @@ class Product(Convolution):
         depth, beginnings = self.window.taps * self.run, self._beginnings
         packed = {"source": matrix.address, "source_row": matrix.pixel_pitch, "turned": int(self.turned)}
         packed |= {"depth": depth, "channels": len(channels), "weights": places.weights}
-        (product,) = super().commands(part, places)
+        runs, (product,) = self._packing(part), super().commands(part, places)
+        results = Results(times.WEIGHTS, runs, behind=times.BEHIND)
         common = {"weight_zero_point": self.zero_points[1], "sums": places.sums}
         goes_on = dict.fromkeys(("continue", "shared"), int(bool(beginnings)))
         first = {name: product.fields[name] for name in ("input", "channels", "weights", "steps")}
@@ -76,12 +77,13 @@ class Product(Convolution):
         first |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x", "keep"), 1)
         first |= {"run": depth, "input_pixel": depth, "first_row": -1, **common}  # the only tap lies outside
         return [
-            Compute("pack", packed, self._packing(part), FORMATS["pack"].bytes),
+            Compute("pack", packed, times.PACKED + runs, FORMATS["pack"].bytes, results),
             *(
                 replace(
                     product,
                     fields=first | {"input_zero_point": factor, "continue": int(number > 0)},
                     cycles=self._beginning(part),
+                    results=None,
                 )
                 for number, factor in enumerate(beginnings)
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from uaccel.streams import Command, Window
+from uaccel.streams import Command, Results
 
 if TYPE_CHECKING:
     from .machine import Npu
@@ -31,6 +31,17 @@ CHECKS: Final = {
 }
 DIVISION: Final = 16
 """Cycles, where channels share one of the input."""
+ACTIVATIONS, WEIGHTS = range(2)
+"""Memories, by the number that a LOAD gives."""
+BEHIND: Final = 2
+"""Cycles from a command's last result until it ends."""
+
+
+class Timed(NamedTuple):
+    """What a command takes, and when it writes to a memory that loads write, too."""
+
+    cycles: int
+    results: Results | None = None
 
 
 class Feeding(NamedTuple):
@@ -64,20 +75,29 @@ def convolve(fed: Feeding, pixels: int, array: int, skipped: int) -> int:
     return FED + skipped + fed.late + max(pixels * array, (pixels - 1) * fed.pieces + array)
 
 
-def slide(npu: Npu, window: Window, columns: int) -> int:
-    """Of a row of a block of channels. From column to column some taps stay, unless there are too many."""
-    (high, wide), many = window.kernel, window.taps > KEPT
+class Sliding(NamedTuple):
+    """Cycles of a row's first window, and of each further one."""
+
+    first: int
+    following: int
+
+    def row(self, columns: int) -> int:
+        return self.first + (columns - 1) * self.following
+
+
+def sliding(npu: Npu, kernel: tuple[int, int], stride_x: int, dilation_x: int) -> Sliding:
+    """Of a block of channels. From column to column some taps stay, unless there are too many."""
+    high, wide = kernel
+    many = high * wide > KEPT
     column = high if many else -(-high // npu.ports)
-    more = 0 if many else -(-window.taps // npu.rows) - 1
-    slides = not many and window.dilation[1] == 1
-    moved = min(window.strides[1], wide) if slides else wide
-    return int(wide * column + more + (columns - 1) * (moved * column + more))
+    more = 0 if many else -(-high * wide // npu.rows) - 1
+    moved = min(stride_x, wide) if not many and dilation_x == 1 else wide
+    return Sliding(wide * column + more, moved * column + more)
 
 
-def pool(npu: Npu, window: Window, windows: int, average: bool) -> int:
-    pieces = window.kernel[1] * -(-window.kernel[0] // npu.ports)
-    each = max(pieces, MEAN + 1) if average else pieces
-    return int(POOLED + (MEAN if average else 0) + pieces + (windows - 1) * each)
+def pooled(npu: Npu, kernel: tuple[int, int], average: bool) -> Sliding:
+    pieces = int(kernel[1] * -(-kernel[0] // npu.ports))
+    return Sliding(pieces, max(pieces, MEAN + 1) if average else pieces)
 
 
 def checking(command: Command) -> int:

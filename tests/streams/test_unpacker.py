@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.streams.unpacker import packed, packed_size
+from uaccel.streams.code import code_of, packed
 
 
 def unpacked(code: bytes, count: int) -> bytes:
@@ -39,7 +39,7 @@ def number(bits: Iterator[int], count: int) -> int:
 def test_any_bytes_come_back(data: bytes) -> None:
     code = packed(data)
     assert unpacked(code, len(data)) == data
-    assert len(code) == packed_size(data)
+    assert len(code) == code_of(data, 64).size
 
 
 @pytest.mark.parametrize(("spread", "most"), [(1, 0.32), (8, 0.68), (40, 0.97), (1000, 1.02)])
@@ -47,4 +47,4 @@ def test_small_numbers_take_less(spread: float, most: float) -> None:
     """A random byte never takes more than 3 bits in 32 bytes beside itself."""
     drawn = np.random.default_rng(1).normal(0, spread, 4096).round().astype(np.int64)
     data = (drawn % 256).astype(np.uint8).tobytes()
-    assert packed_size(data) <= most * len(data)
+    assert code_of(data, 64).size <= most * len(data)

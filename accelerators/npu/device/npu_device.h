@@ -8,6 +8,8 @@
 #include "npu_machine.h"
 #include "uaccel_device.h"
 
+#define NPU_NEVER UINT64_MAX
+
 enum {
     NPU_PLACES = 64,
     NPU_LONGEST = 21, /* words of a command */
@@ -16,6 +18,8 @@ enum {
     NPU_ADDITION_WORDS = 12,
     NPU_TABLE_BYTES = 256,
     NPU_MOST_TAPS = 65535,
+    NPU_GATHERED = NPU_ROWS > NPU_BUS_BYTES ? NPU_ROWS / NPU_BUS_BYTES : 1, /* words that a load writes at once */
+    NPU_CAME = NPU_BURST + NPU_UNDER_WAY, /* words of a load that are remembered: those under way */
     NPU_UNPACKED = NPU_UNPACK > 0 ? NPU_UNPACK : 1 /* bytes a cycle, where there is an unpacker */
 };
 
@@ -49,7 +53,6 @@ enum npu_error {
 enum npu_opcode { NPU_LOAD = 1, NPU_STORE, NPU_CONVOLVE, NPU_DEPTHWISE, NPU_POOL, NPU_ADD, NPU_SYNC, NPU_LOOKUP,
                   NPU_PACK };
 enum npu_engine { NPU_ENGINE_LOAD, NPU_ENGINE_COMPUTE, NPU_ENGINE_STORE, NPU_ENGINES };
-enum npu_master { NPU_FETCHES, NPU_LOADS, NPU_STORES, NPU_MASTERS };
 enum npu_memory { NPU_RAM, NPU_FLASH, NPU_MEMORIES };
 
 /* In the first word. */
@@ -114,21 +117,73 @@ struct npu_runs {
     uint32_t address, run, counts[2], strides[2];
 };
 
-/* What one of the bus's masters still has to move: `done` words of the run `at`. `since`: from when on it asks; the
- * largest number if it does not, and has its last word at `end`, but ends at `least` at the earliest. */
-struct npu_request {
-    struct npu_runs runs;
-    enum npu_memory memory;
-    uint32_t done, at[2];
-    bool goes_on; /* a burst was moved */
-    uint64_t since, end, least, more; /* it ends so much behind its last word */
+/* Words that are asked for at once. */
+struct npu_burst {
+    uint64_t word;
+    uint32_t words;
 };
 
-/* Until when words come and go. `behind`: the word behind the last burst of each memory, which it gives without a first
- * wait. */
-struct npu_bus {
-    uint64_t reads, writes, behind[NPU_MEMORIES];
-    struct npu_request requests[NPU_MASTERS];
+/* The words that come. `behind`: the word behind the last burst of each memory; `gave`: when it offered its last one. */
+struct npu_reads {
+    uint64_t free; /* from when on the next word may come */
+    struct {
+        uint64_t behind, gave;
+        bool gives;
+    } memories[NPU_MEMORIES];
+};
+
+/* Results of a computation: `groups` of `count`, so many cycles from group to group and from result to result. */
+struct npu_results {
+    uint64_t groups, period, count, step;
+    bool to_weights;
+};
+
+/* Cycles that a row of windows takes, that it takes among others, and from a window to the next. */
+struct npu_slides {
+    uint64_t row, each, next;
+};
+
+/* A code, read byte by byte: `bit` is the one behind the last byte, `ones` how many that one began with. */
+struct npu_code {
+    const struct uaccel_bus *bus;
+    uint32_t address, left, size, number, kind; /* left: what was not read yet */
+    uint8_t chunk[64];
+    uint32_t at, count; /* in bits, of the chunk */
+    uint64_t bit;
+    uint32_t ones;
+    bool refused;
+};
+
+/* A load that unpacks `all` words: `given` bytes up to `now`, and `gone` ones of the next. `whole`: how many bytes were
+ * whole with the words before the last one, and with it; `alone`: of those bytes, how often ones go alone. */
+struct npu_unpacking {
+    struct npu_code code;
+    uint32_t skipped, all, words, given, gone, whole[2];
+    uint64_t now;
+    uint32_t alone[256];
+};
+
+/* What the load engine still moves: `done` words of the run `at`. `asks`: when it does next; `end`: when its command
+ * ends. Results that are written at the same time end at `results_end`. */
+struct npu_loading {
+    struct npu_runs runs;
+    enum npu_memory memory;
+    bool to_weights, coded;
+    uint32_t done, at[2], asked;
+    uint64_t asks, end, came[NPU_CAME];
+    uint32_t left, there; /* words of the run; words of a vector that is not whole */
+    uint64_t written, before; /* when the last vector was, and the one before */
+    const struct npu_results *results;
+    uint64_t results_end;
+    struct npu_unpacking unpacking;
+};
+
+/* Commands on their way. `at`: what was put together, in steps of a cycle, up to `end` of the next command and `behind`
+ * the last one; `whole`: when the next one is. */
+struct npu_fetching {
+    uint32_t first, words, asked, used, at, end, behind;
+    uint64_t asks, last, next, whole;
+    uint64_t came[NPU_FETCH_ROOM], used_at[NPU_FETCH_ROOM];
 };
 
 /* A matrix of activations that becomes weights: `channels` filters of `depth`. */
@@ -184,24 +239,49 @@ struct npu_window NPU_SYMBOL(window_of)(const struct npu_command *command);
 struct npu_finish NPU_SYMBOL(finish_of)(const struct npu_command *command);
 struct npu_pack NPU_SYMBOL(pack_of)(const struct npu_command *command);
 
-/* npu_time.c: how many cycles a computation takes, and to check a command of `words`. */
+/* npu_time.c: how many cycles a computation takes, and to check a command of `words`; runs of PACK, or pieces that a
+ * window of CONVOLVE is fed in; windows of DEPTHWISE and POOL. */
 uint64_t NPU_SYMBOL(duration)(const struct npu_command *command);
 uint64_t NPU_SYMBOL(checking)(const uint32_t *words);
+uint64_t NPU_SYMBOL(pieces)(const struct npu_command *command);
+struct npu_slides NPU_SYMBOL(slides)(const struct npu_command *command);
 
-/* npu_bus.c: bursts of several masters, one after the other. */
-void NPU_SYMBOL(bus_idle)(struct npu_bus *bus);
-void NPU_SYMBOL(bus_ask)(struct npu_bus *bus, enum npu_master master, enum npu_memory memory,
-                         const struct npu_runs *runs, uint64_t since, uint64_t least);
-void NPU_SYMBOL(bus_grant)(struct npu_bus *bus, uint64_t now); /* bursts, where it is free and someone asks */
-uint64_t NPU_SYMBOL(bus_next)(struct npu_bus *bus);            /* when there may be one */
-bool NPU_SYMBOL(bus_done)(const struct npu_bus *bus, enum npu_master master, uint64_t now);
+/* npu_results.c: when results are written; the next cycle in which none is by the command that ends at `end`. */
+struct npu_results NPU_SYMBOL(results_of)(const struct npu_command *command);
+uint64_t NPU_SYMBOL(results_free)(const struct npu_results *results, uint64_t now, uint64_t end);
+
+/* npu_bus.c: words that come. `times`: when each one of the burst is taken, by a load, if there is one. */
+void NPU_SYMBOL(bus_idle)(struct npu_reads *reads);
+void NPU_SYMBOL(bus_ask)(struct npu_reads *reads, enum npu_memory memory, const struct npu_burst *burst, uint64_t now,
+                         struct npu_loading *loading, uint64_t *times);
+
+/* npu_load.c: bursts of a load, and when it takes a word that is offered. */
+void NPU_SYMBOL(load_idle)(struct npu_loading *loading);
+void NPU_SYMBOL(load_begin)(struct npu_loading *loading, const struct npu_command *command,
+                            const struct npu_outside *outside, uint64_t now);
+void NPU_SYMBOL(load_asks)(struct npu_loading *loading, struct npu_reads *reads, uint64_t now);
+uint64_t NPU_SYMBOL(load_takes)(struct npu_loading *loading, uint64_t offered);
+
+/* npu_fetch.c: bursts of commands, and when the next command of so many words is whole. */
+void NPU_SYMBOL(fetch_begin)(struct npu_fetching *fetching, uint32_t address, uint32_t length);
+void NPU_SYMBOL(fetch_asks)(struct npu_fetching *fetching, struct npu_reads *reads, uint64_t now);
+void NPU_SYMBOL(fetch_next)(struct npu_fetching *fetching, uint32_t words);
 
 /* npu_engines.c: fetch and execute a stream. */
 enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
                                uint32_t address, uint32_t length);
 
-/* npu_unpack.c: a load of what is coded. */
+/* npu_code.c: the bytes of a code. */
+void NPU_SYMBOL(code_begin)(struct npu_code *code, const struct npu_outside *outside,
+                            const struct npu_transfer *transfer);
+uint8_t NPU_SYMBOL(code_byte)(struct npu_code *code);
 enum npu_error NPU_SYMBOL(unpack)(const struct npu_outside *outside, const struct npu_transfer *transfer, uint8_t *to);
+
+/* npu_unpack.c: when a load that unpacks takes a word that is offered, and when it has given all bytes. */
+void NPU_SYMBOL(unpack_begin)(struct npu_unpacking *unpacking, const struct npu_outside *outside,
+                              const struct npu_transfer *transfer);
+uint64_t NPU_SYMBOL(unpack_takes)(struct npu_unpacking *unpacking, uint64_t offered);
+uint64_t NPU_SYMBOL(unpack_ends)(struct npu_unpacking *unpacking);
 
 /* npu_transfer.c: where a transfer's bytes lie in memory. */
 struct npu_runs NPU_SYMBOL(runs_of)(const struct npu_command *command, const struct npu_outside *outside);

@@ -4,15 +4,11 @@
  * Commands take effect in the order in which they start; of two at the same time that of the earlier engine first. */
 #include "npu_device.h"
 
-#define NEVER UINT64_MAX
-
-enum { UNPACKING = 2 }; /* from a word of a code until its first bytes are in the memory */
-
 /* A FIFO holds so many tokens. */
 enum { TOKENS_KEPT = 4096 };
 enum { LOAD_TO_COMPUTE, COMPUTE_TO_LOAD, COMPUTE_TO_STORE, STORE_TO_COMPUTE, FIFOS };
 
-/* What waits for an engine, and what it has in hand from `begin` to `end`; `end` of a transfer is the bus's to say. */
+/* What waits for an engine, and what it has in hand from `begin` to `end`; `end` of a load is `loading`'s to say. */
 struct queue {
     struct npu_command commands[NPU_QUEUE];
     uint32_t first, count;
@@ -21,22 +17,23 @@ struct queue {
     uint64_t begin, end;
 };
 
-/* `held`: the address behind the last word of the bus that was fetched. One command is fetched while the one before is
- * `checked`, until `judged`, and waits for room in its queue; `index` is its number, or the next one's. */
+/* One command is put together while the one before is `checked`, until `judged`, and waits for room in its queue;
+ * `index` is its number, or the next one's. */
 struct stream {
-    uint32_t address, length, at, index, held;
+    uint32_t address, length, at, index;
     uint32_t words[NPU_LONGEST]; /* the next command, if there is one */
     uint32_t count;
     bool checks;
     uint64_t judged;
     struct npu_command checked;
+    struct npu_fetching fetching;
 };
 
 static struct queue queues[NPU_ENGINES];
 static uint32_t fifos[FIFOS];
-static struct npu_bus bus;
-
-static const enum npu_master masters[NPU_ENGINES] = {NPU_LOADS, NPU_MASTERS, NPU_STORES};
+static struct npu_reads reads;
+static struct npu_loading loading;
+static struct npu_results results; /* of what the compute engine has in hand */
 
 /* Which FIFO a flag is about, by engine: wait for previous and next, push to previous and next; FIFOS: none. */
 static const uint32_t neighbours[NPU_ENGINES][4] = {
@@ -55,7 +52,8 @@ static void forget(void)
     for (uint32_t i = 0; i < FIFOS; ++i) {
         fifos[i] = 0;
     }
-    NPU_SYMBOL(bus_idle)(&bus);
+    NPU_SYMBOL(bus_idle)(&reads);
+    NPU_SYMBOL(load_idle)(&loading);
 }
 
 static enum npu_error read_words(const struct npu_outside *outside, uint32_t address, uint32_t *words, uint32_t count)
@@ -71,25 +69,8 @@ static enum npu_error read_words(const struct npu_outside *outside, uint32_t add
     return NPU_OK;
 }
 
-/* The bus brings what of the next command is not in the last word that it brought: a word of the command a cycle at
- * most. A memory that takes addresses ahead lets only the first one wait. */
-static void ask(struct stream *stream, uint64_t now)
-{
-    struct npu_request *const request = &bus.requests[NPU_FETCHES];
-    const uint32_t end = stream->address + stream->at + 4u * stream->count;
-    const uint64_t least = now + (stream->at == 0 ? NPU_FLASH_FIRST : 0u) + stream->count;
-    if (end > stream->held) {
-        const struct npu_runs runs = {stream->held, end - stream->held, {1, 1}, {0, 0}};
-        NPU_SYMBOL(bus_ask)(&bus, NPU_FETCHES, NPU_FLASH, &runs, now, least);
-        request->goes_on = stream->at != 0;
-        stream->held = end + (NPU_BUS_BYTES - end % NPU_BUS_BYTES) % NPU_BUS_BYTES;
-    } else {
-        request->end = least;
-    }
-}
-
 /* Begin with the next command, where none is on its way and the stream goes on. */
-static enum npu_error fetch(struct stream *stream, const struct npu_outside *outside, uint64_t now)
+static enum npu_error fetch(struct stream *stream, const struct npu_outside *outside)
 {
     if (stream->count != 0 || stream->at == stream->length) {
         return NPU_OK;
@@ -110,7 +91,7 @@ static enum npu_error fetch(struct stream *stream, const struct npu_outside *out
     }
     if (error == NPU_OK) {
         stream->count = count;
-        ask(stream, now);
+        NPU_SYMBOL(fetch_next)(&stream->fetching, count);
         stream->at += 4u * count;
     }
     return error;
@@ -126,13 +107,15 @@ static void take(struct stream *stream, uint64_t now)
     stream->checks = true;
     stream->judged = now + NPU_SYMBOL(checking)(stream->words);
     stream->count = 0;
+    stream->fetching.next = now + 1u;
+    stream->fetching.whole = NPU_NEVER;
 }
 
 /* Commands into queues, as long as the next one's has room. What is wrong with the one behind is its own error. */
 static enum npu_error dispatch(struct stream *stream, const struct npu_outside *outside, uint64_t now)
 {
     for (;;) {
-        const enum npu_error fetched = fetch(stream, outside, now);
+        const enum npu_error fetched = fetch(stream, outside);
         if (stream->checks) {
             struct queue *const queue = &queues[NPU_SYMBOL(engine_of)(stream->checked.words[0])];
             if (now < stream->judged) {
@@ -146,7 +129,7 @@ static enum npu_error dispatch(struct stream *stream, const struct npu_outside *
             queue->count++;
             stream->index++;
             stream->checks = false;
-        } else if (fetched != NPU_OK || stream->count == 0 || !NPU_SYMBOL(bus_done)(&bus, NPU_FETCHES, now)) {
+        } else if (fetched != NPU_OK || stream->count == 0 || now < stream->fetching.whole) {
             return fetched;
         } else {
             take(stream, now);
@@ -212,6 +195,20 @@ static enum npu_error execute(struct npu_memories *memories, const struct npu_ou
     }
 }
 
+/* Stores have the words that go to themselves. */
+static uint64_t stored(const struct npu_command *command, const struct npu_outside *outside, uint64_t now)
+{
+    const struct npu_runs runs = NPU_SYMBOL(runs_of)(command, outside);
+    uint64_t words = 0;
+    for (uint32_t plane = 0; plane < runs.counts[1]; ++plane) {
+        for (uint32_t run = 0; run < runs.counts[0]; ++run) {
+            const uint32_t from = runs.address + run * runs.strides[0] + plane * runs.strides[1];
+            words += (from % NPU_BUS_BYTES + (uint64_t)runs.run + NPU_BUS_BYTES - 1u) / NPU_BUS_BYTES;
+        }
+    }
+    return now + NPU_DMA_START + NPU_RAM_FIRST + words * (NPU_RAM_NEXT + 1u) + NPU_STORE_END;
+}
+
 /* The engine's next command. A transfer asks for the bus after a while. */
 static enum npu_error start(struct npu_job *job, struct npu_memories *memories, const struct npu_outside *outside,
                             enum npu_engine engine, uint64_t now)
@@ -223,25 +220,21 @@ static enum npu_error start(struct npu_job *job, struct npu_memories *memories, 
     queue->works = true;
     queue->begin = now;
     job->failed = queue->current.index;
-    if (engine == NPU_ENGINE_COMPUTE) {
+    if (engine == NPU_ENGINE_LOAD) {
+        NPU_SYMBOL(load_begin)(&loading, &queue->current, outside, now + NPU_DMA_START);
+    } else if (engine == NPU_ENGINE_COMPUTE) {
         queue->end = now + NPU_SYMBOL(duration)(&queue->current);
+        results = NPU_SYMBOL(results_of)(&queue->current);
     } else {
-        const struct npu_runs runs = NPU_SYMBOL(runs_of)(&queue->current, outside);
-        const struct npu_transfer t = NPU_SYMBOL(transfer_of)(&queue->current);
-        const bool coded = engine == NPU_ENGINE_LOAD && (queue->current.words[0] & NPU_CODED) != 0;
-        const uint64_t since = now + NPU_DMA_START, first = t.place == 0 ? NPU_FLASH_FIRST : NPU_RAM_FIRST;
-        const uint64_t unpacking = coded ? first + (t.pitches[0] + NPU_UNPACKED - (uint64_t)1) / NPU_UNPACKED : 0;
-        NPU_SYMBOL(bus_ask)(&bus, masters[engine], t.place == 0 ? NPU_FLASH : NPU_RAM, &runs, since, since + unpacking);
-        bus.requests[masters[engine]].more = engine == NPU_ENGINE_STORE ? NPU_STORE_END : coded ? UNPACKING : 0;
+        queue->end = stored(&queue->current, outside, now);
     }
     return execute(memories, outside, &queue->current);
 }
 
-static bool ended(enum npu_engine engine, uint64_t now)
+static uint64_t end_of(enum npu_engine engine)
 {
     const struct queue *const queue = &queues[engine];
-    const bool computes = engine == NPU_ENGINE_COMPUTE;
-    return queue->works && (computes ? queue->end <= now : NPU_SYMBOL(bus_done)(&bus, masters[engine], now));
+    return !queue->works ? NPU_NEVER : engine == NPU_ENGINE_LOAD ? loading.end : queue->end;
 }
 
 static enum npu_error end(struct npu_job *job, const struct npu_outside *outside, enum npu_engine engine, uint64_t now)
@@ -264,7 +257,7 @@ static enum npu_error settle(struct npu_job *job, struct npu_memories *memories,
 {
     enum npu_error error = NPU_OK;
     for (uint32_t i = 0; i < NPU_ENGINES && error == NPU_OK; ++i) {
-        error = ended((enum npu_engine)i, now) ? end(job, outside, (enum npu_engine)i, now) : NPU_OK;
+        error = end_of((enum npu_engine)i) <= now ? end(job, outside, (enum npu_engine)i, now) : NPU_OK;
     }
     for (uint32_t i = 0; i < NPU_ENGINES && error == NPU_OK; ++i) {
         error = dispatch(stream, outside, now);
@@ -278,16 +271,33 @@ static enum npu_error settle(struct npu_job *job, struct npu_memories *memories,
     return error;
 }
 
-/* When something happens next; NEVER: nothing does. */
+/* One burst in a cycle, for fetching first. */
+static void ask(struct stream *stream, uint64_t now)
+{
+    struct queue *const computes = &queues[NPU_ENGINE_COMPUTE];
+    if (stream->fetching.asks <= now) {
+        NPU_SYMBOL(fetch_asks)(&stream->fetching, &reads, now);
+        loading.asks = loading.asks <= now ? now + 1u : loading.asks;
+    } else if (loading.asks <= now) {
+        loading.results = computes->works ? &results : 0;
+        loading.results_end = computes->end;
+        NPU_SYMBOL(load_asks)(&loading, &reads, now);
+    }
+}
+
+/* When something happens next; NPU_NEVER: nothing does. */
 static uint64_t next_event(const struct stream *stream, uint64_t now)
 {
-    const uint64_t computed = queues[NPU_ENGINE_COMPUTE].works ? queues[NPU_ENGINE_COMPUTE].end : NEVER;
-    uint64_t next = NPU_SYMBOL(bus_next)(&bus);
-    next = computed < next ? computed : next;
-    next = stream->checks && stream->judged > now && stream->judged < next ? stream->judged : next;
-    for (uint32_t i = 0; i < NPU_MASTERS; ++i) {
-        const struct npu_request *const request = &bus.requests[i];
-        next = request->since == NEVER && request->end > now && request->end < next ? request->end : next;
+    const uint64_t events[] = {stream->checks && stream->judged > now ? stream->judged : NPU_NEVER,
+                               stream->count != 0 && stream->fetching.whole > now ? stream->fetching.whole : NPU_NEVER,
+                               stream->fetching.asks,
+                               loading.asks,
+                               end_of(NPU_ENGINE_LOAD),
+                               end_of(NPU_ENGINE_COMPUTE),
+                               end_of(NPU_ENGINE_STORE)};
+    uint64_t next = NPU_NEVER;
+    for (uint32_t i = 0; i < sizeof events / sizeof events[0]; ++i) {
+        next = events[i] < next ? events[i] : next;
     }
     return next;
 }
@@ -309,18 +319,19 @@ enum npu_error NPU_SYMBOL(run)(struct npu_job *job, struct npu_memories *memorie
                                uint32_t address, uint32_t length)
 {
     struct stream stream = {0};
-    stream.address = stream.held = address;
+    stream.address = address;
     stream.length = length;
+    NPU_SYMBOL(fetch_begin)(&stream.fetching, address, length);
     forget();
-    job->end = NPU_FETCH_START;
+    job->end = 0;
     for (;;) {
         const enum npu_error error = settle(job, memories, outside, &stream, job->end);
         if (error != NPU_OK) {
             return error;
         }
-        NPU_SYMBOL(bus_grant)(&bus, job->end);
+        ask(&stream, job->end);
         const uint64_t next = next_event(&stream, job->end);
-        if (next == NEVER) {
+        if (next == NPU_NEVER) {
             job->failed = oldest();
             return job->failed == UINT32_MAX ? NPU_OK : NPU_DEADLOCK;
         }

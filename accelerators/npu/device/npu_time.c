@@ -52,12 +52,18 @@ static struct feeding feed(const struct npu_window *w, uint64_t begin, uint64_t 
     return found;
 }
 
+static struct feeding fed_to(const struct npu_command *command, const struct npu_window *w)
+{
+    const uint64_t first = npu_low(command->words[15]), steps = npu_high(command->words[15]);
+    const uint64_t depth = (uint64_t)w->kernel_rows * w->kernel_columns * w->run;
+    return feed(w, first * NPU_ROWS, smaller((first + steps) * NPU_ROWS, depth));
+}
+
 static uint64_t convolve(const struct npu_command *command)
 {
     const struct npu_window w = NPU_SYMBOL(window_of)(command);
     const uint64_t first = npu_low(command->words[15]), steps = npu_high(command->words[15]);
-    const uint64_t depth = (uint64_t)w.kernel_rows * w.kernel_columns * w.run;
-    const struct feeding fed = feed(&w, first * NPU_ROWS, smaller((first + steps) * NPU_ROWS, depth));
+    const struct feeding fed = fed_to(command, &w);
     const uint64_t pixels = (uint64_t)w.rows * w.columns, array = NPU_SYMBOL(blocks)(w.channels) * steps;
     const uint64_t skipped = first * NPU_ROWS / w.run;
     const uint64_t fastest = larger(pixels * array, (pixels - 1u) * fed.pieces + array);
@@ -70,39 +76,61 @@ static uint64_t convolve(const struct npu_command *command)
 }
 
 /* Windows slide along a row: from column to column some taps stay, unless there are too many. */
+static struct npu_slides slides(const struct npu_command *command, const struct npu_window *w)
+{
+    const uint64_t taps = (uint64_t)w->kernel_rows * w->kernel_columns;
+    const uint64_t column = taps > KEPT ? w->kernel_rows : divided_up(w->kernel_rows, NPU_PORTS);
+    const uint64_t more = taps > KEPT ? 0u : divided_up(taps, NPU_ROWS) - 1u;
+    const bool stays = taps <= KEPT && w->dilation_x == 1 && w->stride_x < w->kernel_columns;
+    const uint64_t next = (stays ? w->stride_x : w->kernel_columns) * column + more;
+    const uint64_t row = w->kernel_columns * column + more + (w->columns - 1u) * next;
+    const struct npu_slides found = {row, npu_high(command->words[3]) != 1 ? larger(row, NPU_COLUMNS + 1u) : row, next};
+    return found;
+}
+
+static struct npu_slides pools(const struct npu_command *command, const struct npu_window *w)
+{
+    const uint64_t pieces = w->kernel_columns * divided_up(w->kernel_rows, NPU_PORTS);
+    const bool mean = (command->words[0] & NPU_AVERAGE) != 0;
+    const uint64_t each = mean ? larger(pieces, MEAN + 1u) : pieces;
+    const struct npu_slides found = {pieces, each, each};
+    return found;
+}
+
+struct npu_slides NPU_SYMBOL(slides)(const struct npu_command *command)
+{
+    const struct npu_window w = NPU_SYMBOL(window_of)(command);
+    return (command->words[0] & 0xFFu) == NPU_POOL ? pools(command, &w) : slides(command, &w);
+}
+
 static uint64_t depthwise(const struct npu_command *command)
 {
     const struct npu_window w = NPU_SYMBOL(window_of)(command);
-    const uint64_t taps = (uint64_t)w.kernel_rows * w.kernel_columns;
-    const uint64_t column = taps > KEPT ? w.kernel_rows : divided_up(w.kernel_rows, NPU_PORTS);
-    const uint64_t more = taps > KEPT ? 0u : divided_up(taps, NPU_ROWS) - 1u;
-    const bool slides = taps <= KEPT && w.dilation_x == 1 && w.stride_x < w.kernel_columns;
-    const uint64_t moved = slides ? w.stride_x : w.kernel_columns;
-    const uint64_t row = w.kernel_columns * column + more + (w.columns - 1u) * (moved * column + more);
+    const struct npu_slides s = slides(command, &w);
     const bool shares = npu_high(command->words[3]) != 1;
     const uint64_t rows = (uint64_t)w.rows * NPU_SYMBOL(blocks)(w.channels);
-    const uint64_t each = shares ? larger(row, NPU_COLUMNS + 1u) : row;
     const uint64_t begin = larger(SLID, SLID_WEIGHED + parameters(command, w.channels));
-    const uint64_t cycles = (shares ? larger(begin, NPU_COLUMNS + 16u) : begin) + (rows - 1u) * each + row;
+    const uint64_t cycles = (shares ? larger(begin, NPU_COLUMNS + 16u) : begin) + (rows - 1u) * s.each + s.row;
     return cycles + ((command->words[0] & NPU_RESIDUAL) != 0 ? ADDED : 0u);
 }
 
 static uint64_t pool(const struct npu_command *command)
 {
     const struct npu_window w = NPU_SYMBOL(window_of)(command);
-    const uint64_t pieces = w.kernel_columns * divided_up(w.kernel_rows, NPU_PORTS);
+    const struct npu_slides s = pools(command, &w);
     const uint64_t windows = (uint64_t)w.rows * w.columns * NPU_SYMBOL(blocks)(w.channels);
-    const bool mean = (command->words[0] & NPU_AVERAGE) != 0;
-    const uint64_t each = mean ? larger(pieces, MEAN + 1u) : pieces;
-    return POOLED + (mean ? MEAN : 0u) + pieces + (windows - 1u) * each;
+    return POOLED + ((command->words[0] & NPU_AVERAGE) != 0 ? MEAN : 0u) + s.row + (windows - 1u) * s.each;
 }
 
-/* Runs of a tile's row or column, one a cycle. */
-static uint64_t pack(const struct npu_command *command)
+uint64_t NPU_SYMBOL(pieces)(const struct npu_command *command)
 {
-    const struct npu_pack p = NPU_SYMBOL(pack_of)(command);
-    return 5u + (p.turned ? (uint64_t)p.depth * NPU_SYMBOL(blocks)(p.channels)
-                          : p.channels * divided_up(p.depth, NPU_ROWS));
+    if ((command->words[0] & 0xFFu) == NPU_PACK) {
+        const struct npu_pack p = NPU_SYMBOL(pack_of)(command);
+        return p.turned ? (uint64_t)p.depth * NPU_SYMBOL(blocks)(p.channels)
+                        : p.channels * divided_up(p.depth, NPU_ROWS);
+    }
+    const struct npu_window w = NPU_SYMBOL(window_of)(command);
+    return fed_to(command, &w).pieces;
 }
 
 uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
@@ -120,7 +148,7 @@ uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
     case NPU_LOOKUP:
         return 6u + divided_up(NPU_TABLE_BYTES, NPU_TILE) + words[6] * divided_up(words[5], NPU_PORTS);
     case NPU_PACK:
-        return pack(command);
+        return 5u + NPU_SYMBOL(pieces)(command); /* a run a cycle */
     default:
         return 2;
     }

@@ -1,71 +1,81 @@
-/* Constants that lie in memory as a code: a load unpacks them. docs/npu.md says how each byte is written. */
+/* How long unpacking keeps the words of the bus waiting: a cycle for up to NPU_UNPACK bytes of a block. */
 #include "npu_device.h"
 
-enum { BLOCK = 32, KIND_BITS = 3, PLAIN = 7, CHUNK = 64 };
+enum { BLOCK = 32, ONES = 16, BEHIND = 2, KNOWN = 256 };
 
-/* The bits of a run, the lowest of each byte first; zeros behind its end. */
-struct bits {
-    const struct uaccel_bus *bus;
-    uint32_t address, left; /* what was not read yet */
-    uint8_t chunk[CHUNK];
-    uint32_t at, count; /* in bits, of the chunk */
-    bool refused;
-};
-
-static bool read_on(struct bits *bits)
+/* How often the ones of a byte go alone. */
+static uint32_t alone(struct npu_unpacking *unpacking, uint32_t number)
 {
-    const uint32_t bytes = bits->left < CHUNK ? bits->left : CHUNK;
-    if (bytes == 0) {
-        return false;
+    struct npu_code *const code = &unpacking->code;
+    while (code->number <= number) {
+        (void)NPU_SYMBOL(code_byte)(code);
+        unpacking->alone[(code->number - 1u) % KNOWN] = code->ones / ONES;
     }
-    bits->refused = bits->bus->read(bits->bus->context, bits->address, bits->chunk, bytes) != 0;
-    bits->address += bytes;
-    bits->left = bits->refused ? 0 : bits->left - bytes;
-    bits->count = bits->refused ? 0 : 8u * bytes;
-    bits->at = 0;
-    return !bits->refused;
+    return unpacking->alone[number % KNOWN];
 }
 
-static uint32_t bit(struct bits *bits)
+/* Bytes that are whole with so many words: the last one that was read may not be. */
+static uint32_t whole(struct npu_unpacking *unpacking, uint32_t words)
 {
-    if (bits->at == bits->count && !read_on(bits)) {
-        return 0;
+    const struct npu_code *const code = &unpacking->code;
+    if (words == unpacking->all) {
+        return code->size;
     }
-    const uint32_t found = (uint32_t)bits->chunk[bits->at / 8u] >> (bits->at % 8u) & 1u;
-    bits->at++;
-    return found;
+    const uint64_t bits = 8u * ((uint64_t)NPU_BUS_BYTES * words - unpacking->skipped);
+    while (code->bit <= bits && code->number < code->size) {
+        (void)alone(unpacking, code->number);
+    }
+    return code->bit <= bits ? code->number : code->number - 1u;
 }
 
-static uint32_t number(struct bits *bits, uint32_t count)
+/* None go together with those of the next block, or with one whose ones go alone. */
+static void give(struct npu_unpacking *unpacking, uint32_t count, uint64_t until)
 {
-    uint32_t value = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        value |= bit(bits) << i;
+    const uint32_t there = unpacking->whole[1];
+    while (unpacking->given < count && unpacking->given < there && unpacking->now < until) {
+        unpacking->now++;
+        if (unpacking->gone < alone(unpacking, unpacking->given)) {
+            unpacking->gone++;
+            continue;
+        }
+        unpacking->gone = 0;
+        uint32_t together = 1;
+        while (together < NPU_UNPACKED && unpacking->given + together < there &&
+               (unpacking->given + together) % BLOCK != 0 && alone(unpacking, unpacking->given + together) == 0) {
+            ++together;
+        }
+        unpacking->given += together;
     }
-    return value;
 }
 
-/* Ones up to a zero, then `kind` bits. Together they count 0, -1, 1, -2, 2 and so on. */
-static uint8_t coded(struct bits *bits, uint32_t kind)
+void NPU_SYMBOL(unpack_begin)(struct npu_unpacking *unpacking, const struct npu_outside *outside,
+                              const struct npu_transfer *transfer)
 {
-    uint32_t high = 0;
-    while (bit(bits) != 0) {
-        ++high;
-    }
-    const uint32_t value = high << kind | number(bits, kind);
-    return (uint8_t)(value >> 1 ^ (0u - (value & 1u)));
+    const struct npu_unpacking begun = {0};
+    *unpacking = begun;
+    NPU_SYMBOL(code_begin)(&unpacking->code, outside, transfer);
+    unpacking->skipped = unpacking->code.address % NPU_BUS_BYTES;
+    unpacking->all = (unpacking->skipped + transfer->run + NPU_BUS_BYTES - 1u) / NPU_BUS_BYTES;
+    (void)alone(unpacking, 0);
 }
 
-enum npu_error NPU_SYMBOL(unpack)(const struct npu_outside *outside, const struct npu_transfer *transfer, uint8_t *to)
+/* Two words are held, and what began in the first one goes whole. */
+uint64_t NPU_SYMBOL(unpack_takes)(struct npu_unpacking *unpacking, uint64_t offered)
 {
-    struct bits bits = {outside->bus, 0, transfer->run, {0}, 0, 0, false};
-    uint32_t kind = PLAIN;
-    bits.address = outside->places[transfer->place].base + transfer->offset;
-    for (uint32_t i = 0; i < transfer->pitches[0] && !bits.refused; ++i) {
-        kind = i % BLOCK == 0 ? number(&bits, KIND_BITS) : kind;
-        to[i] = kind == PLAIN ? (uint8_t)number(&bits, 8) : coded(&bits, kind);
+    if (unpacking->words > 1) {
+        give(unpacking, unpacking->whole[0] + 1u, NPU_NEVER);
     }
-    while (read_on(&bits)) { /* all of the run comes, whether bytes need it or not */
-    }
-    return bits.refused ? NPU_BUS : NPU_OK;
+    const uint64_t taken = offered > unpacking->now ? offered : unpacking->now;
+    give(unpacking, unpacking->whole[1], taken + 1u);
+    unpacking->now = taken + 1u > unpacking->now ? taken + 1u : unpacking->now;
+    unpacking->words++;
+    unpacking->whole[0] = unpacking->whole[1];
+    unpacking->whole[1] = whole(unpacking, unpacking->words);
+    return taken;
+}
+
+uint64_t NPU_SYMBOL(unpack_ends)(struct npu_unpacking *unpacking)
+{
+    give(unpacking, unpacking->code.size, NPU_NEVER);
+    return unpacking->now + BEHIND - 1u;
 }

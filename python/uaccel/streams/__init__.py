@@ -10,6 +10,7 @@ from uaccel.machines.machine import Dma, Memory
 from uaccel.machines.timeline import ENGINES
 from uaccel.memory import Block, plan
 from uaccel.streams.bus import Bus, Outside
+from uaccel.streams.code import packed
 from uaccel.streams.command import Command, Tokens
 from uaccel.streams.cost import ENERGY, LATENCY
 from uaccel.streams.geometry import Placed, dense, inside
@@ -17,8 +18,9 @@ from uaccel.streams.layer import Compute, Layer, Part, Places
 from uaccel.streams.listing import listing
 from uaccel.streams.machine import Machine
 from uaccel.streams.planner import Network, Planned, plan_network, why_not
+from uaccel.streams.results import Results
 from uaccel.streams.search import Effort
-from uaccel.streams.unpacker import Unpacker, packed
+from uaccel.streams.unpacker import Unpacker
 from uaccel.streams.words import WORD, Field, Format, halves, octets, pack, unpack
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "Placed",
     "Places",
     "Planned",
+    "Results",
     "Shape",
     "Tokens",
     "Unpacker",

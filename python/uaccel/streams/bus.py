@@ -52,15 +52,22 @@ class Waiting(Dma):
 
 @dataclass(frozen=True)
 class Bus:
-    """``word``: bytes. Each user moves up to ``burst`` words, then others may. Fetching comes before loads; stores have
-    words of their own.
+    """``word``: bytes. Loads and stores ask for up to ``burst`` words at once, and loads for the next ones while fewer
+    than ``under_way`` are missing. Fetching comes before loads; stores have words of their own.
 
-    Commands and constants (place 0) lie in ``constants``, everything else in ``ram``."""
+    Fetching asks for ``fetched`` words at once. They wait in a memory with ``room`` for so many words, for ``held``
+    cycles at least. What a load brings is written on chip ``gathered`` words at once. Commands and constants
+    (place 0) lie in ``constants``, everything else in ``ram``."""
 
     word: int
     burst: int
     ram: Outside
     constants: Outside
+    under_way: int = 8
+    fetched: int = 8
+    room: int = 16
+    held: int = 2
+    gathered: int = 1
 
     def constants_by(self, load: Dma) -> Dma:
         """As fast as constants come, if nobody else has the bus."""

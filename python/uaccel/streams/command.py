@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from uaccel.streams.code import Code
+from uaccel.streams.results import Results
+
 
 class Access(NamedTuple):
     """Bytes ``begin`` to ``end`` of a memory, on chip (by its name) or outside (``place 3``)."""
@@ -20,7 +23,8 @@ class Access(NamedTuple):
 class Command:
     """``kind`` and ``fields`` are the vendor's, but for transfers (``load`` and ``store``); ``size`` is its length.
 
-    ``moved``: bytes that it carries between memory and chip. ``layer`` and ``label`` are for readers.
+    ``moved``: bytes that it carries between memory and chip. ``code``: how what it loads is packed, if it is;
+    ``results``: when it writes what it computes. ``layer`` and ``label`` are for readers.
     """
 
     kind: str
@@ -32,6 +36,8 @@ class Command:
     layer: str
     label: str
     moved: int = 0
+    code: Code | None = None
+    results: Results | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uaccel.basics.numbers import round_up
 from uaccel.errors import InternalError
 from uaccel.machines.geometry import Box, Shape, span
+from uaccel.streams.code import Code, packed
 from uaccel.streams.command import Access, Command, place_name
 from uaccel.streams.cost import Cost
 from uaccel.streams.decided import Decided, Home, Slots
@@ -17,7 +18,6 @@ from uaccel.streams.machine import Machine
 from uaccel.streams.tiling import parts, total_weights
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised, synchronise
-from uaccel.streams.unpacker import packed
 
 
 @dataclass
@@ -156,17 +156,17 @@ class Emitter:
     def load_weights(self, layer: Layer, part: Part, address: int) -> None:
         made = layer.made_bytes(part.blocks, part.steps)
         size, address = layer.weight_bytes(part.blocks, part.steps) - made, address + made
-        cycles, run = self.machine.constants.cycles(size), size
+        cycles, run, code = self.machine.constants.cycles(size), size, None
         if self.machine.unpacker is not None:
-            code = self.machine.unpacker.size(layer, part)
-            cycles, run = min((cycles, run), (self.machine.unpacked_cycles(size, code), code))
+            code = self.machine.unpacker.code(layer, part)
+            cycles, run = min((cycles, run), (self.machine.unpacked_cycles(size, code.size), code.size))
         coded = run < size
         offset = 0 if self.constants is None else self.constants.offset(layer, part, coded)
         fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": run}
         fields |= {"runs": 1, "planes": 1, **({"coded": 1, "pitch_run": size} if coded else {})}
         touched = (Access("weights", address, address + size, True),)
         label = f"{_where(layer, part)}: load weights"
-        self._transferred("load", layer, fields, touched, cycles, label)
+        self._transferred("load", layer, fields, touched, cycles, label, code=code if coded else None)
 
     def compute(self, layer: Layer, part: Part, compute: Compute, places: Places, last: bool = True) -> None:
         touched = [Access("activations", p.address, p.end, False) for p in places.inputs]
@@ -177,7 +177,7 @@ class Emitter:
             touched.append(Access("activations", places.output.address, places.output.end, True))
         label = f"{_where(layer, part)}: {compute.kind}"
         done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
-        self.commands.append(Command(*done, layer.name, label))
+        self.commands.append(Command(*done, layer.name, label, results=compute.results))
 
     def _store(self, layer: Layer, part: Part, placed: Placed) -> None:
         self.transfer("store", layer, part, layer.output, layer.shape, placed)
@@ -207,10 +207,12 @@ class Emitter:
         cycles: int,
         label: str,
         moved: int | None = None,
+        code: Code | None = None,
     ) -> None:
         zeros = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
         size, moved = self.machine.transfer_size, fields["run"] if moved is None else moved
-        self.commands.append(Command(kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved))
+        done = (kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved, code)
+        self.commands.append(Command(*done))
 
 
 def _fitting(slots: Slots, address: int, box: Box) -> Placed:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from uaccel.machines.geometry import Box, Shape
 from uaccel.streams.geometry import Placed
+from uaccel.streams.results import Results
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,14 @@ class Places:
 
 @dataclass(frozen=True)
 class Compute:
-    """A command of the compute engine; ``size``: its bytes in the stream."""
+    """A command of the compute engine; ``size``: its bytes in the stream; ``results``: when it writes to a memory that
+    loads write, too."""
 
     kind: str
     fields: Mapping[str, int]
     cycles: int
     size: int
+    results: Results | None = None
 
 
 @dataclass(frozen=True)

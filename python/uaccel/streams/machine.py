@@ -22,8 +22,8 @@ class Machine(machine.Machine):
 
     With a ``bus``, ``load``, ``store`` and ``fetch`` use it, and are as fast as it is; a command is in hand no sooner
     than so many cycles behind the one before as ``checking`` says, and a store ends ``answering`` cycles behind its
-    last word. With an ``unpacker`` loads may bring weights as a
-    code.
+    last word. While results are written, loads into the same memory wait. With an ``unpacker`` loads may bring
+    weights as a code.
     """
 
     activations: Memory

@@ -134,7 +134,7 @@ def _planned(
     decided = refined(machine, choices, homes, objective)
     spilled = frozenset(name for name in homes if name not in border)
     steps = with_chains(Region(machine, network.layers, spilled, residents, homes, objective), decided)
-    constants = Constants()
+    constants = Constants(alignment=ALIGNMENT if machine.bus is None else machine.bus.word)
     homes, scratch = _homes(network, lives_beside(alive, spans(steps)), residents, constants)
     stream = emitted(machine, steps, homes, constants).synchronised()
     return Planned(tuple(steps), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)

@@ -13,7 +13,7 @@ from support.npu import FLASH, SMALL, Family, check, part
 from uaccel.accelerator import load_accelerator
 from uaccel.pipeline import compile_model
 from uaccel.streams import Tokens, pack
-from uaccel.streams.unpacker import packed
+from uaccel.streams.code import packed
 from uaccel.testing.layers import Layers
 from uaccel.testing.regions import Example, example
 

@@ -12,6 +12,21 @@ from uaccel.rtl.description import read_rtl
 
 FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small", "npu_flash")}
 
+CONSTANTS = {
+    ("bus", "LARGEST"): "BURST",
+    ("loader", "AHEAD"): "UNDER_WAY",
+    ("fetch", "BURST"): "FETCHED",
+    ("fetch", "BEATS"): "FETCH_ROOM",
+}
+"""Of the generator, by file and name, and what the header calls them."""
+
+
+def constant(file: str, name: str) -> int:
+    """``name = 1`` or, of several, ``other, name = 2, 1``."""
+    text = (FOLDERS["npu"] / f"rtl/npu_rtl/{file}.py").read_text()
+    (names, values) = re.findall(rf"^((?:\w+, )*{name}(?:, \w+)*)(?:: Final)? = ([\d, ]+)$", text, re.MULTILINE)[0]
+    return int(values.split(", ")[names.split(", ").index(name)])
+
 
 @pytest.mark.parametrize("folder", FOLDERS.values(), ids=FOLDERS)
 def test_its_numbers_are_the_headers(folder: Path) -> None:
@@ -30,5 +45,8 @@ def test_its_numbers_are_the_headers(folder: Path) -> None:
         "unpack": header["UNPACK"],
     }
     assert header["COLUMNS"] == header["ROWS"]
+    assert {name: constant(file, name) for file, name in CONSTANTS} == {
+        name: header[number] for (_, name), number in CONSTANTS.items()
+    }
     flash = (header["FLASH_FIRST"], header["FLASH_NEXT"])
     assert rtl.memories[0].flash == (flash if flash != (header["RAM_FIRST"], header["RAM_NEXT"]) else (0, 0))

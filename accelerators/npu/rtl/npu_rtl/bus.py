@@ -8,8 +8,10 @@ from amaranth.hdl import Module, Mux, Signal
 
 from npu_rtl.numbers import ADDRESS, Machine, high, low
 
-LARGEST: Final = 32
-"""Beats of a burst, which lies between two multiples of as many beats."""
+LARGEST: Final = 16
+"""Beats of a burst: each run begins with one, and its next ones follow after as many beats, or at a page."""
+PAGE: Final = 4096
+"""Bytes whose border no burst crosses."""
 
 
 class Runs:
@@ -54,12 +56,13 @@ class Bursts:
         self.beats = Signal(8, name=f"{name}_beats")
         shift = machine.bus.bit_length() - 1
         done, beats, at = Signal(32), Signal(32), Signal(32)
+        behind, to_page = largest - done[: largest.bit_length() - 1], PAGE // machine.bus - page_of(at, machine)
         to_border = Signal(8)
         m.submodules.runs = runs.module
         m.d.comb += [
             at.eq((runs.there >> shift) + done),
             beats.eq(beats_of(runs.there, runs.bytes, machine) - done),
-            to_border.eq(largest - at[: largest.bit_length() - 1]),
+            to_border.eq(Mux(behind > to_page, to_page, behind)),
             self.beats.eq(Mux(beats > to_border, to_border, beats)),
             self.length.eq(self.beats - 1),
             self.address.eq(at << shift),
@@ -71,6 +74,11 @@ class Bursts:
             m.d.sync += done.eq(0)
         with m.Elif(self.asked):
             m.d.sync += done.eq(done + self.beats)
+
+
+def page_of(beat: Any, machine: Machine) -> Any:
+    """Which of its page this beat is."""
+    return beat[: PAGE.bit_length() - machine.bus.bit_length()]
 
 
 def beats_of(address: Any, count: Any, machine: Machine) -> Any:

@@ -1,4 +1,4 @@
-"""Loads: beats from memory go to the memories on chip, as the run's address there wants them."""
+"""Loads: beats from memory become vectors, which go to the memories on chip as the run's address there wants them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import C, Cat, Module, Mux, Signal, signed
 
 from npu_rtl.bus import LARGEST, Bursts, Runs
+from npu_rtl.gather import Gather
 from npu_rtl.memories import Memories
 from npu_rtl.numbers import ADDRESS, BUS, CODED, ERROR, TRANSFER, Machine, words_of
 from npu_rtl.unpacker import Unpacker
@@ -63,14 +64,26 @@ class Loader:
         inside = Cat(*((at + i >= 0) & (at + i < runs.bytes) for i in range(bus)))
         coded = words[0][CODED] if machine.unpack else C(0)
         m.d.comb += memories.load_weights.eq(words[1][8])
+        gathered = Gather(machine)
+        m.submodules.gather = gathered.module
+        m.d.comb += [
+            *(gathered.goes.eq(goes & ~coded), gathered.ends.eq(ends), gathered.at.eq(runs.here + at)),
+            *(gathered.data.eq(self.data), gathered.inside.eq(inside)),
+            gathered.taken.eq(gathered.valid & memories.load_ready),
+        ]
+        whole = Signal()
+        with m.If(runs.start):
+            m.d.sync += whole.eq(0)
+        with m.Elif(runs.next & runs.last):
+            m.d.sync += whole.eq(1)
         with m.If(~coded):
             m.d.comb += [
-                memories.load_valid.eq(runs.active & self.valid),
-                memories.load_at.eq(runs.here + at),
-                memories.load_mask.eq(inside),
-                memories.load_data.eq(self.data),
-                self.ready.eq(runs.active & memories.load_ready),
-                self.done.eq(self.active & runs.next & runs.last),
+                memories.load_valid.eq(gathered.valid),
+                memories.load_at.eq(gathered.vector_at),
+                memories.load_mask.eq(gathered.mask),
+                memories.load_data.eq(gathered.vector),
+                self.ready.eq(runs.active & gathered.ready),
+                self.done.eq(self.active & whole & gathered.empties),
             ]
         if machine.unpack:
             first = Mux(done == 0, runs.there[:shift], 0)

@@ -14,8 +14,9 @@ from npu_rtl.numbers import ADDRESS, CHANNEL_WORDS, Machine
 
 
 class Memories:
-    """The store engine reads at the last port of activations, residuals come from the one before, or from the same one
-    where there are two; both before the feeder. The compute engine writes before the load engine."""
+    """The store engine reads at the last port of activations, and waits a cycle at most for the feeder. Residuals come
+    from the port before, or from the same one where there are two, behind the store engine and before the feeder. The
+    compute engine writes before the load engine."""
 
     def __init__(self, machine: Machine) -> None:
         self.module = m = Module()
@@ -24,9 +25,9 @@ class Memories:
         self.clears, self.clears_at = Signal(), Signal(16)
         """All bytes become 0, those of a row at a time."""
         self.load_valid, self.load_ready, self.load_weights = Signal(), Signal(), Signal()
-        self.load_at, self.load_mask = Signal(ADDRESS), Signal(machine.bus)
-        self.load_data = Signal(8 * machine.bus)
-        self.store_valid, self.store_at = Signal(), Signal(ADDRESS)
+        self.load_at, self.load_mask = Signal(ADDRESS), Signal(width)
+        self.load_data = Signal(8 * width)
+        self.store_valid, self.store_ready, self.store_at = Signal(), Signal(), Signal(ADDRESS)
         self.residual_valid, self.residual_ready, self.residual_at = Signal(), Signal(), Signal(ADDRESS)
         ports = range(machine.ports)
         self.reads, self.read_ready = Signal(machine.ports), Signal()
@@ -45,8 +46,12 @@ class Memories:
         self.keeps, self.kept_at, self.kept = Signal(), Signal(16), Signal(32 * width)
         self.parameters_at, self.parameters = Signal(16), Signal(32 * CHANNEL_WORDS * width)
         self.prepares, self.prepared_at, self.prepared = Signal(), Signal(16), Signal(len(self.parameters))
+        self._stores, waited = Signal(), Signal()
+        m.d.sync += waited.eq(self.store_valid & ~self.store_ready)
         m.d.comb += [
-            self.residual_ready.eq(~self.store_valid | (self._residual_port != machine.ports - 1)),
+            self.store_ready.eq(~self.reads[-1] | waited),
+            self._stores.eq(self.store_valid & self.store_ready),
+            self.residual_ready.eq(~self._stores | (self._residual_port != machine.ports - 1)),
             self.read_ready.eq((self.reads & self._taken) == 0),
             self.load_ready.eq(Mux(self.load_weights, self.pack_mask == 0, self.write_mask == 0)),
         ]
@@ -66,7 +71,7 @@ class Memories:
     @property
     def _taken(self) -> Any:
         """Ports that others read at."""
-        return (self.store_valid << self.machine.ports - 1) | (self.residual_valid << self._residual_port)
+        return (self._stores << self.machine.ports - 1) | (self.residual_valid << self._residual_port)
 
     def _memory(self, name: str, width: int, depth: int, granularity: int, ports: int = 1) -> tuple[Any, ...]:
         memory = Memory(shape=width, depth=depth, init=[])
@@ -99,7 +104,7 @@ class Memories:
         ]
         with m.If(self.residual_valid):
             m.d.comb += ats[self._residual_port].eq(self.residual_at)
-        with m.If(self.store_valid):
+        with m.If(self._stores):
             m.d.comb += ats[-1].eq(self.store_at)
         back = Signal(lanes)
         turned, enabled = Signal(8 * width), Signal(width)

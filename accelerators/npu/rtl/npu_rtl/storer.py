@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib.fifo import SyncFIFOBuffered
 
-from npu_rtl.bus import LARGEST, Bursts, Runs
+from npu_rtl.bus import LARGEST, PAGE, Bursts, Runs, page_of
 from npu_rtl.memories import Memories
 from npu_rtl.numbers import ADDRESS, BUS, ERROR, TRANSFER, Machine, words_of
 
@@ -59,7 +59,7 @@ class Storer:
             at.eq(done - runs.there[:shift]),
             memories.store_valid.eq(runs.active & (room != 0)),
             memories.store_at.eq(runs.here + at),
-            goes.eq(memories.store_valid),
+            goes.eq(memories.store_valid & memories.store_ready),
             runs.next.eq(goes & (at + machine.width >= runs.bytes)),
             self._fifo.w_data.eq(memories.stored),
             self._fifo.w_en.eq(came),
@@ -76,7 +76,7 @@ class Storer:
         shift = bus.bit_length() - 1
         done, at = Signal(ADDRESS + 2), Signal(signed(ADDRESS + 3))
         goes, ends, beat, number = Signal(), Signal(), Signal(32), Signal(max(1, machine.lanes - shift))
-        per_vector = machine.width // bus
+        per_vector, filled = machine.width // bus, done[: LARGEST.bit_length() - 1] == LARGEST - 1
         inside: list[Any] = [(at + i >= 0) & (at + i < runs.bytes) for i in range(bus)]
         m.d.comb += [
             at.eq((done << shift) - runs.there[:shift]),
@@ -89,7 +89,7 @@ class Storer:
             fifo.r_en.eq(goes & (ends | (number == per_vector - 1))),
             self.data.eq(fifo.r_data.word_select(number, 8 * bus)),
             self.strobes.eq(Cat(*inside)),
-            self.last.eq(ends | (beat[: LARGEST.bit_length() - 1] == LARGEST - 1)),
+            self.last.eq(ends | filled | (page_of(beat, machine) == PAGE // bus - 1)),
         ]
         with m.If(runs.start | runs.next):
             m.d.sync += done.eq(0)
