@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from support.planted import Bug, reference_network
+from support.played import Machine
 
 needs_tools = pytest.mark.skipif(
     shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None,
@@ -30,6 +31,27 @@ OF_FLASH = re.findall(r"^\| npu_flash: `load ([^`]+)` \| .* \| (\d+) \|$", TEXT,
 NEAR, PREDICTED = 0.02, 0.03
 STANDS = Bug("npu_rtl/windows.py", "deep & ~self.single & near & (stride", "0 & ~self.single & near & (stride", "")
 """No window slides: all bytes are right, and depthwise convolutions take longer."""
+
+MACHINES = (FOLDER, SMALL, FLASH)
+SLOWER = {
+    "a load runs less far ahead": (SMALL, Bug("npu_rtl/loader.py", "AHEAD = 8", "AHEAD = 2", "")),
+    "half as many words are fetched at once": (
+        SMALL,
+        Bug("npu_rtl/fetch.py", "BEATS, BURST = 16, 8", "BEATS, BURST = 8, 8", ""),
+    ),
+    "a token arrives later": (
+        SMALL,
+        Bug(
+            "npu_rtl/queues.py",
+            "goes.eq(self._free[engine] & ~self.stop)",
+            "goes.eq(self._free[engine] & ~self.stop & (last[0] | ~self.active.any()))",
+            "",
+        ),
+    ),
+    "the unpacker holds less": (FLASH, Bug("npu_rtl/unpacker.py", "HELD: Final = 64", "HELD: Final = 32", "")),
+    "a byte a cycle": (FLASH, Bug("npu_rtl/unpacker.py", "fits[-1] & ((place", "0 & ((place", "")),
+}
+"""Bugs that leave all bytes right, and the machine on which they are looked for."""
 
 
 @dataclass(frozen=True)
@@ -94,3 +116,24 @@ def test_a_planted_bug_is_seen(tmp_path: Path) -> None:
     shutil.copytree(SMALL, tmp_path / SMALL.name)
     found = taken(tmp_path / SMALL.name, reference_network("kws"))
     assert found.rtl > found.model * (1 + NEAR)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", MACHINES, ids=[folder.name for folder in MACHINES])
+def test_each_of_five_hundred_random_layers(folder: Path, tmp_path: Path) -> None:
+    found = list(Machine(folder, tmp_path).compared(500, 5))
+    assert len(found) >= 480
+    assert max(found, key=lambda one: one.unlike).unlike <= NEAR, str(max(found, key=lambda one: one.unlike))
+    assert max(found, key=lambda one: one.missed).missed <= PREDICTED, str(max(found, key=lambda one: one.missed))
+
+
+@needs_tools
+@pytest.mark.long
+@pytest.mark.parametrize("bug", SLOWER)
+def test_a_planted_delay_is_seen_in_random_layers(bug: str, tmp_path: Path) -> None:
+    machine, planted = SLOWER[bug]
+    planted.plant(FOLDER, tmp_path)
+    shutil.copytree(machine, tmp_path / machine.name)
+    found = Machine(tmp_path / machine.name, tmp_path / "library").compared(60, 5)
+    assert any(one.unlike > NEAR for one in found)

@@ -1,0 +1,103 @@
+"""Random layers of npu's family in this process: planned, and played on the device's model and on its RTL, with places
+that begin anywhere."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.accelerator import Accelerator, Region, load_accelerator
+from uaccel.checking.batch import region_for
+from uaccel.checking.case import Case
+from uaccel.checking.check import draw_layers
+from uaccel.streams import LATENCY, Planned, plan_network
+from uaccel.testing import DeviceLibrary
+
+HEADER: Final = 32
+"""Bytes of a stream before its commands."""
+CONTROL, STATUS, CYCLES, COMMANDS, LENGTH, PLACE, BASE, LIMIT = 0x18, 0x1C, 0x30, 0x28, 0x2C, 0x48, 0x4C, 0x50
+STREAM_AT, SPACING = 0x70000000, 0x1000000
+BEHIND: Final = 8
+"""Bytes from the commands to the constants, both in flash."""
+LONGEST: Final = 100_000
+"""Of a job, in ticks of 50 cycles."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Cycles of one layer."""
+
+    case: Case
+    model: int
+    rtl: int
+    predicted: int
+
+    @property
+    def unlike(self) -> float:
+        return abs(self.model / self.rtl - 1)
+
+    @property
+    def missed(self) -> float:
+        return abs(self.predicted / self.rtl - 1)
+
+    def __str__(self) -> str:
+        return f"model {self.model}, RTL {self.rtl}, predicted {self.predicted}: {self.case}"
+
+
+class Machine:
+    """``folder`` holds a machine of the family, with ``rtl/``; the model is compiled into ``library``."""
+
+    def __init__(self, folder: Path, library: Path) -> None:
+        self.accelerator: Accelerator = load_accelerator(str(folder))
+        self.model = DeviceLibrary(folder.name, list(self.accelerator.devices), library)
+        self.rtl = DeviceLibrary.of_rtl(folder.name, folder)
+        self._npu = self._part("machine").read_machine(folder)
+
+    def _part(self, name: str) -> Any:
+        assert self.accelerator.stream is not None
+        return importlib.import_module(f"{self.accelerator.stream.__module__.rpartition('.')[0]}.{name}")
+
+    def compared(self, count: int, seed: int) -> Iterator[Compared]:
+        """Bytes are equal, or it fails."""
+        random = np.random.default_rng(seed)
+        for _, case in draw_layers(self.accelerator, count, seed, {}):
+            region = region_for(case)
+            assert region is not None
+            planned = plan_network(self._npu.machine, self._part("network").network_of(region, self._npu), LATENCY)
+            offsets = [16 * int(offset) for offset in random.integers(0, 64, 8)]
+            model, rtl = (self._played(device, planned, region, case, offsets) for device in (self.model, self.rtl))
+            assert model[1] == rtl[1], str(case)
+            yield Compared(case, model[0], rtl[0], planned.timeline.total)
+
+    def _played(
+        self, device: DeviceLibrary, planned: Planned, region: Region, case: Case, offsets: list[int]
+    ) -> tuple[int, list[bytes]]:
+        """Cycles and outputs."""
+        stream = self._part("stream").packed(planned, self._npu)[HEADER:]
+        outputs = [bytes(tensor.info.size) for tensor in region.outputs]
+        inputs = [array.tobytes() for array in case.inputs()]
+        places = [*inputs, *outputs, bytes(planned.scratch)]
+        begin = -(-(HEADER + len(stream) + BEHIND) // 16) * 16
+        flash = bytearray(HEADER) + stream + bytes(begin - HEADER - len(stream)) + planned.constants
+        device.reset()
+        bases = [STREAM_AT + begin, *(SPACING * (number + 2) + offset for number, offset in enumerate(offsets))]
+        device.memory.pieces = {STREAM_AT: flash, **dict(zip(bases[1:], map(bytearray, places), strict=False))}
+        device.memory.constants = {STREAM_AT}
+        for number, data in enumerate((planned.constants, *places)):
+            for register, value in ((PLACE, number), (BASE, bases[number]), (LIMIT, len(data))):
+                device.write(register, value)
+        device.write(COMMANDS, STREAM_AT + HEADER)
+        device.write(LENGTH, len(stream))
+        device.write(CONTROL, 1)
+        for _ in range(LONGEST if device is self.rtl else 0):
+            if device.read(STATUS) & 1:
+                break
+            device.tick(50)
+        assert device.read(STATUS) == 1, str(case)
+        results = bases[1 + len(inputs) : 1 + len(inputs) + len(outputs)]
+        return device.read(CYCLES), [bytes(device.memory.pieces[base]) for base in results]
