@@ -362,6 +362,22 @@ def unsigned_pools(graph: Graph) -> None:
     graph.quantized_output(graph.apply("GlobalAveragePool", y), U16)
 
 
+def one_less(graph: Graph) -> None:
+    """Beside 1 the steps of a tensor between 0 and 1 are small."""
+    x = graph.quantized_input((2, 300), Grid(1 / 70000, 0, "uint16"))
+    graph.quantized_output(graph.apply("Sub", graph.constant(np.float32(1)), x), Grid(1 / 65535, 0, "uint16"))
+
+
+def padded_by_a_quantised_number(graph: Graph) -> None:
+    """As ONNX Runtime's quantiser writes 16 bits before opset 21."""
+    grid = [graph.constant(np.array(U16.scale, np.float32)), graph.constant(np.array(U16.zero_point, np.uint16))]
+    number = graph.constant(np.float32(-0.5))
+    for op in ("QuantizeLinear", "DequantizeLinear"):
+        number = graph.apply(op, number, *grid, domain="com.microsoft")
+    amounts = graph.constant(np.array([0, 0, 2, 0, 0, 3]))
+    graph.quantized_output(graph.apply("Pad", graph.quantized_input((1, 3, 9), U16), amounts, number), U16)
+
+
 def rectified_wide(graph: Graph) -> None:
     """A clamp between two steps, of what no table holds."""
     graph.quantized_output(graph.apply("Relu", graph.quantized_input((1, 40), WIDE)), TO_WIDE)
@@ -516,6 +532,8 @@ CASES = (
     Case("gemm of uint16", gemm(0, Grid(0.01), (U16, TO_U16)), ("fully_connected",), **NOISY),
     Case("attention of uint16", attention(U16, TO_U16, Grid(0.03, 40000, "uint16")), ("batch_matmul",), **NOISY),
     Case("add of uint16", gated("", "", U16, TO_U16, "Add"), ("weighted_sum",), **NOISY),
+    Case("one less a tensor of uint16", one_less, ("weighted_sum",), **NOISY),
+    Case("pad of uint16 by a quantised number", padded_by_a_quantised_number, (), **NOISY),
     Case("mul of uint16", gated("", "", U16, TO_U16), ("product",), **NOISY),
     Case("tanh of uint16", wide_function("Tanh", Grid(1 / 32768, 32768, "uint16"), U16), ("lookup16",), **NOISY),
     Case("softmax of uint16", wide_function("Softmax", Grid(1 / 65536, 0, "uint16"), U16), ("softmax_once",), **NOISY),
