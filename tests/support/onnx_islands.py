@@ -462,6 +462,7 @@ CASES = (
         ("depthwise_conv2d",),
     ),
     Case("normalisation of one axis", normalised((1, 5, 9), U8), ("depthwise_conv2d",)),
+    Case("normalisation of uint16", normalised((2, 5, 6, 7), U16), ("depthwise_conv2d",), **NOISY),
     Case("normalisation of what is joined", normalised((1, 4, 5, 6), S8, TO_S8), ("depthwise_conv2d",)),
     Case("conv, relu", conv_then(MIXED, "Relu"), ("conv2d",)),
     Case("conv, clip", conv_then(SIGNED, "Clip", -1.0, 6.0), ("conv2d",)),
