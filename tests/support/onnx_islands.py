@@ -259,15 +259,19 @@ def chain(graph: Graph) -> None:
     graph.quantized_output(x, TO_U8)
 
 
-def shuffled(graph: Graph) -> None:
-    """Channels of a convolution, in two groups and then in four, without a step between."""
-    x = graph.quantized_input((1, 8, 5, 6), S8)
-    x = graph.again(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
-    for groups in (2, 4):
-        x = graph.apply("Reshape", x, graph.constant(np.array([1, groups, 8 // groups, 5, 6])))
-        x = graph.apply("Transpose", x, perm=[0, 2, 1, 3, 4])
-        x = graph.apply("Reshape", x, graph.constant(np.array([1, 8, 5, 6])))
-    graph.quantized_output(graph.apply("Conv", x, graph.weights(stored(8, 8, 1, 1), per_channel(8))), TO_S8)
+def shuffles(*groups: int) -> Build:
+    """Of the channels of a convolution, without a step between."""
+
+    def build(graph: Graph) -> None:
+        x = graph.quantized_input((1, 12, 5, 6), S8)
+        x = graph.again(graph.apply("Conv", x, graph.weights(stored(12, 12, 1, 1), per_channel(12))), TO_S8)
+        for count in groups:
+            x = graph.apply("Reshape", x, graph.constant(np.array([1, count, 12 // count, 5, 6])))
+            x = graph.apply("Transpose", x, perm=[0, 2, 1, 3, 4])
+            x = graph.apply("Reshape", x, graph.constant(np.array([1, 12, 5, 6])))
+        graph.quantized_output(graph.apply("Conv", x, graph.weights(stored(12, 12, 1, 1), per_channel(12))), TO_S8)
+
+    return build
 
 
 def tokens(graph: Graph) -> None:
@@ -576,7 +580,7 @@ CASES = (
     Case("slice", one("Slice", np.array([1]), np.array([6]), np.array([2]), np.array([2]), output=U8), ()),
     Case("pad", one("Pad", np.array([0, 0, 1, 0, 0, 0, 0, 2]), output=U8), ()),
     Case("gather", one("Gather", np.array([3, 0, -1]), output=U8, axis=1), ()),
-    Case("shuffles", shuffled, ("conv2d",)),
+    Case("shuffles", shuffles(2, 2), ("conv2d",)),
     Case("tokens of an image", tokens, ("conv2d", "fully_connected")),
     Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),
 )
