@@ -554,7 +554,7 @@ CASES = (
     Case("gate of a function", gated("Tanh", "Sigmoid", U8, Grid(1 / 128, 0)), ("function_product",)),
     Case("quotient of functions", gated("", "Exp", Grid(0.02, 3), Grid(0.05, 0), "Div"), ("function_product",)),
     Case("distances from a mean", centred, ("scaled_sum", "weighted_sum"), 0.03),
-    Case("gate of 16 bits", gated("", "Sigmoid", WIDE, WIDE), ("lookup16", "product"), **NOISY | {"rarely": 0.2}),
+    Case("gate of 16 bits", gated("", "Sigmoid", WIDE, WIDE), ("lookup16", "product"), **NOISY | {"rarely": 0.1}),
     Case("function beside a tensor", gated("", "Tanh", S8, TO_S8, "Add"), ("lookup16", "weighted_sum")),
     Case("number less a tensor", one("Mul", np.full((1, 4, 1, 1), -0.3, np.float32)), ("lookup",)),
     Case("pad, reflected", one("Pad", np.array([0, 0, 2, 1, 0, 0, 1, 2]), output=U8, mode="reflect"), ()),

@@ -201,6 +201,8 @@ LAYERS: Mapping[str, Row] = {
     "avg_pool": _part(nn.AvgPool2d(3, 2, 1)),
     "avg_pool without padding": _part(nn.AvgPool2d(3, 2, 1, count_include_pad=False)),
     "avg_pool ceil": _part(nn.AvgPool2d(3, 2, padding=1, ceil_mode=True)),
+    "avg_pool by another divisor": _part(nn.AvgPool2d(3, 2, 1, divisor_override=4)),
+    "avg_pool by another divisor, without batch": lambda x, y: F.avg_pool2d(x[0], (2, 3), divisor_override=5),
     "adaptive_avg_pool": _part(nn.AdaptiveAvgPool2d((3, 2))),
     "adaptive_max_pool": _part(nn.AdaptiveMaxPool2d(2)),
     "batch_norm": _part(nn.BatchNorm2d(4)),

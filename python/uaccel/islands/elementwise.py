@@ -96,10 +96,12 @@ def _function(island: Island, expr: Any) -> _Operand | None:
     """A function of another tensor than the first operand's, in 16 bits, of which none is lost."""
     alone = source_of(island.graph, island.core) is not None
     reals = None if alone else reals_of(island.graph, expr)
-    largest = 0.0 if reals is None else float(np.abs(reals).max())
-    if not 0 < largest < np.inf:
+    lowest, highest = (0.0, 0.0) if reals is None else (min(float(reals.min()), 0.0), max(float(reals.max()), 0.0))
+    if not 0 < highest - lowest < np.inf:
         return None
-    grid = Grid(float(np.float32(largest / np.iinfo("int16").max)), 0, "int16")
+    least, most = np.iinfo("int16").min, np.iinfo("int16").max
+    scale = float(np.float32((highest - lowest) / (most - least)))
+    grid = Grid(scale, least - round(lowest / scale), "int16")
     plan = planned(island.graph, expr, grid)
     return None if isinstance(plan, str) else _Operand(expr, grid, plan=plan)
 
