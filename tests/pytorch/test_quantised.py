@@ -41,6 +41,14 @@ def numbers(value: float) -> Any:
     return torch.tensor([value])
 
 
+def measured(x: Any, dtype: Any = INT8, low: int = -128, high: int = 127, symmetric: bool = False) -> Any:
+    """Dynamic quantisation, and back."""
+    choose = Q.choose_qparams_symmetric if symmetric else Q.choose_qparams
+    scale, zero = choose.tensor(x, low, high, 1e-5, dtype)
+    there = Q.quantize_per_tensor.tensor(x, scale, zero, low, high, dtype)
+    return Q.dequantize_per_tensor.tensor(there, scale, zero, low, high, dtype)
+
+
 WAYS: dict[str, Callable[[Any], Any]] = {
     "int8": per_tensor,
     "uint8": lambda x: per_tensor(x, UINT8, 0, 255, 129),
@@ -52,6 +60,14 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "per channel": lambda x: Q.quantize_per_channel.default(x, SCALES, ZEROS, 1, -128, 127, INT8),
     "per channel and back": lambda x: Q.dequantize_per_channel.default(
         Q.quantize_per_channel.default(x, SCALES, ZEROS, 1, -128, 127, INT8), SCALES, ZEROS, 1, -128, 127, INT8
+    ),
+    "measured": measured,
+    "measured, above 0": lambda x: measured(x.abs() + 1, UINT8, 0, 255),
+    "measured, symmetric": lambda x: measured(x, low=-127, symmetric=True),
+    "measured, symmetric, of uint8": lambda x: measured(x, UINT8, 0, 255, symmetric=True),
+    "measured, nothing": lambda x: measured(x * 0),
+    "a scale that is computed": lambda x: Q.quantize_per_tensor.tensor(
+        x, x.amax().reshape(1) / 127, torch.tensor([0]), -128, 127, INT8
     ),
     "a number": lambda x: x * back(per_tensor(torch.tensor(0.7))),
 }
@@ -96,8 +112,13 @@ def test_the_signature_says_what_integers_stand_for(tmp_path: Path) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "dynamic": (
-        lambda x: Q.quantize_per_tensor.tensor(x, x.amax().reshape(1) / 127, torch.tensor([0]), -128, 127, INT8),
-        "is computed at run time (dynamic quantisation); quantise with a static scheme",
+        lambda x: Q.quantize_per_channel.default(x, x.amax((0, 2, 3)), ZEROS, 1, -128, 127, INT8),
+        "is computed at run time, and is not one number for a whole tensor; quantise with a static scheme",
+    ),
+    "dynamic for each token": (
+        lambda x: Q.choose_qparams_per_token(x, INT8)[0],
+        "it finds scales at run time (dynamic quantisation), other than one for a whole tensor; quantise with a static "
+        "scheme",
     ),
     "zero point": (lambda x: per_tensor(x, zero=300), "a zero point lies outside int8"),
     "scale": (

@@ -228,9 +228,9 @@ def test_every_unsupported_operator_is_named(tmp_path: Path) -> None:
 F = torch.nn.functional
 OPERATORS: dict[str, tuple[Callable[..., Any], str]] = {
     "divisor": (
-        lambda x: F.avg_pool2d(x, 2, divisor_override=3),
-        'operator 0 aten.avg_pool2d.default ("avg_pool2d"): divisor_override=3 is not supported; '
-        "scale the result of a plain average pool",
+        lambda x: F.avg_pool2d(x, 3, ceil_mode=True, divisor_override=3),
+        'operator 0 aten.avg_pool2d.default ("avg_pool2d"): divisor_override with ceil_mode is not supported; '
+        "leave one of them out",
     ),
     "anti-aliasing": (
         lambda x: F.interpolate(x, size=(3, 5), mode="bilinear", antialias=True),

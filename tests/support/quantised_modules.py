@@ -30,22 +30,25 @@ def inputs(shapes: Shapes, seed: int = 0) -> tuple[Any, ...]:
     return tuple(random(*shape, seed=seed + 100 * number) for number, shape in enumerate(shapes))
 
 
-def by_onnx_runtime(module: Any, shapes: Shapes, folder: Path) -> Path:
+def by_onnx_runtime(module: Any, shapes: Shapes, folder: Path, activations: str = "QInt8") -> Path:
     import onnx
+    import onnx.version_converter
     import onnxruntime.quantization as quantization
 
     plain, path = folder / "float.onnx", folder / "model.onnx"
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(module, inputs(shapes), str(plain), dynamo=False, opset_version=17)
+    if "16" in activations:  # later opsets have steps of 16 bits
+        onnx.save(onnx.version_converter.convert_version(onnx.load(str(plain)), 21), plain)
     names = [entry.name for entry in onnx.load(str(plain)).graph.input]
     rows = (inputs(shapes, seed) for seed in range(CALIBRATED))
     samples = iter([{name: value.numpy() for name, value in zip(names, row, strict=True)} for row in rows])
     reader = type("Reader", (), {"get_next": lambda self: next(samples, None)})()
-    int8 = quantization.QuantType.QInt8
+    int8, wanted = quantization.QuantType.QInt8, getattr(quantization.QuantType, activations)
     logging.disable(logging.WARNING)  # advice on preparing models, which these need not
     try:
-        quantization.quantize_static(plain, path, reader, activation_type=int8, weight_type=int8, per_channel=True)
+        quantization.quantize_static(plain, path, reader, activation_type=wanted, weight_type=int8, per_channel=True)
     finally:
         logging.disable(logging.NOTSET)
     return path

@@ -108,6 +108,13 @@ ARITHMETIC: Mapping[str, Row] = {
     "compare": lambda x, y: (x > y) & (y < 0) | ~(x > 0.5),
     "integers": lambda x, y: (x * 9).int() * 2 + 1,
     "integers and floats": lambda x, y: (x * 9).int() + 2.5,
+    "integers, clamped": lambda x, y: (x * 9).int().clamp(max=4),
+    "integers, clamped by a float": lambda x, y: (x * 9).int().clamp(min=-2.5),
+    "one_hot": lambda x, y: F.one_hot((x.abs() * 2).long().clamp(max=4), 5),
+    "where of two types": lambda x, y: torch.where(x > y, x, (x * 3).int()),
+    "addmv": lambda x, y: torch.addmv(x[0, 0, 0], y[0, 0], x[0, 1, 0], alpha=2),
+    "dist": lambda x, y: torch.dist(x, y, 2),
+    "ldexp": lambda x, y: torch.ldexp(x, torch.tensor(3)),
     "matmul": lambda x, y: x @ y,
     "matmul broadcast": lambda x, y: x @ y[0, 0],
     "addmm": lambda x, y: torch.addmm(x[0, 0], x[0, 1], y[0, 0], beta=0.5, alpha=2),
@@ -185,6 +192,8 @@ LAYERS: Mapping[str, Row] = {
     "conv transposed": _part(nn.ConvTranspose2d(4, 5, 3, stride=2, padding=1, output_padding=1)),
     "conv transposed groups": _part(nn.ConvTranspose2d(4, 8, 3, groups=2)),
     "conv 1d": _on(nn.Conv1d(4, 6, 3, stride=2, padding=1), (1, 4, 9)),
+    "conv without batch": _using(nn.Conv2d(4, 6, (3, 2), (2, 1), (1, 2), groups=2), lambda part, x, y: part(x[0])),
+    "conv 1d without batch": _on(nn.Conv1d(4, 6, 3, padding="same", bias=False), (4, 9)),
     "linear": _part(nn.Linear(8, 3)),
     "linear without bias": _part(nn.Linear(8, 3, bias=False)),
     "max_pool": _part(nn.MaxPool2d(3, 2, 1)),
@@ -192,6 +201,8 @@ LAYERS: Mapping[str, Row] = {
     "avg_pool": _part(nn.AvgPool2d(3, 2, 1)),
     "avg_pool without padding": _part(nn.AvgPool2d(3, 2, 1, count_include_pad=False)),
     "avg_pool ceil": _part(nn.AvgPool2d(3, 2, padding=1, ceil_mode=True)),
+    "avg_pool by another divisor": _part(nn.AvgPool2d(3, 2, 1, divisor_override=4)),
+    "avg_pool by another divisor, without batch": lambda x, y: F.avg_pool2d(x[0], (2, 3), divisor_override=5),
     "adaptive_avg_pool": _part(nn.AdaptiveAvgPool2d((3, 2))),
     "adaptive_max_pool": _part(nn.AdaptiveMaxPool2d(2)),
     "batch_norm": _part(nn.BatchNorm2d(4)),
@@ -259,6 +270,37 @@ OF_TWO: Mapping[str, Row] = {
     ),
 }
 
+
+def _put(places: Callable[[Any, Any], Any], value: Callable[[Any, Any], Any]) -> Row:
+    """Values at places of a copy of x."""
+
+    def compute(x: Any, y: Any) -> Any:
+        copy = x.clone()
+        copy[places(x, y)] = value(x, y)
+        return copy
+
+    return compute
+
+
+ASSIGNED: Mapping[str, Row] = {
+    "assign to a slice": _put(lambda x, y: (slice(None), 1), lambda x, y: y[:, 2] * 2),
+    "assign to slices": _put(lambda x, y: (slice(None), [0, -1]), lambda x, y: y[:, 1:3]),
+    "assign one number": _put(lambda x, y: (0, 2, 3), lambda x, y: 5.0),
+    "assign where": _put(lambda x, y: x > y, lambda x, y: -1.0),
+    "assign to rows where": _put(lambda x, y: x[..., 0] > 0, lambda x, y: 2.0),
+    "assign to places computed": _put(
+        lambda x, y: (slice(None), [1, -1], (y[0, 0, 0, :2] > 0).long()), lambda x, y: y[:, :2, 0]
+    ),
+    "assign to places apart": _put(
+        lambda x, y: ([0, 0], slice(None), (y[0, 0, 0, :2] > 0).long()), lambda x, y: y[0, :2, 0, :1, None]
+    ),
+    "index_put adding": lambda x, y: x.index_put(
+        ((y[0, 0, 0, :3] > 9).long(), (y[0, 0, 0, :3] > 0).long()), y[0, :3, 0, :1, None].expand(3, 8, 8), True
+    ),
+    "index_add": lambda x, y: x.index_add(1, torch.tensor([0, 2]), y[:, :2]),
+    "index_copy": lambda x, y: x.index_copy(2, torch.tensor([0, 5]), y[:, :, :2]),
+}
+
 OF_ALL: Mapping[str, Row] = {
     "mean of nothing": lambda x, y: x.mean(dim=[]),
     "norm of nothing": lambda x, y: torch.linalg.vector_norm(x, dim=[]),
@@ -282,7 +324,7 @@ UNROLLED: Mapping[str, Row] = {
     "transformer": _using(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), lambda part, x, y: part(x[0])),
 }
 
-_ALL = {**ACTIVATIONS, **ARITHMETIC, **MOVES, **LAYERS, **ORDERS, **OF_TWO, **OF_ALL}
+_ALL = {**ACTIVATIONS, **ARITHMETIC, **MOVES, **LAYERS, **ORDERS, **OF_TWO, **ASSIGNED, **OF_ALL}
 _OFTEN = (
     *(
         "F.selu",
@@ -311,6 +353,8 @@ _OFTEN = (
     *("avg_pool without padding", "adaptive_max_pool", "batch_norm", "batch_norm after conv with bias"),
     *("batch_norm after linear", "layer_norm not affine", "sdpa", "sdpa causal", "sdpa mask computed"),
     *("topk", "argsort", "max along", "index computed apart", "grid_sample", "norm 3", "cdist", "median"),
+    *("integers, clamped", "one_hot", "conv without batch", "assign where", "assign to places computed"),
+    *("assign to a slice", "where of two types", "dist"),
     *("lstm two layers both ways", "lstm with states", "lstm projected", "gru both ways", "rnn relu"),
 )
 """Converters of ours above all: they are there because TVM's gave something else."""
@@ -325,6 +369,7 @@ SLOW_GROUPS: Mapping[str, Mapping[str, Row]] = {
         "layers": LAYERS,
         "orders": ORDERS,
         "pairs": OF_TWO,
+        "assigned": ASSIGNED,
         "all": OF_ALL,
         "unrolled": UNROLLED,
     }.items()

@@ -66,7 +66,7 @@ def _joined(graph: Graph, data: Any) -> list[Any]:
 def _part(island: Island, data: Any, gain: Array, summands: Array) -> Emit:
     """A depthwise convolution of one pixel."""
     grid, shape, channels = island.need_grid(data), shape_of(data), len(gain)
-    island.need_8_bits(grid)
+    island.need_one_type(grid)
     signs = np.where(gain < 0, -WEIGHT, WEIGHT).astype(np.int8)
     weights = Weights(signs.reshape(channels, 1), (np.abs(gain) / WEIGHT).astype(np.float32))
     operands = constants(island, grid, weights, 0, summands)

@@ -48,16 +48,32 @@ def binary(island: Island) -> Emit | None:
         return None
     if first is None or second is None or (first.values is not None and second.values is not None):
         raise ModelError("one of its inputs is not quantised")
+    name = name_of(call)
+    if name in SIGNS:
+        first, second = _in_fine_steps(first), _in_fine_steps(second)
     dtypes = {first.grid.dtype, second.grid.dtype, island.output.dtype}
     need(len(dtypes) == 1, f"its inputs and output are of {' and '.join(sorted(dtypes))}")
     one, other, output = (grid.quantisation for grid in (first.grid, second.grid, island.output))
     clamp = (island.low, island.high)
-    name = name_of(call)
     if name == PRODUCT:
         product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)
         return lambda emitter: _emit(emitter, island, first, second, Product, product)
     total = weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
     return lambda emitter: _emit(emitter, island, first, second, WeightedSum, total)
+
+
+def _in_fine_steps(operand: _Operand) -> _Operand:
+    """A constant of a sum, counted in steps as fine as 16 bits have room for: beside coarse ones the other operand's
+    factor would have few bits (1 - x, where a step of x is 2^-16)."""
+    if operand.values is None or operand.grid.dtype != "int16":
+        return operand
+    numbers = operand.values.astype(np.int64) - operand.grid.zero_point
+    room = np.iinfo("int16").max // max(1, int(np.abs(numbers).max(initial=0)))
+    finer = 1 << max(0, room.bit_length() - 1)
+    if finer == 1:
+        return operand
+    grid = Grid(operand.grid.scale / finer, 0, "int16")
+    return _Operand(operand.expr, grid, (numbers * finer).astype(np.int16))
 
 
 def _operand(island: Island, expr: Any) -> _Operand | None:
@@ -80,10 +96,12 @@ def _function(island: Island, expr: Any) -> _Operand | None:
     """A function of another tensor than the first operand's, in 16 bits, of which none is lost."""
     alone = source_of(island.graph, island.core) is not None
     reals = None if alone else reals_of(island.graph, expr)
-    largest = 0.0 if reals is None else float(np.abs(reals).max())
-    if not 0 < largest < np.inf:
+    lowest, highest = (0.0, 0.0) if reals is None else (min(float(reals.min()), 0.0), max(float(reals.max()), 0.0))
+    if not 0 < highest - lowest < np.inf:
         return None
-    grid = Grid(float(np.float32(largest / np.iinfo("int16").max)), 0, "int16")
+    least, most = np.iinfo("int16").min, np.iinfo("int16").max
+    scale = float(np.float32((highest - lowest) / (most - least)))
+    grid = Grid(scale, least - round(lowest / scale), "int16")
     plan = planned(island.graph, expr, grid)
     return None if isinstance(plan, str) else _Operand(expr, grid, plan=plan)
 

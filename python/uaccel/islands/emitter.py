@@ -9,6 +9,7 @@ import numpy as np
 
 from uaccel.islands.graph import Graph, shape_of
 from uaccel.islands.held import OFFSETS, WIDER, Grid, Integers
+from uaccel.islands.trails import MOST_PARTS, Trail, beginning
 from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, layer_name
 from uaccel.ops import exact
 from uaccel.ops.axes import Layout, bytes_order, compose, identity, layout_name
@@ -36,6 +37,7 @@ class Emitter:
     makers: dict[Any, Any] = field(default_factory=dict)
     planned: dict[Any, Integers] = field(default_factory=dict)
     wide: dict[Integers, Integers] = field(default_factory=dict)
+    trails: dict[Any, Trail] = field(default_factory=dict)
 
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
         """A variable for an expression, with what reports say of it."""
@@ -70,11 +72,31 @@ class Emitter:
             return constant(np.asarray(held.stored.value.numpy()).transpose(axes))
         shape = compose(held.shape, layout)
         same = bytes_order(held.shape, held.layout) == bytes_order(held.shape, layout)
-        expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
         before, self.layer = self.layer, self.makers.get(held.stored, held.stored)
+        trail = self.trail(held.stored)
+        then = trail.permuted(shape_of(held.stored), axes)
+        if then is not None and trail.moves and not same and len(then.joined.extents) <= MOST_PARTS:
+            expr = relax.op.reshape(self._at_once(held, then.joined), shape)
+        else:
+            expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
         moved = self.bind(expr, quantisation=held.grid.quantisation, suffix=f"_{layout_name(layout)}")
+        if then is not None:
+            self.trails[moved] = then
         self.layer = before
         return moved
+
+    def trail(self, stored: Any) -> Trail:
+        """How a variable came of another one by moves."""
+        return self.trails[stored] if stored in self.trails else beginning(stored, shape_of(stored))
+
+    def _at_once(self, held: Integers, trail: Trail) -> Any:
+        """What several moves come to."""
+        if not trail.moves:
+            return trail.base
+        parts = relax.op.reshape(trail.base, trail.extents)
+        parts = self.bind(parts, quantisation=held.grid.quantisation, suffix="_parts")
+        moved = relax.op.permute_dims(parts, trail.order)
+        return self.bind(moved, quantisation=held.grid.quantisation, suffix="_moved")
 
     def _flat(self, held: Integers) -> Any:
         """The reshape that was put off."""

@@ -132,7 +132,9 @@ def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
         return Integers(shape, held.grid, identity(2), None, held)
     source = emitter.stored(held, beside) if moves else held.stored
     layout = tuple(axis for _, new in groups for axis in new)
-    return emitter.held(relax.op.reshape(source, compose(shape, layout)), shape, held.grid, layout)
+    result = emitter.held(relax.op.reshape(source, compose(shape, layout)), shape, held.grid, layout)
+    emitter.trails[result.stored] = emitter.trail(source)
+    return result
 
 
 def _as_stored(held: Integers, shape: Shape) -> list[tuple[Layout, Layout]]:

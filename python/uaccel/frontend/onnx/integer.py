@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uaccel.errors import need
+from uaccel.frontend.half_even import half_even
 from uaccel.frontend.onnx.convert import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.ops.base import constant, info_of
@@ -52,16 +53,7 @@ def matmul_integer(context: Context, node: Node) -> Expr:
 
 
 def round_half_even(context: Context, data: Expr) -> Expr:
-    """ONNX's rounding, of which every step is exact."""
-    emit = context.block.builder.emit
-    value = emit(data)
-    below = emit(relax.op.floor(value))
-    rest = emit(relax.op.subtract(value, below))
-    half = emit(relax.op.multiply(below, real(0.5, context, value)))
-    odd = relax.op.not_equal(relax.op.floor(half), half)
-    middle = relax.op.logical_and(relax.op.equal(rest, real(0.5, context, value)), odd)
-    up = relax.op.logical_or(relax.op.greater(rest, real(0.5, context, value)), middle)
-    return relax.op.where(up, relax.op.add(below, real(1.0, context, value)), below)
+    return half_even(context.block.builder.emit, data)
 
 
 def real(number: float, context: Context, like: Expr) -> Expr:

@@ -82,7 +82,19 @@ def quantize_linear(context: Context, node: Node) -> Expr:
     scale, point = parameters(context, node.required_input(1), node.optional_input(2), dtype)
     axis = checked_axis(node, info.shape, scale)
     context.quantisation[node.outputs[0]] = quantisation(scale, point, axis)
+    known = context.known(name)
+    if known is not None:
+        return constant(_stored(known, scale, point, axis))
     return quantised(context.expr(name), scale, point, axis, dtype)
+
+
+def _stored(reals: Array, scale: Array, point: Array, axis: int) -> Array:
+    """What a constant is quantised to. Nodes of ONNX's own domain are computed before they come here."""
+    shape = [-1 if place == axis and scale.ndim else 1 for place in range(reals.ndim)]
+    scales, points = (part.reshape(shape) for part in (scale, point))
+    limits = np.iinfo(point.dtype)
+    steps = np.rint(reals / scales) + points
+    return np.asarray(np.clip(steps, limits.min, limits.max).astype(point.dtype))
 
 
 @converts("DequantizeLinear", f"{MICROSOFT}.DequantizeLinear")

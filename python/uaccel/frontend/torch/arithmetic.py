@@ -66,6 +66,27 @@ def divide(context: Context, node: Any) -> Expr:
     return relax.op.divide(_operand(context, node, node.args[0]), _operand(context, node, node.args[1]))
 
 
+def _between_integers(node: Any) -> bool:
+    """TVM's converter has infinities where there is no bound."""
+    return not node.args[0].meta["val"].dtype.is_floating_point
+
+
+@converts("aten.clamp.default", when=_between_integers)
+def clamp(context: Context, node: Any) -> Expr:
+    given = arguments(node)
+    value = _operand(context, node, given["self"])
+    if given["min"] is not None:
+        value = context.emit(relax.op.maximum(value, _operand(context, node, given["min"])))
+    return value if given["max"] is None else relax.op.minimum(value, _operand(context, node, given["max"]))
+
+
+@converts("aten.where.self", when=lambda node: len({arg.meta["val"].dtype for arg in node.args[1:3]}) > 1)
+def either(context: Context, node: Any) -> Expr:
+    """Of two types: both in that of the result."""
+    one, other = (_operand(context, node, arg) for arg in node.args[1:3])
+    return relax.op.where(context.expr(node.args[0]), one, other)
+
+
 @converts("aten.elu.default")
 def elu(context: Context, node: Any) -> Expr:
     """scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1)."""

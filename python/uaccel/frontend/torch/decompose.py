@@ -26,7 +26,12 @@ WHOLE: Final = frozenset(
 )
 """Kept whole where PyTorch would take them apart: they are what engines and integer operators are made for."""
 
-FURTHER: Final = frozenset({"any.default", "col2im.default", "grid_sampler_2d.default"})
+FURTHER: Final = frozenset(
+    {
+        *("addmv.default", "any.default", "col2im.default", "dist.default", "grid_sampler_2d.default"),
+        *("ldexp.Tensor", "select_scatter.default"),
+    }
+)
 """Taken apart though PyTorch would leave them whole: nothing converts them as they are."""
 
 _BY_NAMESPACE: Final = frozenset({"quantized_decomposed", "torchao", "_operator"})

@@ -9,6 +9,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
+from uaccel.frontend.torch.placing import numbers_of
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
 
@@ -39,7 +40,8 @@ def index(context: Context, node: Any) -> Expr:
     """Along one dimension where that is all, else element by element."""
     source, places = node.args
     if not all(place is None or context.is_constant(place) for place in places):
-        return _computed_places(context, node)
+        flat = context.emit(relax.op.reshape(context.expr(source), [-1]))
+        return relax.op.take(flat, numbers_of(context, source, places), axis=0, mode="clip")
     known = {axis: context.array(place) for axis, place in enumerate(places) if place is not None}
     shape = tuple(source.meta["val"].shape)
     if len(known) == 1 and all(place.dtype != bool for place in known.values()):
@@ -49,41 +51,6 @@ def index(context: Context, node: Any) -> Expr:
     numbers = np.arange(math.prod(shape)).reshape(shape)
     tensors = [context.torch.from_numpy(known[axis]) if axis in known else None for axis in range(len(places))]
     return _taken(context, source, node.target(context.torch.from_numpy(numbers), tensors).numpy())
-
-
-def _computed_places(context: Context, node: Any) -> Expr:
-    """The numbers of elements in C order, which the places' dimensions are parts of."""
-    source, places = node.args
-    shape, result = (list(map(int, one.meta["val"].shape)) for one in (source, node))
-    along = [axis for axis, place in enumerate(places) if place is not None]
-    rank = max(len(places[axis].meta["val"].shape) for axis in along)
-    first = along[0] if along[-1] - along[0] == len(along) - 1 else 0
-    others = [number for number in range(len(result)) if not first <= number < first + rank]
-    numbers: Any = constant(np.zeros([1] * len(result), np.int32))
-    for axis, extent in enumerate(shape):
-        step = math.prod(shape[axis + 1 :])
-        if axis in along:
-            part = _place(context, places[axis], extent)
-            own = list(map(int, places[axis].meta["val"].shape))
-            behind = len(result) - first - rank
-            part = context.emit(relax.op.reshape(part, [1] * (first + rank - len(own)) + own + [1] * behind))
-            part = context.emit(relax.op.multiply(part, constant(np.array(step, np.int32))))
-        else:
-            extents = [1] * len(result)
-            extents[others.pop(0)] = extent
-            part = constant((np.arange(extent) * step).astype(np.int32).reshape(extents))
-        numbers = context.emit(relax.op.add(numbers, part))
-    flat = context.emit(relax.op.reshape(context.expr(source), [-1]))
-    return relax.op.take(flat, numbers, axis=0, mode="clip")
-
-
-def _place(context: Context, place: Any, extent: int) -> Expr:
-    """Those below 0 count from the end."""
-    need(str(place.meta["val"].dtype) != "torch.bool", f'mask "{place.name}" must be a constant, and is computed')
-    value = context.emit(relax.op.astype(context.expr(place), "int32"))
-    below = context.emit(relax.op.less(value, constant(np.array(0, np.int32))))
-    from_end = context.emit(relax.op.add(value, constant(np.array(extent, np.int32))))
-    return context.emit(relax.op.where(below, from_end, value))
 
 
 def _taken(context: Context, source: Any, which: Any) -> Expr:
@@ -130,14 +97,3 @@ def pixel_shuffle(context: Context, node: Any) -> Expr:
     order = [*range(first + 1), first + 3, first + 1, first + 4, first + 2]
     value = context.emit(relax.op.permute_dims(value, order))
     return relax.op.reshape(value, list(node.meta["val"].shape))
-
-
-@converts("aten.scatter_add.default")
-def scatter_add(context: Context, node: Any) -> Expr:
-    """Indices as large as what is added, and not below 0."""
-    source, axis, places, values = node.args
-    rank = len(source.meta["val"].shape)
-    fits = places.meta["val"].shape == values.meta["val"].shape
-    need(fits, f"its index has the shape {list(places.meta['val'].shape)}, not that of what it adds")
-    operands = [context.expr(operand) for operand in (source, places, values)]
-    return relax.op.scatter_elements(*operands, axis % rank if rank else 0, "add")

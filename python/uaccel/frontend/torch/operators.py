@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from uaccel.frontend.torch.decompose import WHOLE
+from uaccel.frontend.torch.decompose import FURTHER, WHOLE
 
 _OPERATOR: Final = re.compile(
     r"torch\.ops\.(aten|quantized_decomposed|torchao)\.([A-Za-z0-9_]{1,80})\.([A-Za-z0-9_]{1,80})"
@@ -81,7 +81,7 @@ def _is_plain(found: Any) -> bool:
 
 def _is_allowed(torch: Any, found: Any, table: Any, known: Callable[[Any], bool]) -> bool:
     name = found.__name__
-    if name in _CHECKS or name in _BESIDES or name in WHOLE or known(found):
+    if name in _CHECKS or name in _BESIDES or name in WHOLE or name in FURTHER or known(found):
         return True
     if torch.Tag.core in found.tags or torch.Tag.nondeterministic_seeded in found.tags:
         return True

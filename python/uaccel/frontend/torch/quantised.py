@@ -10,6 +10,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
+from uaccel.frontend.torch.measured import dequantize_measured, is_measured, quantize_measured
 from uaccel.model import Array, Quantisation
 from uaccel.ops.base import constant
 from uaccel.tvm_api import relax
@@ -28,6 +29,8 @@ _STORED = ("int8", "uint8", "int16", "int32")
 def quantize(context: Context, node: Any) -> Expr:
     given = arguments(node)
     dtype = _dtype(given["output_dtype"] if "output_dtype" in given else given["dtype"])
+    if is_measured(context, node):
+        return quantize_measured(context, node, dtype)
     meaning = _meaning(context, node, given, dtype)
     context.quantised[node] = meaning
     data = context.expr(given["input"])
@@ -62,6 +65,8 @@ def dequantize(context: Context, node: Any) -> Expr:
     dtype = _dtype(given["input_dtype"] if "input_dtype" in given else given["dtype"])
     wanted = given.get("out_dtype", given.get("output_dtype"))
     need(str(wanted) in ("None", "torch.float32", "6"), f"it gives {wanted}; only float32 can be compiled")
+    if is_measured(context, node):
+        return dequantize_measured(context, node)
     meaning = _meaning(context, node, given, dtype)
     context.quantised.setdefault(source, meaning)
     scale, zero_point = _constants(meaning)
@@ -127,7 +132,8 @@ def _numbers(context: Context, value: Any) -> Array:
     if hasattr(value, "op"):
         need(
             context.is_constant(value),
-            f'"{value.name}" is computed at run time (dynamic quantisation); quantise with a static scheme',
+            f'"{value.name}" is computed at run time, and is not one number for a whole tensor; quantise with a static '
+            "scheme",
         )
         return context.array(value).reshape(-1)
     return np.asarray([value]).reshape(-1)

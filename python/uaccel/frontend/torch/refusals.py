@@ -17,8 +17,9 @@ def check_operator(node: Any, *, ours: bool) -> None:
     operator = name_of(node.target)
     need(namespace_of(node.target) != "higher_order", "control flow cannot be compiled; export without it")
     need(
-        not operator.startswith(MEASURING),
-        "it finds scale and zero point at run time (dynamic quantisation); quantise with a static scheme",
+        ours or not operator.startswith(MEASURING),
+        "it finds scales at run time (dynamic quantisation), other than one for a whole tensor; quantise with a static "
+        "scheme",
     )
     random = any(tag.name == "nondeterministic_seeded" for tag in getattr(node.target, "tags", ()))
     need(not random or ours, f"it draws random numbers; {EVAL}")
