@@ -38,7 +38,7 @@ def test_driver_and_model_are_of_the_same_machine() -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("model", ["gesture", "residual"])
+@pytest.mark.parametrize("model", ["residual", pytest.param("gesture", marks=pytest.mark.slow)])
 def test_whole_models(model: str, uaccel_board: BoardUnderTest) -> None:
     assert uaccel_board.check(MODELS / f"{model}.tflite", accelerators=[FOLDER]).calls
 
