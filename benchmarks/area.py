@@ -1,4 +1,4 @@
-"""What RTL takes of an FPGA, and its clock: VexRiscv, the engine of docs/rtl.md, dot4, nuc_fpga, matrix8, npu_small.
+"""What RTL takes of an FPGA, and its clock: VexRiscv, the engine of docs/rtl.md, dot4 and larger accelerators.
 
     python benchmarks/area.py                       synthesise and compare with the stored result
     python benchmarks/area.py --write               synthesise and store
@@ -28,7 +28,7 @@ from uaccel.toolchain.python_packages import require_package
 
 RESULTS = Path(__file__).with_name("area.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "rtl.md"
-SMALL, CORE, UNIT, LARGE = "dots", "vexriscv", "dot4", ("nuc_fpga", "matrix8", "npu_small")
+SMALL, CORE, UNIT, LARGE = "dots", "vexriscv", "dot4", ("nuc_fpga", "matrix8", "npu_tiny", "npu_small")
 VERILOG = "verilog/VexRiscv_FullCfu.v"
 AS_A_UNIT = 'top = "VexRiscv"\n[instructions]\nprefix = "CfuPlugin_bus_"\n'
 PLACEABLE = LARGE[:-1]

@@ -28,6 +28,7 @@ CHIPS = {
     "dot4": (("-a", "dot4"), "RTL"),
     "nuc_fpga": (("-a", "nuc_fpga", "--device", "rtl"), "RTL"),
     "matrix8": (("-a", "matrix8", "--device", "rtl"), "RTL"),
+    "npu_tiny": (("-a", "npu_tiny", "--device", "rtl"), "RTL"),
     "npu_small": (("-a", "npu_small", "--device", "rtl"), "RTL"),
     "npu": (("-a", "npu", "--device", "rtl"), "RTL"),
     "npu model": (("-a", "npu"), "model"),

@@ -103,7 +103,7 @@ def test_the_glue_names_ports(tmp_path: Path) -> None:
 
 def test_without_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolError, match=r"verilator \(needed for running the RTL of accelerators\): .*to get it: "):
+    with pytest.raises(ToolError, match=r"verilator \(needed for running RTL\): .*to get it: "):
         device_library("nuc_fpga", data_dir("accelerators") / "nuc_fpga")
 
 

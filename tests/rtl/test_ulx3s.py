@@ -33,7 +33,7 @@ MODEL = ROOT / "tests" / "models" / "gesture.tflite"
 NEEDED = ("verilator", "g++", "riscv64-unknown-elf-gcc")
 MISSING = [name for name in NEEDED if shutil.which(name) is None]
 MISSING += [] if importlib.util.find_spec("pythondata_cpu_vexriscv") else ["pythondata-cpu-vexriscv"]
-BESIDE = ("dot4", "matrix8", "npu_small")
+BESIDE = ("dot4", "matrix8", "npu_tiny", "npu_small")
 OPTIONS: list[tuple[str, ...]] = [(), *(("-a", name) for name in BESIDE)]
 CLOCKS_PER_BIT = 8
 VERILATOR = ("--cc", "--exe", "--build", "-O3", "--noassert", "--x-assign", "fast", "--x-initial", "fast")
@@ -132,7 +132,7 @@ def test_the_page_shows_what_was_placed_and_that_it_is_fast_enough() -> None:
     page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
     for name, row in stored["chips"].items():
         told = re.sub(r"(?<=with )\w+", r"`\g<0>`", name)
-        cells = [told, *(f"{row['area'][kind]:,}" for kind in KINDS), str(row["clock_mhz"] or "not placed")]
+        cells = [told, *(f"{row['area'][kind]:,}" for kind in KINDS), str(row["clock_mhz"] or "not routed")]
         assert f"| {' | '.join(cells)} |" in page
         assert all(row["area"][kind] <= PARTS["ecp5-85k"].has[kind] for kind in KINDS)
         assert row["clock_mhz"] is None or row["clock_mhz"] * 1e6 > load_board("ulx3s").timer.hz

@@ -10,7 +10,7 @@ import pytest
 from uaccel.resources import data_dir
 from uaccel.rtl.description import read_rtl
 
-FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small", "npu_flash")}
+FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small", "npu_tiny", "npu_flash")}
 
 CONSTANTS = {
     ("bus", "LARGEST"): "BURST",

@@ -41,7 +41,8 @@ class Prepare:
         states = Signal(3)
         """Channels, addition, table: what is still to be read."""
         part, blocks = Signal(4), Signal(17)
-        reads = -(-32 * CHANNEL_WORDS * machine.width // read), 1, -(-8 * TABLE_BYTES // read)
+        bits = 32 * CHANNEL_WORDS * machine.width, 32 * ADDITION_WORDS, 8 * TABLE_BYTES
+        reads = [-(-count // read) for count in bits]
         sizes = CHANNEL_WORDS * 4, 0, TABLE_BYTES // machine.width
         addresses = words[13], self.addition_at, self.table_at
         kept = Signal(read * max(reads))
