@@ -162,7 +162,8 @@ class Weighted(Windowed):
 
     def parameter_reads(self, blocks: int) -> int:
         """Cycles that they take before the first result, with what an addition needs."""
-        return blocks * -(-self.npu.parameter_bytes // self.npu.tile_bytes) + (2 if self.addition else 0)
+        added = 1 + times.addition_reads(self.npu) if self.addition else 0
+        return blocks * -(-self.npu.parameter_bytes // self.npu.tile_bytes) + added
 
     def step_bytes(self, steps: range) -> int:
         return self.block_weight_bytes * len(steps) // self.steps
@@ -376,7 +377,7 @@ class Addition(Elements):
         return np.array(self.addition, "<i4").tobytes()
 
     def time(self, rows: int, columns: int) -> Timed:
-        return self.one_a_cycle(times.ELEMENTS, rows * -(-columns // self.npu.columns))
+        return self.one_a_cycle(times.ELEMENTS + times.addition_reads(self.npu), rows * -(-columns // self.npu.columns))
 
     def flags(self) -> dict[str, int]:
         return {"once": int(self.once)}

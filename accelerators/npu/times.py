@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 FED, WEIGHED, UNFINISHED, ADDED = 29, 16, 6, 7
 SLID, SLID_WEIGHED, SHARED = 28, 17, 16
 POOLED, MEAN = 19, 8
-ELEMENTS, LOOKED_UP, PACKED, SYNC = 15, 6, 5, 2
+ELEMENTS, LOOKED_UP, PACKED, SYNC = 14, 6, 5, 2
 UNPACKING: Final = 2
 """From a word of a code until its first bytes are in the memory."""
+ADDITION_WORDS: Final = 12
 KEPT: Final = 32
 """Taps of a window that slides."""
 CHECKS: Final = {
@@ -98,6 +99,10 @@ def sliding(npu: Npu, kernel: tuple[int, int], stride_x: int, dilation_x: int) -
 def pooled(npu: Npu, kernel: tuple[int, int], average: bool) -> Sliding:
     pieces = int(kernel[1] * -(-kernel[0] // npu.ports))
     return Sliding(pieces, max(pieces, MEAN + 1) if average else pieces)
+
+
+def addition_reads(npu: Npu) -> int:
+    return -(-4 * ADDITION_WORDS // npu.tile_bytes)
 
 
 def checking(command: Command) -> int:

@@ -21,11 +21,17 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Cycles in which the numbers of an addition are read. */
+static uint64_t added(void)
+{
+    return divided_up(4u * NPU_ADDITION_WORDS, NPU_TILE);
+}
+
 /* Parameters that are read and looked at before the first result. */
 static uint64_t parameters(const struct npu_command *command, uint32_t channels)
 {
     const bool adds = (command->words[0] & NPU_RESIDUAL) != 0;
-    return NPU_SYMBOL(blocks)(channels) * divided_up(PARAMETER_BYTES, NPU_TILE) + (adds ? 2u : 0u);
+    return NPU_SYMBOL(blocks)(channels) * divided_up(PARAMETER_BYTES, NPU_TILE) + (adds ? 1u + added() : 0u);
 }
 
 /* What feeding one window takes, a piece of a run a cycle; `late`: how much its vectors come behind one a cycle. */
@@ -144,7 +150,7 @@ uint64_t NPU_SYMBOL(duration)(const struct npu_command *command)
     case NPU_POOL:
         return pool(command);
     case NPU_ADD:
-        return 15u + words[8] * divided_up(words[7], NPU_COLUMNS);
+        return 14u + added() + words[8] * divided_up(words[7], NPU_COLUMNS);
     case NPU_LOOKUP:
         return 6u + divided_up(NPU_TABLE_BYTES, NPU_TILE) + words[6] * divided_up(words[5], NPU_PORTS);
     case NPU_PACK:
