@@ -40,7 +40,7 @@ class _Loading:
     def ask(self, reads: Reads, now: int, until: float, free: Free | None) -> None:
         """While nobody else asks, and nothing else happens ``until`` then, for as much as it can. ``free``: when the
         memory on chip can be written, where that is not always."""
-        take, most = self._taking(now, free), self._bus.burst
+        take, most = self._taking(reads.free, free), self._bus.burst
         words = min(self._left, most)
         memory = reads.memories[self._memory]
         if take is None and words == most and self._bus.under_way > (memory.first if memory.ahead else 1):
@@ -61,11 +61,11 @@ class _Loading:
             self.asks = inf
             self.end = self._gather.end if self._unpacking is None else self._unpacking.end(burst.last)
 
-    def _taking(self, now: int, free: Free | None) -> Take | None:
-        """When it takes words; None: at once."""
+    def _taking(self, offered: int, free: Free | None) -> Take | None:
+        """When it takes words, of which none is offered before; None: at once."""
         if self._unpacking is not None:
             return self._unpacking.take if self._unpacking.is_slow else None
-        if free is None and not self._gather.is_late(now):
+        if free is None and not self._gather.is_late(offered):
             return None
         return lambda offered: self._gather.take(offered, free or int)
 
