@@ -22,7 +22,7 @@ needs_tools = pytest.mark.skipif(
     reason="verilator or amaranth is not installed",
 )
 FOLDER = Path(__file__).resolve().parents[1]
-SMALL, FLASH, TINY = (FOLDER.parent / name for name in ("npu_small", "npu_flash", "npu_tiny"))
+SMALL, FLASH = (FOLDER.parent / name for name in ("npu_small", "npu_flash"))
 PAGE = FOLDER.parents[1] / "docs/npu.md"
 WINDOWED = {"stride_y": 1, "stride_x": 1, "dilation_y": 1, "dilation_x": 1, "clamp_min": -128, "clamp_max": 127}
 TEXT = PAGE.read_text() if PAGE.is_file() else ""
@@ -32,7 +32,7 @@ NEAR, PREDICTED = 0.02, 0.03
 STANDS = Bug("npu_rtl/windows.py", "deep & ~self.single & near & (stride", "0 & ~self.single & near & (stride", "")
 """No window slides: all bytes are right, and depthwise convolutions take longer."""
 
-MACHINES = (FOLDER, SMALL, FLASH, TINY)
+MACHINES = (FOLDER, SMALL, FLASH)
 SLOWER = {
     "a load runs less far ahead": (SMALL, Bug("npu_rtl/loader.py", "AHEAD = 8", "AHEAD = 2", "")),
     "half as many words are fetched at once": (
