@@ -4,13 +4,15 @@
 
 The core's Verilog comes from the Python package pythondata-cpu-vexriscv. yosys, nextpnr-ecp5 and ecppack do the rest.
 Where the project's model uses custom instructions, their unit stands in the core. An accelerator with RTL behind APB,
-with one AXI4 master, stands beside it.
+with one AXI4 master, stands beside it. The chip has the clock and the baud rate of the board file that the firmware was
+built for: the oscillator's 25 MHz, or half of that.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import struct
 import subprocess
@@ -20,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uaccel.accelerator import load_accelerator
-from uaccel.board import load_board
+from uaccel.board import Board, UartConsole, load_board
 from uaccel.errors import UaccelError
 from uaccel.project.devices import project_devices, project_unit
 from uaccel.resources import data_dir
@@ -38,6 +40,7 @@ HERE = Path(__file__).resolve().parent
 HEX = "firmware.hex"
 CORE = ("pythondata-cpu-vexriscv", "verilog/VexRiscv_FullCfu.v")
 PLACED, REPORT, PACKED = "placed.config", "report.json", "chip.bit"
+OSCILLATOR = 25_000_000
 LOADED = 1
 """The kind of a program header whose bytes lie in memory."""
 
@@ -64,6 +67,19 @@ def beside_the_core(project: Path) -> Path | None:
     if len(names) > 1:
         raise UaccelError(f"{project}: its model uses {' and '.join(names)}; the chip has room for one of them")
     return load_accelerator(names[0]).folder if names else None
+
+
+def board_of(project: Path) -> Board:
+    files = sorted((project / "board").glob("*.toml"))
+    return load_board(files[0]) if files else load_board("ulx3s")
+
+
+def parameters(board: Board) -> dict[str, int]:
+    """Of ulx3s.v."""
+    hz, console = board.timer.hz, board.console
+    if hz not in (OSCILLATOR, OSCILLATOR // 2) or not isinstance(console, UartConsole):
+        raise UaccelError(f"{board.file}: the chip has a UART, and a clock of {OSCILLATOR} Hz or of half that")
+    return {"CLOCKS_PER_BIT": round(hz / console.baud), "HALF": int(hz < OSCILLATOR)}
 
 
 def prepare(firmware: Path, folder: Path) -> list[Path]:
@@ -96,10 +112,11 @@ def run(folder: Path, *words: str) -> None:
         raise UaccelError(f"{Path(words[0]).name} failed: {said[0]}")
 
 
-def build(firmware: Path, bitstream: Path, folder: Path) -> dict[str, object]:
-    """Cells of the netlist by type, and the highest clock."""
+def build(firmware: Path, bitstream: Path, folder: Path, options: Sequence[str] = ()) -> dict[str, object]:
+    """Cells of the netlist by type, and the highest clock. ``options``: of nextpnr."""
     yosys, router = find_program("yosys").command, find_program("nextpnr-ecp5").command
     packer = packer_of(part_of("ecp5-85k"))
+    given = parameters(board_of(firmware.absolute().parent.parent))
     names = []
     for source in [HERE / "ulx3s.v", *prepare(firmware, folder)]:
         if source.parent != folder:
@@ -107,10 +124,11 @@ def build(firmware: Path, bitstream: Path, folder: Path) -> dict[str, object]:
         names.append(source.name)
     shutil.copy(HERE / "ulx3s.lpf", folder)
     print("synthesise", file=sys.stderr)
-    script = f"read_verilog -sv {' '.join(names)}; {ECP5.synthesis} -top ulx3s {WITHOUT_NAMES}"
+    chosen = " ".join(f"-set {name} {value}" for name, value in given.items())
+    script = f"read_verilog -sv {' '.join(names)}; chparam {chosen} ulx3s; {ECP5.synthesis} -top ulx3s {WITHOUT_NAMES}"
     run(folder, *yosys, "-q", "-p", script)
     print("place and route", file=sys.stderr)
-    words = ["--85k", "--package", "CABGA381", "--lpf", "ulx3s.lpf", "--json", NETLIST]
+    words = ["--85k", "--package", "CABGA381", "--lpf", "ulx3s.lpf", "--json", NETLIST, *options]
     run(folder, *router, "-q", *words, "--textcfg", PLACED, "--report", REPORT)
     run(folder, str(packer), "--compress", PLACED, PACKED)
     shutil.copy(folder / PACKED, bitstream)
@@ -121,12 +139,14 @@ def build(firmware: Path, bitstream: Path, folder: Path) -> dict[str, object]:
 
 def main(given: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("firmware", type=Path, help="built for board ulx3s")
+    parser.add_argument("firmware", type=Path, help="built for board ulx3s, or one like it at half its clock")
     parser.add_argument("-o", "--output", type=Path, default=Path("chip.bit"))
+    parser.add_argument("--nextpnr", default="", help="more options for nextpnr-ecp5, in one word", metavar="OPTIONS")
     arguments = parser.parse_args(given)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            print(json.dumps(build(arguments.firmware, arguments.output, Path(folder)), indent=1))
+            options = shlex.split(arguments.nextpnr)
+            print(json.dumps(build(arguments.firmware, arguments.output, Path(folder), options), indent=1))
     except UaccelError as error:
         print(f"bitstream.py: error: {error}", file=sys.stderr)
         return 1

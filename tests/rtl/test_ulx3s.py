@@ -34,6 +34,9 @@ NEEDED = ("verilator", "g++", "riscv64-unknown-elf-gcc")
 MISSING = [name for name in NEEDED if shutil.which(name) is None]
 MISSING += [] if importlib.util.find_spec("pythondata_cpu_vexriscv") else ["pythondata-cpu-vexriscv"]
 BESIDE = ("dot4", "matrix8", "npu_tiny", "npu_small")
+HALF = 12_500_000
+SLOW = ("npu_tiny", "npu_small")
+"""The chips that have half the oscillator's clock."""
 OPTIONS: list[tuple[str, ...]] = [(), *(("-a", name) for name in BESIDE)]
 CLOCKS_PER_BIT = 8
 VERILATOR = ("--cc", "--exe", "--build", "-O3", "--noassert", "--x-assign", "fast", "--x-initial", "fast")
@@ -54,19 +57,29 @@ def firmware_for(board: str, folder: Path, *options: str) -> Path:
     return project / "build" / "firmware.elf"
 
 
+def half_board(folder: Path) -> Path:
+    text, file = load_board("ulx3s").file.read_text(), folder / "ulx3s_half.toml"
+    assert text.count("hz = 25_000_000\n") == 1
+    file.write_text(text.replace("hz = 25_000_000\n", "hz = 12_500_000\n"))
+    return file
+
+
 def chip_at_a_line(firmware: Path, folder: Path, changed: tuple[str, str] = ("", "")) -> list[str]:
     """``changed`` is what stands in the chip's Verilog, and what stands there instead."""
-    sources = [*script().prepare(firmware, folder), Path(__file__).with_name("chip_on_a_line.cpp")]
+    half = script().parameters(script().board_of(firmware.parent.parent))["HALF"]
+    pins, line = EXAMPLE / "ulx3s.v", Path(__file__).with_name("chip_on_a_line.cpp")
+    sources = [*script().prepare(firmware, folder), pins, line]
     if changed[0]:
         text = sources[0].read_text()
         assert text.count(changed[0]) == 1
         sources[0] = folder / "chip.v"
         sources[0].write_text(text.replace(*changed))
     shutil.copy(sources[-1], folder)
-    clocks = f"CLOCKS_PER_BIT={CLOCKS_PER_BIT}"
-    words = [*VERILATOR, *QUIET, "--top-module", "chip", f"-G{clocks}", "-CFLAGS", f"-O2 -D{clocks}"]
+    clocks, halves = f"CLOCKS_PER_BIT={CLOCKS_PER_BIT}", f"HALF={half}"
+    words = [*VERILATOR, *QUIET, "--top-module", "ulx3s", f"-G{clocks}", f"-G{halves}"]
+    words += ["-CFLAGS", f"-O2 -D{clocks} -D{halves}"]
     subprocess.run(["verilator", *words, *map(str, sources)], cwd=folder, check=True, capture_output=True)
-    return ["env", "-C", str(folder), "obj_dir/Vchip"]
+    return ["env", "-C", str(folder), "obj_dir/Vulx3s"]
 
 
 def run_exactly(command: list[str]) -> BatchRun:
@@ -86,10 +99,11 @@ def run_exactly(command: list[str]) -> BatchRun:
 def test_a_network_on_the_chip_is_exact(options: tuple[str, ...], tmp_path: Path) -> None:
     if options in OPTIONS[2:]:
         pytest.importorskip("amaranth", reason="the accelerator's RTL is in Amaranth")
-    run = run_exactly(chip_at_a_line(firmware_for("ulx3s", tmp_path, *options), tmp_path))
+    board = half_board(tmp_path) if options and options[-1] in SLOW else load_board("ulx3s").file
+    run = run_exactly(chip_at_a_line(firmware_for(str(board), tmp_path, *options), tmp_path))
     assert run.seconds is not None
     assert run.instructions is not None
-    cycles = run.seconds * load_board("ulx3s").timer.hz
+    cycles = run.seconds * load_board(board).timer.hz
     most = 1.8 if options in OPTIONS[:2] else 4
     assert 1.3 < cycles / run.instructions < most, "as on rtl_vexriscv, whose memories are as fast"
 
@@ -111,15 +125,20 @@ def test_bugs_are_found_where_core_and_accelerator_share_memory(bug: str, tmp_pa
         run_exactly(command)
 
 
-def test_the_files_of_the_board_agree() -> None:
+def test_the_files_of_the_board_agree(tmp_path: Path) -> None:
     board, chip = load_board("ulx3s"), (EXAMPLE / "chip.v").read_text()
     top, pins = (EXAMPLE / "ulx3s.v").read_text(), (EXAMPLE / "ulx3s.lpf").read_text()
     assert isinstance(board.console, UartConsole)
     sizes = {memory.kind: memory.length for memory in board.memories}
     assert f"CODE_BITS = {(sizes['flash'] // 4 - 1).bit_length()}," in chip
     assert f"DATA_BITS = {(sizes['ram'] // 4 - 1).bit_length()}," in chip
-    assert f".CLOCKS_PER_BIT({round(board.timer.hz / board.console.baud)})" in top
-    assert f'FREQUENCY PORT "clk_25mhz" {board.timer.hz // 1_000_000} MHZ;' in pins
+    given = script().parameters(board)
+    assert {f"parameter {name} = {value}," in top for name, value in given.items()} == {True}
+    assert script().parameters(load_board(half_board(tmp_path))) == {"CLOCKS_PER_BIT": 109, "HALF": 1}
+    assert board.timer.hz == 2 * HALF == script().OSCILLATOR
+    assert f'FREQUENCY PORT "clk_25mhz" {board.timer.hz / 1e6:g} MHZ;' in pins
+    assert f'FREQUENCY NET "half_clock" {HALF / 1e6:g} MHZ;' in pins
+    assert "reg half_clock" in top
     ports = {name for width, name in re.findall(r"(?:in|out)put +wire +(\[1:0\])? *(\w+)", top) if not width}
     ports |= {"led[0]", "led[1]"}
     assert set(re.findall(r'LOCATE COMP "([^"]+)"', pins)) == ports == set(re.findall(r'IOBUF PORT "([^"]+)"', pins))
@@ -132,10 +151,12 @@ def test_the_page_shows_what_was_placed_and_that_it_is_fast_enough() -> None:
     page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
     for name, row in stored["chips"].items():
         told = re.sub(r"(?<=with )\w+", r"`\g<0>`", name)
-        cells = [told, *(f"{row['area'][kind]:,}" for kind in KINDS), str(row["clock_mhz"] or "not routed")]
+        cells = [told, *(f"{row['area'][kind]:,}" for kind in KINDS), f"{row['runs_at_mhz']:g}"]
+        cells.append(str(row["clock_mhz"] or "not routed"))
         assert f"| {' | '.join(cells)} |" in page
         assert all(row["area"][kind] <= PARTS["ecp5-85k"].has[kind] for kind in KINDS)
-        assert row["clock_mhz"] is None or row["clock_mhz"] * 1e6 > load_board("ulx3s").timer.hz
+        assert row["runs_at_mhz"] * 1e6 == (HALF if name.removeprefix("with ") in SLOW else 2 * HALF)
+        assert row["clock_mhz"] is None or row["clock_mhz"] > row["runs_at_mhz"]
     assert all(f"{tool} {version}" in page for tool, version in stored["tools"].items())
 
 
@@ -150,6 +171,14 @@ def test_firmware_for_another_board_is_refused(tmp_path: Path) -> None:
         "build the firmware for board ulx3s"
     )
     assert script().words_of(tmp_path / "a.elf", 0x0800_0000, 16)[:2] == [0x464C457F, 0]
+
+
+def test_a_clock_that_the_chip_cannot_have_is_refused(tmp_path: Path) -> None:
+    board = half_board(tmp_path)
+    board.write_text(board.read_text().replace("hz = 12_500_000", "hz = 10_000_000"))
+    with pytest.raises(UaccelError) as caught:
+        script().parameters(load_board(board))
+    assert str(caught.value) == f"{board}: the chip has a UART, and a clock of 25000000 Hz or of half that"
 
 
 def test_for_a_person() -> None:
