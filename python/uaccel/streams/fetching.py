@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import inf
 
 from uaccel.basics.numbers import pieces
@@ -19,7 +20,7 @@ class Fetching:
         self._bus = bus
         self._step = min(WORD, bus.word)
         """Bytes of a command that are put together in a cycle, at most."""
-        self._ends = _ends([size // self._step for size in sizes])
+        self._ends = list(accumulate(size // self._step for size in sizes))
         self._words = pieces(sum(sizes), bus.word)
         self._came: list[int] = []
         self._used: list[int] = []
@@ -65,10 +66,3 @@ class Fetching:
         if needed > len(self._used):
             return inf
         return max(self._last, self._used[needed - 1] if needed > 0 else 0) + 1
-
-
-def _ends(counts: Sequence[int]) -> list[int]:
-    found: list[int] = []
-    for count in counts:
-        found.append(count + (found[-1] if found else 0))
-    return found

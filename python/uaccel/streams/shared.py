@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from math import inf
 
 from uaccel.errors import InternalError
@@ -67,7 +68,7 @@ class _Loading:
             return self._unpacking.take if self._unpacking.is_slow else None
         if free is None and not self._gather.is_late(offered):
             return None
-        return lambda offered: self._gather.take(offered, free or int)
+        return partial(self._gather.take, free=free or int)
 
 
 class _Play:
@@ -117,8 +118,7 @@ class _Play:
         results = self.stream.commands[compute].results
         if results is None or results.memory != self.stream.commands[load].fields["memory"]:
             return None
-        end = int(self.computed)
-        return lambda offered: results.free(offered, end)
+        return partial(results.free, end=int(self.computed))
 
     def _timeline(self, now: int) -> Timeline:
         if not all(self.ended):
