@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from uaccel.errors import InternalError
 from uaccel.machines.timeline import Span
 from uaccel.streams import ENGINES, Bus, Command, Dma, Machine, Memory, Outside, Results, Tokens, Unpacker
 from uaccel.streams.code import Code
+from uaccel.streams.reads import Reads
 from uaccel.streams.timeline import timeline
 from uaccel.streams.tokens import Synchronised
 
 ANSWERING = 3
+MANY = 40
+"""Bursts, where each of two loads is a few."""
 BUSES = (
     Bus(8, 4, Outside(4, 0), Outside(20, 7)),
     Bus(2, 1, Outside(0, 0), Outside(3, 3)),
@@ -263,8 +267,23 @@ class Ticks:
         raise AssertionError("it takes for ever")
 
 
+FIELDS = dict.fromkeys(("place", "memory", "runs", "planes"), 1) | dict.fromkeys(
+    ("offset", "stride_run", "stride_plane"), 0
+)
+KEPT_WAITING = Synchronised(
+    (
+        Command("x", "compute", {}, (), 90, 4, "layer", "0", results=Results(1, 60, behind=2)),
+        Command("x", "load", FIELDS | {"run": 150}, (), 0, 4, "layer", "1"),
+    ),
+    (Tokens(),) * 2,
+    ((), ()),
+)
+"""Results of many cycles, while words for the same memory come: only two vectors have room."""
+
+
 @pytest.mark.parametrize("bus", BUSES)
 @settings(max_examples=60, deadline=None)
+@example(stream=KEPT_WAITING)
 @given(stream=streams())
 def test_the_planner_sees_what_passes_cycle_by_cycle(bus: Bus, stream: Synchronised) -> None:
     try:
@@ -313,3 +332,14 @@ def test_a_slow_memory_is_what_a_layer_is_planned_for() -> None:
     bus = BUSES[0]
     assert machine(bus).constants.cycles(64) == 3 + 20 - 7 + 64
     assert machine(bus).load.cycles(64) == 3 + 8
+
+
+def test_a_load_that_nothing_keeps_waiting_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks have hundreds of thousands of words, and a planner plays many plans."""
+    ask, asked = Reads.ask, itertools.count()
+    monkeypatch.setattr(Reads, "ask", lambda *given: ask(*given) if next(asked) < MANY else pytest.fail("word by word"))
+    names = ("place", "offset", "memory", "runs", "planes", "stride_run", "stride_plane")
+    fields = dict(zip(names, (0, 0, 1, 1, 1, 0, 0), strict=True)) | {"run": 100_000}
+    loads = tuple(Command("load", "load", fields, (), 0, 12, "layer", str(number)) for number in range(2))
+    for bus in BUSES[:1] + BUSES[3:]:
+        timeline(checked(bus), Synchronised(loads, (Tokens(),) * 2, ((), ())))
