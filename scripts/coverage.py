@@ -42,6 +42,7 @@ against the code.
 - **CPU kernel**: integers as the model file means them, by C written for it, or bytes that only move.
 - **TIR fallback**: TVM's lowering of the float operator, as plain C. Where a model quantises around it, the integers
   are dequantised, the operator computes in float, and its result is quantised.
+- **TIR integers**: TVM's lowering of integer operators, as plain C: integers as the model file means them.
 - **known at import**: computed while the model is read; no code is left.
 - **refused**: an error at import that names the node and the reason.
 """

@@ -14,7 +14,7 @@ from support.stateful import Lstm, Ring, Svdf
 from support.stateful_float import FloatLstm, FloatSvdf
 from uaccel.errors import ModelError
 
-KERNEL, TIR, FLOAT, REFUSED = "CPU kernel", "TIR fallback", "in float", "refused"
+KERNEL, TIR, INTEGERS, FLOAT, REFUSED = "CPU kernel", "TIR fallback", "TIR integers", "in float", "refused"
 Cells = dict[str, str]
 """By type; of what is refused the reason stands behind a colon."""
 
@@ -23,7 +23,7 @@ def what_happens() -> dict[str, Cells]:
     """By operator. Of an operator with several forms the best outcome of a type counts."""
     found: dict[str, Cells] = defaultdict(dict)
     for operator, dtype, data in _models():
-        outcome = _outcome(data)
+        outcome = _outcome(data, TIR if dtype == "float32" else INTEGERS)
         before = found[operator].get(dtype)
         if before is None or before.startswith(REFUSED):
             found[operator][dtype] = outcome
@@ -46,7 +46,8 @@ def _models() -> Iterator[tuple[str, str, bytes]]:
             yield name, dtype, Ring(dtype).build()
 
 
-def _outcome(data: bytes) -> str:
+def _outcome(data: bytes, lowered: str) -> str:
+    """``lowered``: by TVM."""
     try:
         compiled = compile_bytes(data)
     except ModelError as error:
@@ -54,7 +55,7 @@ def _outcome(data: bytes) -> str:
     if any("is computed in float" in warning for warning in compiled.model.warnings):
         return FLOAT
     families = {layer.kernel.family for layer in compiled.program.layers}
-    return TIR if "tir" in families else KERNEL
+    return lowered if "tir" in families else KERNEL
 
 
 def _reason(text: str) -> str:
