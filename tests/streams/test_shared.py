@@ -25,6 +25,7 @@ BUSES = (
     Bus(2, 1, Outside(0, 0), Outside(3, 3)),
     Bus(4, 16, Outside(3, 0), Outside(3, 0), under_way=3, fetched=2, room=5, held=1, gathered=2),
     Bus(2, 8, Outside(3, 0), Outside(6, 2), gathered=4),
+    Bus(4, 2, Outside(20, 0), Outside(2, 0), gathered=2),
 )
 
 
@@ -304,8 +305,10 @@ def test_the_planner_sees_what_passes_cycle_by_cycle(bus: Bus, stream: Synchroni
         (8, (33,), {}, 76),  # the 33rd is another block's
         (8, (2,), {0: 3}, 63),  # ones go alone before it
         (8, (4,), {1: 1}, 63),  # the second byte waits, and the third goes with it
+        (8, (35,), {31: 1}, 79),  # ones go alone before the 32nd, which the next block's first does not go with
         (16, (60, 62), {}, 90),  # the second word comes at 65: two blocks take 16 and 15 cycles
         (24, (60, 62, 64), {}, 92),  # the third one is offered at 73, and taken at 89: the 61st byte has gone
+        (24, (60, 66, 68), {}, 93),  # at 89, too: the second word's others may still wait
         (32, (60, 62, 64, 66), {}, 94),  # the next one at 91, with the 63rd
     ],
 )
