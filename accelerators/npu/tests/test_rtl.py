@@ -22,6 +22,7 @@ FOLDER = Path(__file__).resolve().parents[1]
 SMALL, FLASH = (FOLDER.parent / name for name in ("npu_small", "npu_flash"))
 MACHINES = pytest.mark.parametrize("folder", [FOLDER, SMALL, FLASH], ids=["npu", "npu_small", "npu_flash"])
 MODELS = FOLDER.parents[1] / "tests/models"
+BESIDE_A_CORE = [(name, "rtl_vexriscv") for name in ("ad", "ic", "kws", "sww", "vww")]
 OPERATIONS = {"conv2d", "depthwise_conv2d", "fully_connected", "average_pool2d", "max_pool2d", "add"}
 
 
@@ -57,7 +58,7 @@ def test_own_networks(name: str, board: str) -> None:
 @needs_tools
 @pytest.mark.long
 @MACHINES
-@pytest.mark.parametrize(("name", "board"), NETWORKS)
+@pytest.mark.parametrize(("name", "board"), [*NETWORKS, *BESIDE_A_CORE])
 def test_reference_networks(folder: Path, name: str, board: str) -> None:
     assert verified(folder, reference_network(name), board, "--samples", "1")
 
