@@ -71,7 +71,7 @@ def bill_of_materials(root: Path, core: Any) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-class Readme(MetadataHookInterface):  # type: ignore[misc]
+class Readme(MetadataHookInterface):  # type: ignore[misc]  # hatchling is seen as Any
     """The README as the description that package indices show."""
 
     def update(self, metadata: dict[str, Any]) -> None:
