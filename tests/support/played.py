@@ -4,7 +4,7 @@ that begin anywhere."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,8 @@ import numpy as np
 
 from uaccel.accelerator import Accelerator, Region, load_accelerator
 from uaccel.checking.batch import region_for
-from uaccel.checking.case import Case
 from uaccel.checking.check import draw_layers
+from uaccel.model import Array
 from uaccel.streams import LATENCY, Planned, plan_network
 from uaccel.testing import DeviceLibrary
 
@@ -30,12 +30,13 @@ LONGEST: Final = 100_000
 
 @dataclass(frozen=True)
 class Compared:
-    """Cycles of one layer."""
+    """Cycles of one layer, and the bytes that it gave."""
 
-    case: Case
+    layer: str
     model: int
     rtl: int
     predicted: int
+    outputs: list[bytes]
 
     @property
     def unlike(self) -> float:
@@ -46,7 +47,7 @@ class Compared:
         return abs(self.predicted / self.rtl - 1)
 
     def __str__(self) -> str:
-        return f"model {self.model}, RTL {self.rtl}, predicted {self.predicted}: {self.case}"
+        return f"model {self.model}, RTL {self.rtl}, predicted {self.predicted}: {self.layer}"
 
 
 class Machine:
@@ -63,24 +64,28 @@ class Machine:
         return importlib.import_module(f"{self.accelerator.stream.__module__.rpartition('.')[0]}.{name}")
 
     def compared(self, count: int, seed: int) -> Iterator[Compared]:
-        """Bytes are equal, or it fails."""
+        """Layers drawn as ``uaccel check`` draws them."""
         random = np.random.default_rng(seed)
         for _, case in draw_layers(self.accelerator, count, seed, {}):
             region = region_for(case)
             assert region is not None
-            planned = plan_network(self._npu.machine, self._part("network").network_of(region, self._npu), LATENCY)
-            offsets = [16 * int(offset) for offset in random.integers(0, 64, 8)]
-            model, rtl = (self._played(device, planned, region, case, offsets) for device in (self.model, self.rtl))
-            assert model[1] == rtl[1], str(case)
-            yield Compared(case, model[0], rtl[0], planned.timeline.total)
+            yield self.both(str(case), region, case.inputs(), random)
+
+    def both(self, layer: str, region: Region, inputs: Sequence[Array], random: np.random.Generator) -> Compared:
+        """Bytes are equal, or it fails."""
+        planned = plan_network(self._npu.machine, self._part("network").network_of(region, self._npu), LATENCY)
+        offsets = [16 * int(offset) for offset in random.integers(0, 64, 8)]
+        given = [array.tobytes() for array in inputs]
+        model, rtl = (self._played(device, planned, region, given, offsets) for device in (self.model, self.rtl))
+        assert model[1] == rtl[1], layer
+        return Compared(layer, model[0], rtl[0], planned.timeline.total, rtl[1])
 
     def _played(
-        self, device: DeviceLibrary, planned: Planned, region: Region, case: Case, offsets: list[int]
+        self, device: DeviceLibrary, planned: Planned, region: Region, inputs: list[bytes], offsets: list[int]
     ) -> tuple[int, list[bytes]]:
         """Cycles and outputs."""
         stream = self._part("stream").packed(planned, self._npu)[HEADER:]
         outputs = [bytes(tensor.info.size) for tensor in region.outputs]
-        inputs = [array.tobytes() for array in case.inputs()]
         places = [*inputs, *outputs, bytes(planned.scratch)]
         begin = -(-(HEADER + len(stream) + BEHIND) // 16) * 16
         flash = bytearray(HEADER) + stream + bytes(begin - HEADER - len(stream)) + planned.constants
@@ -98,6 +103,6 @@ class Machine:
             if device.read(STATUS) & 1:
                 break
             device.tick(50)
-        assert device.read(STATUS) == 1, str(case)
+        assert device.read(STATUS) == 1, planned.labels
         results = bases[1 + len(inputs) : 1 + len(inputs) + len(outputs)]
         return device.read(CYCLES), [bytes(device.memory.pieces[base]) for base in results]

@@ -282,8 +282,13 @@ class Compute:
             m.d.comb += adder.second.eq(Mux(lone, second, self._added.r_data.word_select(lane, 8)))
             straight.append(out.byte)
             sums.append(adder.byte)
-            looked.append(self._prepare.table.word_select(first, 8) if lane < self._machine.ports else first)
+            looked.append(self._looked(lane, first) if lane < self._machine.ports else first)
         self._ends(Cat(*straight), Cat(*sums), Cat(*looked))
+
+    def _looked(self, port: int, number: Any) -> Any:
+        table = self._prepare.table
+        self.module.d.comb += table.number[port].eq(number)
+        return table.found[port]
 
     def _ends(self, straight: Any, sums: Any, looked: Any) -> None:
         """Each result with the place that was known when it was asked for."""

@@ -22,6 +22,7 @@ from npu_rtl.numbers import (
     high,
     lanes_below,
 )
+from npu_rtl.table import Table
 
 
 class Prepare:
@@ -34,8 +35,9 @@ class Prepare:
         self.active, self.done, self.error = Signal(), Signal(), Signal(ERROR)
         self.at = Signal(32)
         """Of the row of a tile that is asked for."""
-        self.addition, self.table = Signal(ADDITION), Signal(8 * TABLE_BYTES)
+        self.addition, self.table = Signal(ADDITION), Table(machine)
         self._machine, self._memories, self._words = machine, memories, words
+        m.submodules.table = self.table.module
         lanes = machine.lanes
         read = 8 * machine.tile
         states = Signal(3)
@@ -45,7 +47,7 @@ class Prepare:
         reads = [-(-count // read) for count in bits]
         sizes = CHANNEL_WORDS * 4, 0, TABLE_BYTES // machine.width
         addresses = words[13], self.addition_at, self.table_at
-        kept = Signal(read * max(reads))
+        kept = Signal(read * max(reads[:2]))
         which: Any = Mux(states[0], 1, Mux(states[1], 2, states & 4))
         goes = states != 0
         with m.If(self.start):
@@ -74,9 +76,10 @@ class Prepare:
         m.d.sync += [came.eq(Mux(goes, which, 0)), number.eq(part), channels.eq(left)]
         m.d.comb += whole.eq(kept)
         with m.Switch(number):
-            for i in range(max(reads)):
+            for i in range(len(kept) // size):
                 with m.Case(i):
                     m.d.comb += whole[i * size : (i + 1) * size].eq(memories.tile)
+        m.d.comb += [self.table.comes.eq(came[2]), self.table.part.eq(number), self.table.tile.eq(memories.tile)]
         last = [came[i] & (number == count - 1) for i, count in enumerate(reads)]
         with m.If(came != 0):
             m.d.sync += kept.eq(whole)
@@ -91,8 +94,6 @@ class Prepare:
                 m.d.sync += self.error.eq(QUANTISATION)
         with m.If(last[1]):
             m.d.sync += self.addition.eq(whole[: 32 * ADDITION_WORDS])
-        with m.If(last[2]):
-            m.d.sync += self.table.eq(whole)
         judges = Signal()
         m.d.sync += judges.eq(last[1])
         bad = wrong_addition(self.addition, self._words[0][ONCE])
