@@ -21,16 +21,25 @@ MOST_SHIFT, LEAST_SHIFT, MOST_ONCE = 30, -31, 42
 def wrong_addition(numbers: Any, once: Any) -> Any:
     """The error of numbers that mean nothing."""
     names = ("zero_point1", "zero_point2", "output_zero_point", "clamp_min", "clamp_max")
-    bytes_ = Cat(*((numbers[name] >= -128) & (numbers[name] < 128) for name in names)).all()
+    bytes_ = Cat(*(_fits(numbers[name], 8) for name in names)).all()
     pairs = (("multiplier1", "shift1"), ("multiplier2", "shift2"), ("output_multiplier", "output_shift"))
     scales = ~Cat(*(wrong_scale(numbers[multiplier], numbers[shift]) for multiplier, shift in pairs)).any()
-    shifts = (numbers.left_shift >= 0) & (numbers.left_shift <= MOST_SHIFT)
-    whole = (numbers.left_shift >= 1) & (numbers.left_shift <= MOST_ONCE) & (numbers.output_multiplier >= 0)
+    small = ~numbers.left_shift[6:].any()
+    shift = numbers.left_shift[:6]
+    shifts = small & (shift <= MOST_SHIFT)
+    whole = small & (shift >= 1) & (shift <= MOST_ONCE) & ~numbers.output_multiplier[-1]
     return Mux(bytes_ & Mux(once, whole, scales & shifts), C(OK, ERROR), C(QUANTISATION, ERROR))
 
 
 def wrong_scale(multiplier: Any, shift: Any) -> Any:
-    return (multiplier < 0) | (shift < LEAST_SHIFT) | (shift > MOST_SHIFT)
+    too_small, too_large = shift[:6] == (LEAST_SHIFT - 1) % 64, shift[:6] == MOST_SHIFT + 1
+    return multiplier[-1] | ~_fits(shift, 6) | too_small | too_large
+
+
+def _fits(number: Any, bits: int) -> Any:
+    """Comparisons with numbers of 32 bits would take more than this."""
+    above = number[bits - 1 :]
+    return above.all() | ~above.any()
 
 
 class Adder:

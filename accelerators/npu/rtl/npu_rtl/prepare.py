@@ -110,6 +110,6 @@ class Prepare:
         for lane in range(width):
             multiplier = parameters.word_select(width + lane, 32).as_signed()
             shift = parameters.word_select(2 * width + lane, 32).as_signed()
-            single = self._words[0][FLOAT32] & (multiplier < 1 << 30)
+            single = self._words[0][FLOAT32] & ~multiplier[30]
             wrong.append(wrong_scale(multiplier, shift) | single)
         return Cat(*wrong)
