@@ -4,19 +4,22 @@ that begin anywhere."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from uaccel.accelerator import Accelerator, Region, load_accelerator
+from uaccel.accelerator import ROUNDINGS, Accelerator, Region, load_accelerator
 from uaccel.checking.batch import region_for
 from uaccel.checking.check import draw_layers
 from uaccel.model import Array
 from uaccel.streams import LATENCY, Planned, plan_network
 from uaccel.testing import DeviceLibrary
+from uaccel.testing.layers import Layers
+from uaccel.testing.regions import Example, example
 
 HEADER: Final = 32
 """Bytes of a stream before its commands."""
@@ -26,6 +29,16 @@ BEHIND: Final = 8
 """Bytes from the commands to the constants, both in flash."""
 LONGEST: Final = 100_000
 """Of a job, in ticks of 50 cycles."""
+
+OF_ONNX: dict[str, tuple[int, Callable[..., Any]]] = {
+    "weighted_sum": (2, Layers.weighted_sum),
+    "scaled_sum": (1, Layers.real_mean),
+    "window_mean": (1, Layers.window_mean),
+    "window_max": (1, Layers.window_max),
+    "lookup": (1, Layers.lookup),
+    "batch_matmul": (2, partial(Layers.batch_matmul, adj_x=False, adj_y=True)),
+}
+"""Operators that are not drawn: of how many tensors, and a layer of each."""
 
 
 @dataclass(frozen=True)
@@ -106,3 +119,11 @@ class Machine:
         assert device.read(STATUS) == 1, planned.labels
         results = bases[1 + len(inputs) : 1 + len(inputs) + len(outputs)]
         return device.read(CYCLES), [bytes(device.memory.pieces[base]) for base in results]
+
+
+def of_onnx(name: str, number: int, random: np.random.Generator) -> tuple[Example, list[Any]]:
+    count, build = OF_ONNX[name]
+    layers = Layers(number, ROUNDINGS[number % len(ROUNDINGS)])
+    shape = (1, *(int(extent) for extent in random.integers(1, 12, 2)), int(random.integers(1, 40)))
+    made = example([shape] * count, lambda block, *xs: [block.emit(build(layers, *xs), "layer")])
+    return made, [layers.int8(*shape) for _ in range(count)]

@@ -9,9 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,7 @@ import numpy as np
 import pytest
 
 from support.planted import Bug, reference_network
-from support.played import Machine
-from uaccel.accelerator import ROUNDINGS
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import Example, example
+from support.played import OF_ONNX, Machine, of_onnx
 
 needs_tools = pytest.mark.skipif(
     shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None,
@@ -42,15 +37,6 @@ STANDS = Bug("npu_rtl/windows.py", "deep & ~self.single & near & (stride", "0 & 
 """No window slides: all bytes are right, and depthwise convolutions take longer."""
 
 MACHINES = (FOLDER, SMALL, FLASH)
-OF_ONNX: dict[str, tuple[int, Callable[..., Any]]] = {
-    "weighted_sum": (2, Layers.weighted_sum),
-    "scaled_sum": (1, Layers.real_mean),
-    "window_mean": (1, Layers.window_mean),
-    "window_max": (1, Layers.window_max),
-    "lookup": (1, Layers.lookup),
-    "batch_matmul": (2, partial(Layers.batch_matmul, adj_x=False, adj_y=True)),
-}
-"""Operators that are not drawn: of how many tensors, and a layer of each."""
 EACH = 10
 SLOWER = {
     "a load runs less far ahead": (SMALL, Bug("npu_rtl/loader.py", "AHEAD = 8", "AHEAD = 2", "")),
@@ -166,14 +152,6 @@ def test_what_onnx_means(name: str, folder: Path, tmp_path: Path) -> None:
             assert found.unlike <= (NEAR if folder != TINY else LATE), str(found)
             assert found.missed <= (PREDICTED if folder != TINY else LATE), str(found)
     assert seen[True] >= EACH // 2
-
-
-def of_onnx(name: str, number: int, random: np.random.Generator) -> tuple[Example, list[Any]]:
-    count, build = OF_ONNX[name]
-    layers = Layers(number, ROUNDINGS[number % len(ROUNDINGS)])
-    shape = (1, *(int(extent) for extent in random.integers(1, 12, 2)), int(random.integers(1, 40)))
-    made = example([shape] * count, lambda block, *xs: [block.emit(build(layers, *xs), "layer")])
-    return made, [layers.int8(*shape) for _ in range(count)]
 
 
 @needs_tools
