@@ -38,6 +38,7 @@ STANDS = Bug("npu_rtl/windows.py", "deep & ~self.single & near & (stride", "0 & 
 
 MACHINES = (FOLDER, SMALL, FLASH)
 EACH = 10
+"""Layers of an operator of ONNX, on each machine."""
 SLOWER = {
     "a load runs less far ahead": (SMALL, Bug("npu_rtl/loader.py", "AHEAD = 8", "AHEAD = 2", "")),
     "half as many words are fetched at once": (

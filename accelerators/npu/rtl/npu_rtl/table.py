@@ -17,7 +17,7 @@ class Table:
         self.comes, self.part, self.tile = Signal(), Signal(4), Signal(8 * machine.tile)
         self.number = [Signal(8, name=f"number{port}") for port in ports]
         self.found = [Signal(8, name=f"found{port}") for port in ports]
-        rows = max(2, TABLE_BYTES // machine.tile)
+        rows = max(2, TABLE_BYTES // machine.tile)  # Verilog has no address of no bits
         m.submodules.bytes = memory = Memory(shape=8 * machine.tile, depth=rows, init=[])
         writes, inside = memory.write_port(), machine.tile.bit_length() - 1
         m.d.comb += [writes.en.eq(self.comes), writes.addr.eq(self.part), writes.data.eq(self.tile)]
