@@ -77,6 +77,7 @@ WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
     ("load", LOAD, {"place": 5}, RANGE),
     ("load", LOAD, {"memory": 2}, RANGE),
     ("load", LOAD, {"offset": 57}, RANGE),
+    ("load", LOAD, {"run": 1, "runs": 16385, "pitch_run": 1, "stride_run": 1 << 20}, RANGE),  # beyond 34 bits by 1
     ("load", LOAD, {"offset": 0xFFFFFFFC}, RANGE),
     ("load", LOAD, {"address": 65529}, RANGE),
     ("load", LOAD, {"memory": 1, "address": 49145}, RANGE),
