@@ -77,7 +77,7 @@ WRONG: list[tuple[str, dict[str, int], dict[str, int], int]] = [
     ("load", LOAD, {"place": 5}, RANGE),
     ("load", LOAD, {"memory": 2}, RANGE),
     ("load", LOAD, {"offset": 57}, RANGE),
-    ("load", LOAD, {"run": 1, "runs": 16385, "pitch_run": 1, "stride_run": 1 << 20}, RANGE),  # beyond 34 bits by 1
+    ("load", LOAD, {"run": 1, "runs": 16385, "pitch_run": 1, "stride_run": 1 << 20}, RANGE),  # 2^34 and more
     ("load", LOAD, {"offset": 0xFFFFFFFC}, RANGE),
     ("load", LOAD, {"address": 65529}, RANGE),
     ("load", LOAD, {"memory": 1, "address": 49145}, RANGE),
@@ -182,7 +182,7 @@ def test_load_has_nobody_before_it_and_store_nobody_behind(machine: Any, kind: s
     ("single", "multiplier", "shift", "error"),
     [
         *((0, *fine, 0) for fine in ((0, 0), (2**31 - 1, 30), (1, -31))),
-        *((0, *wrong, QUANTISATION) for wrong in ((-1, 0), (1, 31), (1, -32))),
+        *((0, *wrong, QUANTISATION) for wrong in ((-1, 0), (1, 31), (1, -32), (1, 64), (1, -64))),
         *((1, *fine, 0) for fine in ((2**30, -31), (2**30 + 64, 0), (2**31 - 1, 30))),
         *((1, *wrong, QUANTISATION) for wrong in ((0, 0), (2**30 - 128, 0), (2**30, 31))),
     ],
@@ -196,7 +196,8 @@ def test_multipliers_and_shifts_have_limits(machine: Any, single: int, multiplie
 
 
 @pytest.mark.parametrize(
-    ("word", "value"), [(0, -1), (0, 31), (1, 128), (2, -5), (3, 31), (7, -129), (10, 300), (11, -200)]
+    ("word", "value"),
+    [(0, -1), (0, 31), (0, 64), (1, 128), (2, -5), (3, 31), (6, 64), (7, -129), (9, -64), (10, 300), (11, -256)],
 )
 def test_an_addition_has_limits(machine: Any, word: int, value: int) -> None:
     numbers = [20, 0, 1 << 30, 0, 0, 1 << 30, 0, 0, 1 << 30, 0, -128, 127]
@@ -208,7 +209,7 @@ def test_an_addition_has_limits(machine: Any, word: int, value: int) -> None:
     assert (played.error, played.command) == (QUANTISATION, 1)
 
 
-@pytest.mark.parametrize(("word", "value"), [(0, 0), (0, 43), (1, 128), (4, -129), (8, -1), (11, 128)])
+@pytest.mark.parametrize(("word", "value"), [(0, 0), (0, 43), (0, 65), (1, 128), (4, -129), (8, -1), (11, 128)])
 def test_an_addition_that_rounds_once_has_limits(machine: Any, word: int, value: int) -> None:
     numbers = [42, 0, -(1 << 31), 0, 0, 1 << 30, 0, 0, 0, 0, -128, 127]
     load = {"memory": 1, "address": 1024, "run": 48, "runs": 1, "planes": 1}
