@@ -41,22 +41,38 @@ HEX = "firmware.hex"
 CORE = ("pythondata-cpu-vexriscv", "verilog/VexRiscv_FullCfu.v")
 PLACED, REPORT, PACKED = "placed.config", "report.json", "chip.bit"
 OSCILLATOR = 25_000_000
+ELF = b"\x7fELF\1"
+WANTED = "wanted the firmware.elf that 'uaccel build' made for board ulx3s"
 LOADED = 1
 """The kind of a program header whose bytes lie in memory."""
 
 
+def read_elf(firmware: Path) -> bytes:
+    if not firmware.is_file():
+        raise UaccelError(f"{firmware}: no such file; {WANTED}")
+    data = firmware.read_bytes()
+    if data[:5] != ELF:
+        raise UaccelError(f"{firmware}: no ELF file of 32 bits; {WANTED}")
+    return data
+
+
 def words_of(firmware: Path, origin: int, length: int) -> list[int]:
     """The memory's words: what an ELF file puts there, and zeros."""
-    data, memory = firmware.read_bytes(), bytearray(length)
-    (first,), (size, count) = struct.unpack_from("<I", data, 28), struct.unpack_from("<2H", data, 42)
-    for index in range(count):
-        kind, offset, _, address, stored, *_ = struct.unpack_from("<8I", data, first + index * size)
+    data, memory = read_elf(firmware), bytearray(length)
+    try:
+        (first,), (size, count) = struct.unpack_from("<I", data, 28), struct.unpack_from("<2H", data, 42)
+        headers = [struct.unpack_from("<8I", data, first + index * size) for index in range(count)]
+    except struct.error:
+        raise UaccelError(f"{firmware}: cut short, {len(data)} bytes; build it again") from None
+    for kind, offset, _, address, stored, *_ in headers:
         if kind == LOADED and stored:
             if not origin <= address <= address + stored <= origin + length:
                 raise UaccelError(
                     f"{firmware}: {stored} bytes at 0x{address:08x}; wanted them in the code memory, "
                     f"0x{origin:08x} and {length} bytes; build the firmware for board ulx3s"
                 )
+            if offset + stored > len(data):
+                raise UaccelError(f"{firmware}: cut short, {len(data)} bytes; build it again")
             memory[address - origin : address - origin + stored] = data[offset : offset + stored]
     return [word for (word,) in struct.iter_unpack("<I", memory)]
 
@@ -114,6 +130,7 @@ def run(folder: Path, *words: str) -> None:
 
 def build(firmware: Path, bitstream: Path, folder: Path, options: Sequence[str] = ()) -> dict[str, object]:
     """Cells of the netlist by type, and the highest clock. ``options``: of nextpnr."""
+    read_elf(firmware)
     yosys, router = find_program("yosys").command, find_program("nextpnr-ecp5").command
     packer = packer_of(part_of("ecp5-85k"))
     given = parameters(board_of(firmware.absolute().parent.parent))

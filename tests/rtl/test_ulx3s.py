@@ -161,7 +161,7 @@ def test_the_page_shows_what_was_placed_and_that_it_is_fast_enough() -> None:
 
 
 def test_firmware_for_another_board_is_refused(tmp_path: Path) -> None:
-    header = struct.pack("<4s24xI10x2H6x", b"\x7fELF", 52, 32, 1)
+    header = struct.pack("<5s23xI10x2H6x", b"\x7fELF\1", 52, 32, 1)
     data = header + struct.pack("<8I", 1, 0, 0, 0x0800_0000, 8, 8, 5, 4)
     (tmp_path / "a.elf").write_bytes(data)
     with pytest.raises(UaccelError) as caught:
@@ -170,7 +170,28 @@ def test_firmware_for_another_board_is_refused(tmp_path: Path) -> None:
         f"{tmp_path}/a.elf: 8 bytes at 0x08000000; wanted them in the code memory, 0x20000000 and 16 bytes; "
         "build the firmware for board ulx3s"
     )
-    assert script().words_of(tmp_path / "a.elf", 0x0800_0000, 16)[:2] == [0x464C457F, 0]
+    assert script().words_of(tmp_path / "a.elf", 0x0800_0000, 16)[:2] == [0x464C457F, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (None, "no such file; wanted the firmware.elf that 'uaccel build' made for board ulx3s"),
+        (b"MZ" * 40, "no ELF file of 32 bits; wanted the firmware.elf that 'uaccel build' made for board ulx3s"),
+        (b"\x7fELF\1" + bytes(20), "cut short, 25 bytes; build it again"),
+        (
+            struct.pack("<5s23xI10x2H6x", b"\x7fELF\1", 52, 32, 1) + struct.pack("<8I", 1, 0, 0, 0, 99, 99, 5, 4),
+            "cut short, 84 bytes; build it again",
+        ),
+    ],
+)
+def test_what_is_no_firmware(data: bytes | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.elf"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(UaccelError) as caught:
+        script().words_of(file, 0, 256)
+    assert str(caught.value) == f"{file}: {said}"
 
 
 def test_a_clock_that_the_chip_cannot_have_is_refused(tmp_path: Path) -> None:
