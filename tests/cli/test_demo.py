@@ -21,8 +21,8 @@ from support.command import Call, is_exact
 from uaccel.cli import demo
 from uaccel.resources import page
 from uaccel.running import perform as running
+from uaccel.running.onnx_runtime import Samples
 from uaccel.running.perform import Performed
-from uaccel.running.second_opinion import Samples
 
 LABELS = ["still", "tap", "swipe", "shake", "circle", "lift"]
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+
+from uaccel.running.onnx_runtime import session_of
 
 Array = NDArray[Any]
 OPSET = 17
@@ -112,9 +113,4 @@ class Graph:
 
 def onnx_runtime(path: Path, inputs: Mapping[str, Array]) -> list[Array]:
     """What the specification's own order of operations gives: no graph optimisation."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return [np.asarray(value) for value in session.run(None, dict(inputs))]
+    return [np.asarray(value) for value in session_of(path).run(None, dict(inputs))]

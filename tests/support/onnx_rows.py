@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from uaccel.frontend.onnx.operators import LEARNING
+from uaccel.running import onnx_runtime
 
 Array = npt.NDArray[Any]
 
@@ -92,13 +93,8 @@ def with_types(model: Any) -> Any:
 
 def session_of(model: Any | Path) -> Any:
     """ONNX Runtime without any of its optimisations, which change results."""
-    runtime = pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    source = str(model) if isinstance(model, Path) else model.SerializeToString()
-    return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
+    return onnx_runtime.session_of(model)
 
 
 def feeds_of(rows: Mapping[str, Row], seed: int = 0) -> dict[str, Array]:

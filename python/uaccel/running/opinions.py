@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.model import ImportedModel
+from uaccel.running.onnx_runtime import Samples
 from uaccel.running.real_meaning import real_opinion
-from uaccel.running.second_opinion import Samples, second_opinion
+from uaccel.running.second_opinion import second_opinion
 
 
 def opinions(model: ImportedModel, path: Path, samples: Samples, outputs: Samples) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from uaccel.model import ImportedModel
 from uaccel.ops.base import constant, info_of
 from uaccel.ops.resize_once import positions
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
-from uaccel.running.second_opinion import Opinion, Samples, compared
+from uaccel.running.onnx_runtime import Samples
+from uaccel.running.second_opinion import Opinion, compared
 from uaccel.tvm_api import (
     bindings_of,
     is_call,

@@ -7,21 +7,19 @@ So a run is compared in steps of the outputs' scales, and elements one step apar
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uaccel.model import ImportedModel
 from uaccel.ops.base import operator_of
 from uaccel.ops.quantize import Dequantize
+from uaccel.running.onnx_runtime import Array, Samples, onnx_runtime
 from uaccel.tvm_api import bindings_of, is_call, is_tuple
 
-Array = NDArray[Any]
-Samples = Sequence[Sequence[Array]]
 _ARENA = 1 << 20
 """More than any model has that is tried on it."""
 Runtime = Callable[[ImportedModel, Path, Samples], "tuple[str, list[list[Array]]] | None"]
@@ -103,34 +101,8 @@ def _scale(definitions: dict[Any, Any], var: Any) -> float | None:
     return float(operator.attrs_of(call).scale) if isinstance(operator, Dequantize) else None
 
 
-def _onnx_runtime(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
-    """Without graph optimisation: operator by operator, as the file says."""
-    try:
-        onnxruntime = importlib.import_module("onnxruntime")
-    except ImportError:
-        return None
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        results = [session.run(None, _given(session.get_inputs(), sample)) for sample in samples]
-    except Exception:  # it lacks operators that uaccel has; then it has no opinion
-        return None
-    return f"ONNX Runtime {onnxruntime.__version__}", [[_as_array(value) for value in row] for row in results]
-
-
-def _given(inputs: Sequence[Any], sample: Sequence[Array]) -> dict[str, Array]:
-    """By name; what is half precision in the file is float32 in firmware."""
-    halves = [entry.type == "tensor(float16)" for entry in inputs]
-    values = [value.astype(np.float16) if half else value for half, value in zip(halves, sample, strict=True)]
-    return {entry.name: value for entry, value in zip(inputs, values, strict=True)}
-
-
-def _as_array(value: Any) -> Array:
-    """Of maps from labels to scores, one a row, the scores."""
-    maps = isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
-    return np.asarray([list(row.values()) for row in value] if maps else value)
+def _onnx(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
+    return onnx_runtime(path, samples)
 
 
 def tflite_micro(model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
@@ -158,4 +130,4 @@ def _torch_program(_model: ImportedModel, path: Path, samples: Samples) -> tuple
     return f"PyTorch {version}", rows
 
 
-RUNTIMES: dict[str, Runtime] = {"onnx": _onnx_runtime, "torch.export": _torch_program}
+RUNTIMES: dict[str, Runtime] = {"onnx": _onnx, "torch.export": _torch_program}
