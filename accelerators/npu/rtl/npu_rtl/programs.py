@@ -85,9 +85,18 @@ def meaningless(words: Sequence[Any], machine: Machine) -> Any:
     return found | (weighted & ~words[0][RESIDUAL] & (residual != 0))
 
 
+def over(total: Any, address: Any, limit: Any, most: int, scale: int = 1) -> Any:
+    """Whether ``total`` times ``scale`` from the address on ends beyond the limit, which is ``most`` at most. What has
+    higher bits does; they are looked at beside the sum, not behind it, since this is the longest way of all."""
+    bits = most.bit_length()
+    few, start = total[:bits], address[:bits]
+    product = sum((few << place for place in range(scale.bit_length()) if scale >> place & 1), start=C(0))
+    return Cat(total[bits:], address[bits:]).any() | (product + start > limit)
+
+
 def beyond(address: Any, limit: int) -> Test:
     """Of so many bytes from there on."""
-    return lambda total: total + address > limit, RANGE
+    return lambda total: over(total, address, limit, limit), RANGE
 
 
 class Programs:
@@ -125,13 +134,14 @@ class Programs:
     def _weights(self, address: Any, scale: int) -> Test:
         """Tiles begin at a multiple of a column."""
         limit = self._machine.weights
-        return lambda total: (total * scale + address > limit) | (address[: self._machine.lanes] != 0), RANGE
+        aligned = address[: self._machine.lanes] == 0
+        return lambda total: over(total, address, limit, limit, scale) | ~aligned, RANGE
 
     def _transfer(self, memories: int, limit: Any) -> Sequence[Op]:
         w, machine = self._w, self._machine
         run, runs, planes = w[4], low(w[5]), high(w[5])
         memory = octet(w[1], 1)
-        room = Mux(memory[0], machine.weights, machine.activations)
+        room, most = Mux(memory[0], machine.weights, machine.activations), max(machine.weights, machine.activations)
         coded = (w[0][CODED] if machine.unpack else C(0)) & (w[0][:8] == LOAD)
         no_code = coded & ((w[5] != 0x10001) | (w[8] == 0))
         nowhere = (octet(w[1], 0) >= PLACES) | (memory >= memories)
@@ -145,7 +155,7 @@ class Programs:
                     (lambda total: ((runs != 1) & (w[8] < run)) | ((planes != 1) & (w[9] < total)), SHAPE),
                 ],
             ),
-            Op(planes - 1, w[9], adds=True, tests=[(lambda total: nowhere | (total + w[3] > room), RANGE)]),
+            Op(planes - 1, w[9], adds=True, tests=[(lambda total: nowhere | over(total, w[3], room, most), RANGE)]),
             Op(runs - 1, w[6], run),
             Op(planes - 1, w[7], adds=True, tests=[(lambda total: total + w[2] > limit, RANGE)]),
         ]
@@ -173,7 +183,7 @@ class Programs:
                     (lambda t: writes & (((columns != 1) & (pixel < channels)) | ((rows != 1) & (w[9] < t))), SHAPE),
                 ],
             ),
-            Op(rows - 1, w[9], adds=True, tests=[(lambda total: writes & (total + w[8] > limit), RANGE)]),
+            Op(rows - 1, w[9], adds=True, tests=[(lambda total: writes & over(total, w[8], limit, limit), RANGE)]),
             reads,
             Op(in_rows - 1, w[2], adds=True, tests=[beyond(w[1], limit)]),
         ]
@@ -203,7 +213,9 @@ class Programs:
             Op(
                 None,
                 self._blocks,
-                tests=[(lambda total: sums & ((total * row + w[14] > machine.sums) | (w[14] % row != 0)), RANGE)],
+                tests=[
+                    (lambda t: sums & (over(t, w[14], machine.sums, machine.sums, row) | (w[14] % row != 0)), RANGE),
+                ],
             ),
             *self._output(~keeps),
         ]
@@ -219,7 +231,9 @@ class Programs:
                 low(w[11]) - 1,
                 w[18],
                 adds=True,
-                tests=[(lambda total: writes & adds & (total + w[17] > machine.activations), RANGE)],
+                tests=[
+                    (lambda t: writes & adds & over(t, w[17], machine.activations, machine.activations), RANGE),
+                ],
             ),
             Op(
                 4 * ADDITION_WORDS,
