@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not in
 from support.onnx_rows import Array, Given, Row, feeds_of, model_of, row  # noqa: E402  # after the skips
 from uaccel.running.onnx_runtime import session_of, unsigned_sums  # noqa: E402
 
-ONE, MANY = np.float32(1), np.float32(2000)
+ONE, MANY = np.asarray(1, np.float32), np.asarray(2000, np.float32)
 
 
 def _most(dtype: str, *shape: int) -> Array:
