@@ -341,7 +341,7 @@ def large(seed: int, extent: int, channels: int) -> Example:
 
 
 @pytest.mark.slow
-@settings(EXAMPLES, max_examples=3 if QUICK else 40)
+@settings(EXAMPLES, max_examples=3 if QUICK else 10)
 @given(st.integers(10, 28), st.integers(3, 24), SEEDS)
 def test_layers_that_pass_rows(family: Family, extent: int, channels: int, seed: int) -> None:
     made = large(seed, extent, channels)
