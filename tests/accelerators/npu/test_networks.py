@@ -36,12 +36,12 @@ class Figures:
 
 
 FIGURES = {
-    "gesture": Figures(772, 1132),
-    "ad": Figures(37510, 775),
-    "kws": Figures(13136, 1379, 0.65),
-    "ic": Figures(49939, 1280, 0.90),
-    "vww": Figures(25517, 985, 0.50),
-    "sww": Figures(8204, 1041, 0.35),
+    "gesture": Figures(552, 1132),
+    "ad": Figures(36543, 775),
+    "kws": Figures(13500, 1379, 0.65),
+    "ic": Figures(51012, 1280, 0.90),
+    "vww": Figures(27992, 985, 0.50),
+    "sww": Figures(7819, 1041, 0.35),
 }
 CPU_ONLY = {"ad": 287_270, "kws": 3_321_283, "ic": 12_440_392, "vww": 6_649_116, "sww": 946_578}
 """Instructions on mps2_an386 without an accelerator."""
