@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.frontend.onnx.structure import all_graphs, graphs_of
+
 Array = NDArray[Any]
 Samples = Sequence[Sequence[Array]]
 _LINEAR, _INTEGER = ((0, 2), (3, 5)), ((0, 2), (1, 3))
@@ -74,7 +76,7 @@ class _Unsigned:
         nodes: list[Any] = []
         for node in graph.node:
             for attribute in node.attribute:
-                for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                for inner in graphs_of(attribute):
                     self.rewrite(inner, types)
             pairs = _SUMS.get(node.op_type, ())
             kinds = [self._kind(node, pair, types) for pair in pairs]
@@ -112,12 +114,7 @@ class _Unsigned:
 
 
 def _operators(graph: Any) -> set[str]:
-    found = {node.op_type for node in graph.node}
-    for node in graph.node:
-        for attribute in node.attribute:
-            inner = [attribute.g] if attribute.HasField("g") else attribute.graphs
-            found = found.union(*map(_operators, inner))
-    return found
+    return {node.op_type for inner in all_graphs(graph) for node in inner.node}
 
 
 def _given(inputs: Sequence[Any], sample: Sequence[Array]) -> dict[str, Array]:

@@ -5,10 +5,11 @@ The model then computes in float32 and rounds nothing to float16, whatever its n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+
+from uaccel.frontend.onnx.structure import all_graphs
 
 HALF, SINGLE = 10, 1
 """As ``TensorProto.DataType`` numbers them."""
@@ -18,7 +19,7 @@ NAMING_TYPES: Final = ("to", "dtype", "output_dtype", "softmax_precision", "stas
 
 def widened(onnx: Any, model: Any) -> None:
     """Changes the model, whose functions are inlined."""
-    for graph in _graphs(model.graph):
+    for graph in all_graphs(model.graph):
         for values in (graph.input, graph.output, graph.value_info):
             for value in values:
                 _widen_type(value.type)
@@ -29,14 +30,6 @@ def widened(onnx: Any, model: Any) -> None:
         for node in graph.node:
             for attribute in node.attribute:
                 _widen_attribute(onnx, attribute)
-
-
-def _graphs(graph: Any) -> Iterator[Any]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _graphs(inner)
 
 
 def _widen_attribute(onnx: Any, attribute: Any) -> None:

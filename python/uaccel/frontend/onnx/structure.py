@@ -67,11 +67,20 @@ def _tensors_of_nodes(nodes: Any) -> Iterator[Any]:
             yield from attribute.tensors
             if attribute.HasField("t"):
                 yield attribute.t
-            for graph in _graphs(attribute):
+            for graph in graphs_of(attribute):
                 yield from _tensors_of_graph(graph)
 
 
-def _graphs(attribute: Any) -> list[Any]:
+def all_graphs(graph: Any) -> Iterator[Any]:
+    """The graph, and those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in graphs_of(attribute):
+                yield from all_graphs(inner)
+
+
+def graphs_of(attribute: Any) -> list[Any]:
     return [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
 
 
@@ -127,7 +136,7 @@ def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
                 raise ModelError(f'{place}: attribute "{attribute.name}" is sparse, which cannot be compiled')
             for tensor in (*attribute.tensors, *([attribute.t] if attribute.HasField("t") else [])):
                 check_tensor(scope.onnx, tensor, f'{place}: attribute "{attribute.name}"')
-            for graph in _graphs(attribute):
+            for graph in graphs_of(attribute):
                 _check_graph(graph, f"{place}: {attribute.name}: ", scope)
 
 
@@ -195,7 +204,7 @@ class _Costs:
             key = key_of(node)
             cost.add(self._of_function(key) if key in self.functions else _Cost(1))
             for attribute in node.attribute:
-                for graph in _graphs(attribute):
+                for graph in graphs_of(attribute):
                     cost.add(self.of_nodes(graph.node))
         return cost
 
