@@ -74,6 +74,20 @@ def test_a_chain_slips_down_and_begins_anew_on_top() -> None:
     assert plan(list(reversed(blocks)), overlaps) == result
 
 
+@pytest.mark.parametrize("count", [8, 15, 40, 130])
+def test_every_block_beside_one_long_shortcut_finds_its_place(count: int) -> None:
+    """Residual blocks that meet nothing but the shortcut: one that is badly placed shows, however many there are."""
+    size, scratch = 512, 72
+    blocks = [Block("in", size, 0, 1), Block("shortcut", size, 1, 3 * count)]
+    overlaps = [Overlap("shortcut", "in", scratch)]
+    for first in range(3, 3 * count + 3, 3):
+        blocks += [Block(f"a{first}", size, first, first + 1), Block(f"b{first}", size, first + 1, first + 2)]
+        overlaps.append(Overlap(f"b{first}", f"a{first}", scratch))
+    blocks += [Block(f"scratch{block.name}", scratch, block.first, block.first, 8) for block in blocks]
+    result = planned(blocks, overlaps)
+    assert (result.size, result.optimal) == (2 * size + 2 * scratch, True)
+
+
 @pytest.mark.parametrize(
     ("blocks", "overlaps", "message"),
     [

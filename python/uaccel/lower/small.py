@@ -66,7 +66,7 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
     start = {index: number for index, number in start.items() if (free[index].times[number] or 0) <= part}
     free = {index: free[index] for index in start}
     network = _Network(program, free, estimated.code)
-    arena, taken, tried = place(program, workspace_io=workspace_io).arena, start, set()
+    taken, tried, arena = start, set(), 0
     while True:
         steps = [step for step in network.steps(taken) if tuple(sorted(step.items())) not in tried]
         now = network.flash(taken)
@@ -75,6 +75,7 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
         if saved < LEAST:
             return _with(program, free, start, taken)
         tried.add(tuple(sorted(best.items())))
+        arena = arena or place(program, workspace_io=workspace_io).arena
         if place(_with(program, free, start, best), workspace_io=workspace_io).arena <= ROOM[selection.favour] * arena:
             taken = best
 

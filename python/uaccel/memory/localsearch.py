@@ -37,9 +37,13 @@ def improve(problem: Problem, offsets: list[int], target: int, trials: int) -> t
 
 
 def _score(problem: Problem, offsets: Sequence[int]) -> tuple[int, int]:
-    """The arena, and how many blocks reach its end."""
+    """The arena, and for how many sections some block reaches its end.
+
+    Blocks would be the wrong thing to count: a long one that reaches the end alone hides what many short ones won.
+    """
     size = arena(problem, offsets)
-    return size, sum(offset + own == size for offset, own in zip(offsets, problem.sizes, strict=True))
+    ends = zip(offsets, problem.sizes, problem.begin, problem.end, strict=True)
+    return size, sum(end - begin for offset, own, begin, end in ends if offset + own == size)
 
 
 def _promote_something_on_top(
