@@ -69,7 +69,12 @@ def run(offloaded: Offloaded, samples: Sequence[Sequence[Array]]) -> Counted:
 
 
 def called(offloaded: Offloaded, counted: Counted) -> set[str]:
-    """The operators of the model whose accelerator was called, as its driver says."""
+    """The operators of the model whose accelerator was called, as its driver says. A large one may take several calls,
+    of which the first has its name."""
     facts = facts_of(offloaded.compiled.program)
     rows = layer_reports(facts, len(counted.results), {}, counted.accounts)
-    return {row["name"] for row in rows if row["engine"] != CPU and row["calls"]}
+    named: dict[int, str] = {}
+    for row in rows:
+        if row["engine"] != CPU and row["calls"]:
+            named.setdefault(row["operator"], row["name"])
+    return set(named.values())
