@@ -6,8 +6,10 @@
 
 struct uaccel_function_product {
     uaccel_index extents[6], strides1[6], strides2[6];
-    int32_t entries1;
-    int32_t shift, output_zero_point;
+    int32_t entries1, words2;
+    int32_t shift;
+    int64_t tolerance;
+    int32_t output_zero_point;
     int32_t clamp_min, clamp_max;
 };
 
@@ -18,9 +20,17 @@ UACCEL_KERNEL int64_t uaccel_function_product_first(const struct uaccel_function
     return p->entries1 == 1 ? (int64_t)(value - table[0]) : (int64_t)table[(uint8_t)value];
 }
 
+/* The second factor: its table may have a high word for each entry, behind all low ones. */
+UACCEL_KERNEL int64_t uaccel_function_product_second(const struct uaccel_function_product *p, const int32_t *table,
+                                                     int8_t value)
+{
+    const int32_t low = table[(uint8_t)value];
+    return p->words2 == 1 ? low : table[256 + (uint8_t)value] * (INT64_C(1) << 32) + low;
+}
+
 UACCEL_KERNEL int8_t uaccel_function_product_combine(const struct uaccel_function_product *p, int64_t product)
 {
-    const int64_t rounded = uaccel_round_half_even(product, p->shift, 0);
+    const int64_t rounded = uaccel_round_half_even(product, p->shift, p->tolerance);
     return (int8_t)uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, false);
 }
 
@@ -36,10 +46,10 @@ UACCEL_KERNEL void uaccel_function_product_s8(const struct uaccel_function_produ
         const int8_t *row1 = input1 + (a * s1[0] + b * s1[1] + c * s1[2] + d * s1[3] + e * s1[4]);
         const int8_t *row2 = input2 + (a * s2[0] + b * s2[1] + c * s2[2] + d * s2[3] + e * s2[4]);
         int64_t x = uaccel_function_product_first(p, table1, *row1);
-        int32_t y = table2[(uint8_t)*row2];
+        int64_t y = uaccel_function_product_second(p, table2, *row2);
         UACCEL_LOOP(i, 5) {
             x = s1[5] != 0 ? uaccel_function_product_first(p, table1, row1[i]) : x;
-            y = s2[5] != 0 ? table2[(uint8_t)row2[i]] : y;
+            y = s2[5] != 0 ? uaccel_function_product_second(p, table2, row2[i]) : y;
             *output++ = uaccel_function_product_combine(p, x * y);
         }
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,8 @@ GATES = {
     "coarse output": gate(scales=(0.04, 0.06, 1e6)),
     "fine output": gate(scales=(0.04, 0.06, 1e-7)),
     "nothing": gate(("identity", "nothing")),
+    "a quotient": gate(("identity", "reciprocal"), (0.04, 0.06, 0.005)),
+    "a quotient of integers, with ties": gate(("identity", "reciprocal"), (1.0, 1.0, 0.5)),
 }
 SLOPES = {
     "channels": slopes(0.1, -0.4, 1.5, 0.0, 1.0, -1.0, 3.0),
@@ -41,10 +45,11 @@ def test_nearest() -> None:
 
 
 def drawn(random: np.random.Generator) -> Case:
-    names = random.choice(["identity", "sigmoid", "tanh"], 2)
+    pairs = [*itertools.product(["identity", "sigmoid", "tanh"], repeat=2), ("identity", "reciprocal")]
+    names = pairs[random.integers(len(pairs))]
     a, b, c = random.integers(-128, 128, 3).tolist()
     scales = random.uniform(1e-3, 0.1, 3)
-    return gate((names[0], names[1]), (scales[0], scales[1], scales[2]), (a, b, c), ((3, 50), (3, 50)))
+    return gate(names, (scales[0], scales[1], scales[2]), (a, b, c), ((3, 50), (3, 50)))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 30))])
@@ -71,7 +76,8 @@ def test_a_division_by_nothing_saturates() -> None:
     values = np.ones(256)
     values[:2] = np.inf, -np.inf
     attrs, _, table = function_product_operands(0, values, 0, (-128, 127), "reciprocal")
-    assert [round(int(entry) / 2**attrs.shift) for entry in table[:3]] == [1024, -1024, 1]
+    low, high = table.reshape(2, 256).astype(np.int64)
+    assert ((high[:3] * 2**32 + low[:3]) / 2**attrs.shift).tolist() == [1024, -1024, 1]
 
 
 def test_a_slope_that_is_no_number_is_refused() -> None:

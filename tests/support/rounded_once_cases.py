@@ -32,6 +32,7 @@ KNOWN: dict[str, Callable[[NDArray[np.float64]], Any]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
     "exp": np.exp,
+    "reciprocal": lambda x: 1 / np.where(x, x, 1e-12),
     "nothing": np.zeros_like,
 }
 
