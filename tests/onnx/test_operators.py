@@ -184,6 +184,16 @@ RESIZES = {
     "linear corners": row(
         "Resize", IMAGE, None, None, _ints(1, 4, 13, 9), mode="linear", coordinate_transformation_mode="align_corners"
     ),
+    "linear corners of a row": row(
+        "Resize",
+        Given((1, 4, 1, 7)),
+        None,
+        None,
+        _ints(1, 4, 1, 9),
+        mode="linear",
+        coordinate_transformation_mode="align_corners",
+    ),
+    "linear line": row("Resize", Given((1, 4, 7)), None, _real(1, 1, 3), mode="linear"),
     "linear pytorch": row(
         "Resize",
         IMAGE,

@@ -92,6 +92,13 @@ def transposed(graph: Graph) -> None:
     graph.quantized_output(y, TO_S8)
 
 
+def transposed_line(graph: Graph) -> None:
+    kernel = per_channel(6, 1)
+    x, w = graph.quantized_input((1, 4, 9), S8), graph.weights(filled(kernel, 4, 6, 5), kernel)
+    y = graph.apply("ConvTranspose", x, w, bias(graph, 6, S8, kernel), strides=[3], pads=[1, 2], output_padding=[1])
+    graph.quantized_output(y, TO_S8)
+
+
 def gemm(trans: int, kernel: Grid, grids: tuple[Grid, Grid] = (U8, TO_U8)) -> Build:
     def build(graph: Graph) -> None:
         x = graph.quantized_input((3, 20), grids[0])
@@ -422,9 +429,9 @@ def with_a_constant(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Gather", y, graph.constant(np.array(0)), axis=1), TO_S8)
 
 
-def resized(mode: str, sizes: tuple[int, int], output: Grid = TO_U8) -> Build:
+def resized(mode: str, sizes: tuple[int, ...], output: Grid = TO_U8) -> Build:
     def build(graph: Graph) -> None:
-        x = graph.quantized_input((1, 3, 5, 4), WIDE if output.dtype == "int16" else U8)
+        x = graph.quantized_input((1, 3, 5, 4)[: 2 + len(sizes)], WIDE if output.dtype == "int16" else U8)
         wanted = graph.constant(np.array([1, 3, *sizes]))
         y = graph.apply("Resize", x, "", "", wanted, mode="linear", coordinate_transformation_mode=mode)
         graph.quantized_output(y, output)
@@ -472,6 +479,7 @@ CASES = (
     Case("conv, clip", conv_then(SIGNED, "Clip", -1.0, 6.0), ("conv2d",)),
     Case("conv padded", pad_then_conv, ("conv2d",)),
     Case("conv transposed", transposed, ("transpose_conv2d",)),
+    Case("conv of one axis, transposed", transposed_line, ("transpose_conv2d",)),
     Case("gemm", gemm(0, Grid(0.01)), ("fully_connected",)),
     Case("gemm transposed", gemm(1, per_channel(7), (S8, TO_S8)), ("fully_connected",)),
     Case("gemm of nine bits", gemm(1, Grid(0.01, 120, "uint8")), ("fully_connected",)),
@@ -563,6 +571,7 @@ CASES = (
     Case("average pool of one axis", one("AveragePool", shape=(1, 4, 9), **LINE), ("window_mean",), 0.1),
     Case("normalisation of no axis", normalised((3, 5), S8), ("depthwise_conv2d",)),
     Case("resize to twice", resized("half_pixel", (10, 8)), ("resize_once",), 0.05),
+    Case("resize of one axis", resized("half_pixel", (10,)), ("resize_once",), 0.05),
     Case("resize by corners", resized("align_corners", (9, 10)), ("resize_once",), 0.05),
     Case("resize to less", resized("half_pixel", (3, 3)), ("resize_once",), 0.05),
     Case("resize of 16 bits", resized("asymmetric", (10, 12), TO_WIDE), ("resize_once",), **NOISY),

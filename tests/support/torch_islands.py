@@ -94,6 +94,7 @@ ROWS = (
     row("mish", compute=F.mish),
     row("max_pool1d", compute=lambda x: F.max_pool1d(x, 3, 2, 1), shapes=[(1, 4, 20)]),
     row("upsample_bilinear2d", compute=lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), rarely=0.1),
+    row("upsample_linear1d", compute=lambda x: F.interpolate(x[0], scale_factor=2, mode="linear"), rarely=0.1),
     row("select", compute=lambda x: x[:, 1]),
     row("softmax", compute=lambda x: torch.softmax(x, -1), scale=1 / 256),
     row("layer_norm", compute=lambda x: F.layer_norm(x, (7,)), scale=0.03),

@@ -31,7 +31,7 @@ from uaccel.ops.rounding import FLOAT32
 from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
-TRANSPOSED = "relax.nn.conv2d_transpose"
+TRANSPOSED = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose")
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ def _emit(
     return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
 
-@rule(TRANSPOSED, "relax.add")
+@rule(*TRANSPOSED, "relax.add")
 def transposed(island: Island) -> Emit | None:
-    found = biased(island.graph, island.core, TRANSPOSED)
+    found = biased(island.graph, island.core, *TRANSPOSED)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
@@ -134,24 +134,27 @@ def transposed(island: Island) -> Emit | None:
     island.need_one_type(grid)
     plain = int(given.groups) == 1 and all(int(step) == 1 for step in given.dilation)
     need(plain, "a transposed convolution with groups or dilation")
-    plain = given.data_layout == "NCHW" and given.kernel_layout == "IOHW"
+    plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("IOHW", "IOW")
     need(plain, f"its layout is {given.data_layout}")
     weights = weights_of(island.graph.integers(call.args[1]), 1)
     need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
     shape = shape_of(call)
-    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, 4, shape[1]), narrow=False)
+    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, len(shape), shape[1]), narrow=False)
+    strides = tuple(map(int, given.strides))
     attrs = TransposeConv2dAttrs(
-        size=shape[2:],
-        strides=tuple(map(int, given.strides)),
-        padding=tuple(map(int, given.padding[:2])),
+        size=(1, *shape[2:])[-2:],
+        strides=(1, *strides)[-2:],
+        padding=(0, *map(int, given.padding[: len(strides)]))[-2:],
         **ends(island, grid),
         rounding=FLOAT32,
     )
-    kernel = constant(weights.values.transpose(1, 2, 3, 0))
+    values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
+    kernel = constant(values.transpose(1, 2, 3, 0))
 
     def emit(emitter: Emitter) -> Integers:
-        data = emitter.channels_last(integers_of(emitter, call.args[0], grid))
+        data = image_of(emitter, integers_of(emitter, call.args[0], grid))
         args = (data, kernel, operands.bias, operands.multiplier, operands.shift)
-        return emitter.held(get(TransposeConv2d)(*args, attrs=attrs), shape, island.output, CHANNELS_LAST[4])
+        image = of_image(emitter, get(TransposeConv2d)(*args, attrs=attrs), shape)
+        return emitter.held(image, shape, island.output, CHANNELS_LAST[len(shape)])
 
     return emit

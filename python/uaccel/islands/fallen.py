@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from uaccel.islands.conv import CONVOLUTIONS, TRANSPOSED
 from uaccel.islands.graph import Graph
 from uaccel.islands.moves import grid_of, moved_from
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE
 from uaccel.tvm_api import is_call, variables
 
-WEIGHTED = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv2d_transpose", "relax.matmul")
+WEIGHTED = (*CONVOLUTIONS, *TRANSPOSED, "relax.matmul")
 NO_RESULT = "its result is not quantised"
 NO_WEIGHTS = "its weights are not quantised"
 

@@ -53,16 +53,19 @@ def resize(context: Context, node: Node) -> Expr:
     axes = [axis for axis in _axes(context, node, shape) if not axis.plain]
     if not axes:
         return data
-    if _has_operator(node, mode, coordinates, shape, axes):
-        sizes = {axis.number: axis.size for axis in axes}
-        return relax.op.image.resize2d(
-            data,
-            (sizes.get(2, shape[2]), sizes.get(3, shape[3])),
+    sizes = {axis.number: axis.size for axis in axes}
+    wanted = [sizes.get(number, extent) for number, extent in enumerate(shape)]
+    if _has_operator(node, mode, coordinates, wanted, axes):
+        image = data if len(shape) == 4 else context.normal(relax.op.expand_dims(data, 2))
+        resized = relax.op.image.resize2d(
+            image,
+            (1, *wanted[2:])[-2:],
             layout="NCHW",
             method=METHODS[mode],
             coordinate_transformation_mode=coordinates,
             rounding_method=node.attributes.get("nearest_mode", "round_prefer_floor"),
         )
+        return resized if len(shape) == 4 else relax.op.squeeze(context.normal(resized), [2])
     for axis in axes:
         positions = _positions(axis, coordinates)
         data = _along(context, node, data, axis, mode, positions)
@@ -119,11 +122,16 @@ def _numbers(context: Context, name: str) -> list[float]:
     return [] if not name else [float(value) for value in context.need_known(name, "size").reshape(-1)]
 
 
-def _has_operator(node: Node, mode: str, coordinates: str, shape: tuple[int, ...], axes: list[Axis]) -> bool:
-    """Whether TVM's operator, which knows sizes only, means the same."""
+def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], axes: list[Axis]) -> bool:
+    """Whether TVM's operator, which knows sizes only, means the same; a line is an image of one row to it, which has
+    no two corners."""
     exact = all(axis.scale * axis.extent == axis.size and axis.size > 1 for axis in axes)
-    spatial = len(shape) == 4 and {axis.number for axis in axes} <= {2, 3}
-    return spatial and exact and mode in METHODS and coordinates in OPERATOR_COORDINATES and not _smooths(node, axes)
+    ranks = (3, 4) if mode == "linear" else (4,)
+    spatial = len(wanted) in ranks and {axis.number for axis in axes} <= {2, 3}
+    known = coordinates in OPERATOR_COORDINATES
+    if coordinates == "align_corners":
+        known = len(wanted) == 4 and min(wanted[2:]) > 1
+    return spatial and exact and mode in METHODS and known and not _smooths(node, axes)
 
 
 def _smooths(node: Node, axes: list[Axis]) -> bool:

@@ -19,7 +19,7 @@ WHOLE: Final = frozenset(
         *("relu6.default", "hardtanh.default", "elu.default", "gelu.default", "softmax.int", "log_softmax.int"),
         *("layer_norm.default", "group_norm.default", "flatten.using_ints", "reshape.default"),
         *("transpose.int", "contiguous.default", "pad.default", "constant_pad_nd.default"),
-        *("upsample_nearest2d.vec", "upsample_bilinear2d.vec", "pixel_shuffle.default"),
+        *("upsample_nearest2d.vec", "upsample_linear1d.vec", "upsample_bilinear2d.vec", "pixel_shuffle.default"),
         *("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input"),
         *("split.Tensor", "split_with_sizes.default", "chunk.default", "stack.default", "square.default"),
     }

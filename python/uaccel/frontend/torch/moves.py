@@ -87,6 +87,36 @@ def nearest(context: Context, node: Any) -> Expr:
     return value
 
 
+@converts("aten.upsample_linear1d.vec")
+def linear(context: Context, node: Any) -> Expr:
+    """A line is an image of one row, which has no two corners. Where those are to meet, or sizes are not what the
+    scale says, PyTorch itself tells the places."""
+    given = arguments(node)
+    source, value = given["input"], context.expr(given["input"])
+    (old,), (new,) = source.meta["val"].shape[2:], node.meta["val"].shape[2:]
+    corners, factors = given["align_corners"], given["scale_factors"]
+    if not corners and (not factors or new == old * factors[0]):
+        resized = relax.op.image.resize2d(
+            context.emit(relax.op.expand_dims(value, 2)),
+            (1, new),
+            layout="NCHW",
+            method="linear",
+            coordinate_transformation_mode="half_pixel",
+        )
+        return relax.op.squeeze(context.emit(resized), [2])
+    number = context.torch.arange(old, dtype=context.torch.float64).reshape(1, 1, old)
+    places = node.target(number, None if factors else [new], corners, factors).reshape(-1).numpy()
+    before = np.minimum(places.astype(np.int32), max(old - 2, 0))
+    total = [
+        context.emit(relax.op.multiply(context.emit(relax.op.take(value, constant(which), axis=2)), constant(weight)))
+        for which, weight in (
+            (before, (1 - (places - before)).astype(np.float32)),
+            (np.minimum(before + 1, old - 1), (places - before).astype(np.float32)),
+        )
+    ]
+    return relax.op.add(*total)
+
+
 @converts("aten.pixel_shuffle.default")
 def pixel_shuffle(context: Context, node: Any) -> Expr:
     source, factor = node.args

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,28 @@ def adaptive_max_pool(context: Context, node: Any) -> Expr:
     return [value]
 
 
+MAX_POOLS: Final = {
+    "aten.max_pool1d.default": relax.op.nn.max_pool1d,
+    "aten.max_pool2d.default": relax.op.nn.max_pool2d,
+}
+
+
+def _leaves_strides_out(node: Any) -> bool:
+    return len(node.args) > 2 and not node.args[2]
+
+
+@converts(*MAX_POOLS, when=_leaves_strides_out)
+def max_pool(context: Context, node: Any) -> Expr:
+    """With windows side by side, which TVM's converter reads as none where options follow."""
+    given, made = arguments(node), MAX_POOLS[str(node.target)]
+    rank = 1 if "1d" in str(node.target) else 2
+    window, padding, dilation = (_extents(given[name], rank) for name in ("kernel_size", "padding", "dilation"))
+    shape = list(map(int, node.args[0].meta["val"].shape))
+    batch = context.emit(relax.op.reshape(context.expr(node.args[0]), [1] * (rank + 2 - len(shape)) + shape))
+    value = made(batch, window, window, padding * 2, dilation, bool(given["ceil_mode"]))
+    return relax.op.reshape(context.emit(value), list(map(int, node.meta["val"].shape)))
+
+
 def _is_divided(node: Any) -> bool:
     return arguments(node).get("divisor_override") is not None
 
@@ -37,8 +59,8 @@ def divided_pool(context: Context, node: Any) -> Expr:
     """The mean of whole windows, padding included, times what they have and over the divisor."""
     given = arguments(node)
     need(not given["ceil_mode"], "divisor_override with ceil_mode is not supported; leave one of them out")
-    window, padding = (_pair(given[name]) for name in ("kernel_size", "padding"))
-    strides = _pair(given["stride"]) if given["stride"] else window
+    window, padding = (_extents(given[name], 2) for name in ("kernel_size", "padding"))
+    strides = _extents(given["stride"], 2) if given["stride"] else window
     shape = list(map(int, node.meta["val"].shape))
     value = context.emit(relax.op.reshape(context.expr(node.args[0]), _images(node.args[0])))
     mean = relax.op.nn.avg_pool2d(value, window, strides, padding * 2, count_include_pad=True)
@@ -46,8 +68,8 @@ def divided_pool(context: Context, node: Any) -> Expr:
     return relax.op.reshape(context.emit(relax.op.multiply(context.emit(mean), factor)), shape)
 
 
-def _pair(extents: Any) -> list[int]:
-    return [int(extent) for extent in (extents if len(extents) == 2 else [extents[0]] * 2)]
+def _extents(given: Any, rank: int) -> list[int]:
+    return [int(extent) for extent in (given if len(given) == rank else [given[0]] * rank)]
 
 
 def _images(source: Any) -> list[int]:
