@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.onnx_islands import CASES, S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffles, stored, tokens
+from support.onnx_islands import CASES, S8, TO_S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffles, stored, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
 from support.onnx_real_sums import REALS, TABLES
 from uaccel.frontend import import_model
@@ -154,6 +154,20 @@ def test_the_real_meaning_of_a_resize_has_ties(mode: str, tmp_path: Path) -> Non
     found = real_opinion(model, samples, [Executor(model.module).run(sample) for sample in samples])
     assert found is not None
     assert (found.to_json()["elements"], found.to_json()["equal"]) == (3 * 864, 3 * 864)
+
+
+def test_what_means_no_number_is_not_compared(tmp_path: Path) -> None:
+    """0 / 0 has no nearest step."""
+    graph = Graph()
+    x, y = (graph.quantized_input((1, 8), S8) for _ in range(2))
+    graph.quantized_output(graph.apply("Div", x, y), TO_S8)
+    model = import_model(graph.save(tmp_path / "model.onnx"))
+    dividend, divisor = graph.samples(0).values()
+    nothing = np.full_like(dividend, S8.zero_point)
+    samples = [[dividend, np.maximum(divisor, S8.zero_point + 1)], [nothing, nothing], [dividend | 1, nothing]]
+    found = real_opinion(model, samples, [Executor(model.module).run(sample) for sample in samples])
+    assert found is not None
+    assert (found.elements, found.equal, found.no_number) == (16, 16, 1)
 
 
 NOTE = "its quantised form has no exact integer operator here and is computed in float"

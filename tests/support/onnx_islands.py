@@ -589,6 +589,7 @@ CASES = (
     Case("slice", one("Slice", np.array([1]), np.array([6]), np.array([2]), np.array([2]), output=U8), ()),
     Case("pad", one("Pad", np.array([0, 0, 1, 0, 0, 0, 0, 2]), output=U8), ()),
     Case("gather", one("Gather", np.array([3, 0, -1]), output=U8, axis=1), ()),
+    Case("gather of several places", one("Gather", np.array([[3, 0, 1], [1, 2, -1]]), output=U8, axis=2), ()),
     Case("shuffles", shuffles(2, 2), ("conv2d",)),
     Case("tokens of an image", tokens, ("conv2d", "fully_connected")),
     Case("layouts", chain, ("conv2d", "depthwise_conv2d", "fully_connected", "lookup", "max_pool2d", "weighted_sum")),

@@ -26,6 +26,9 @@ def opinion_words(found: dict[str, Any]) -> str:
         words.append(f"{found['more']} more than one step apart")
     if found["largest_relative_difference"] is not None:
         words.append(f"floats within {found['largest_relative_difference']:.1e} of the largest")
+    if found["no_number"]:
+        samples = "1 sample" if found["no_number"] == 1 else f"{found['no_number']} samples"
+        words.append(f"{samples} not compared: the model quantises 0 / 0 or the like")
     return f"with {found['runtime']}: {', '.join(words)}"
 
 

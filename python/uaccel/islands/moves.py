@@ -228,15 +228,16 @@ def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
     return held
 
 
-@moves("relax.take", when=lambda call: is_constant(call.args[1]) and call.args[1].value.numpy().ndim <= 1)
+@moves("relax.take", when=lambda call: is_constant(call.args[1]))
 def _take(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    held = in_place(emitter, held)
     axis = int(call.attrs.axis) % held.rank if call.attrs.axis is not None else 0
-    indices = np.asarray(call.args[1].value.numpy())
-    wrapped = np.where(indices < 0, indices + held.shape[axis], indices)
-    expr = relax.op.take(held.stored, constant(wrapped.astype(indices.dtype)), axis=held.layout.index(axis))
+    indices, shape = np.asarray(call.args[1].value.numpy()), shape_of(call)
+    wrapped = constant(np.where(indices < 0, indices + held.shape[axis], indices).astype(indices.dtype))
+    if indices.ndim > 1:
+        return emitter.held(relax.op.take(emitter.plain(held), wrapped, axis), shape, held.grid, identity(len(shape)))
+    held = in_place(emitter, held)
     layout = held.layout if indices.ndim else without(held.layout, [axis])
-    return emitter.held(expr, shape_of(call), held.grid, layout)
+    return emitter.held(relax.op.take(held.stored, wrapped, held.layout.index(axis)), shape, held.grid, layout)
 
 
 @moves("relax.tile", "relax.repeat", "relax.broadcast_to")

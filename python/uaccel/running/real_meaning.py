@@ -7,6 +7,7 @@ meaning of the integers shows nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -47,10 +48,12 @@ def real_opinion(model: ImportedModel, samples: Samples, outputs: Samples) -> Op
         return None
     try:
         executor = Executor(in_float64(model.real))
-        wanted = [executor.run([_wide(value) for value in sample]) for sample in samples]
+        found = [executor.run([_wide(value) for value in sample]) for sample in samples]
     except Exception:  # an operator that has no float64 form; then there is no opinion
         return None
-    return compared(model, NAME, outputs, wanted)
+    said = [(output, wanted) for output, (*wanted, doubts) in zip(outputs, found, strict=True) if not doubts]
+    opinion = compared(model, NAME, [output for output, _ in said], [wanted for _, wanted in said])
+    return replace(opinion, no_number=len(outputs) - len(said))
 
 
 def _wide(value: NDArray[Any]) -> NDArray[Any]:
@@ -58,7 +61,8 @@ def _wide(value: NDArray[Any]) -> NDArray[Any]:
 
 
 def in_float64(module: Any) -> Any:
-    """A module of floats with quantisation steps, every float32 of it a float64."""
+    """A module of floats with quantisation steps, every float32 of it a float64. Its last result is how many values
+    that are no number it quantises: 0 / 0, say, of which no step is the nearest."""
     parameters, bindings, result = bindings_of(module["main"])
     known = {var: relax.Var(var.name, _type(var)) for var in parameters}
 
@@ -66,7 +70,8 @@ def in_float64(module: Any) -> Any:
         writer = _Writer(block, known)
         for var, expr in bindings:
             known[var] = block.emit(writer.written(expr), str(var.name))
-        return writer.again(result)
+        results = result.fields if is_tuple(result) else [result]
+        return relax.Tuple([*map(writer.again, results), writer.doubts])
 
     return replace_main([known[var] for var in parameters], body)
 
@@ -94,6 +99,7 @@ def _spread(mode: str, given: int, wanted: int) -> NDArray[np.float64]:
 class _Writer:
     def __init__(self, block: Any, known: dict[Any, Any]) -> None:
         self.block, self.known = block, known
+        self.doubts: Any = _number(0)
 
     def written(self, expr: Any) -> Any:
         if not is_call(expr):
@@ -125,6 +131,8 @@ class _Writer:
         """The nearest step, halves to even."""
         limits = np.iinfo(info_of(call).dtype)
         value, scale, zero = self._parts(call)
+        doubtful = self._let(relax.op.astype(self._let(relax.op.isnan(value)), WIDE))
+        self.doubts = self._let(relax.op.add(self.doubts, self._let(relax.op.sum(doubtful))))
         steps = self._let(relax.op.divide(value, scale))
         below = self._let(relax.op.floor(steps))
         above_middle = self._let(relax.op.subtract(self._let(relax.op.subtract(steps, below)), _number(0.5)))

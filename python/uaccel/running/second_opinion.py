@@ -27,7 +27,8 @@ Runtime = Callable[[ImportedModel, Path, Samples], "tuple[str, list[list[Array]]
 
 @dataclass(frozen=True)
 class Opinion:
-    """How elements compare; ``largest`` difference is of outputs that lie on no grid, relative to the largest value."""
+    """How elements compare; ``largest`` difference is of outputs that lie on no grid, relative to the largest value.
+    ``no_number``: of so many samples nothing is compared, since what they mean is no number."""
 
     runtime: str
     elements: int
@@ -35,6 +36,7 @@ class Opinion:
     one_step: int
     more: int
     largest: float | None
+    no_number: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -44,6 +46,7 @@ class Opinion:
             "one_step": self.one_step,
             "more": self.more,
             "largest_relative_difference": self.largest,
+            "no_number": self.no_number,
         }
 
 
