@@ -92,6 +92,18 @@ def transposed(graph: Graph) -> None:
     graph.quantized_output(y, TO_S8)
 
 
+def spread_out(shape: tuple[int, ...], weights: tuple[int, ...], kernel: Grid, **attributes: Any) -> Build:
+    """A transposed convolution in groups, or with dilation."""
+
+    def build(graph: Graph) -> None:
+        x, w = graph.quantized_input(shape, U8), graph.weights(filled(kernel, *weights), kernel)
+        channels = weights[1] * attributes.get("group", 1)
+        operands = [x, w] if kernel.zero_point else [x, w, bias(graph, channels, U8, Grid(0.02))]
+        graph.quantized_output(graph.apply("ConvTranspose", *operands, **attributes), TO_S8)
+
+    return build
+
+
 def transposed_line(graph: Graph) -> None:
     kernel = per_channel(6, 1)
     x, w = graph.quantized_input((1, 4, 9), S8), graph.weights(filled(kernel, 4, 6, 5), kernel)
@@ -480,6 +492,26 @@ CASES = (
     Case("conv padded", pad_then_conv, ("conv2d",)),
     Case("conv transposed", transposed, ("transpose_conv2d",)),
     Case("conv of one axis, transposed", transposed_line, ("transpose_conv2d",)),
+    Case(
+        "depthwise transposed",
+        spread_out((1, 6, 4, 5), (6, 1, 4, 4), per_channel(6, 0), group=6, strides=[2, 2], pads=[1, 1, 1, 1]),
+        ("depthwise_conv2d",),
+    ),
+    Case(
+        "groups transposed",
+        spread_out((2, 4, 3, 5), (4, 3, 2, 3), Grid(0.01), group=2, strides=[3, 2], output_padding=[1, 0]),
+        CONV,
+    ),
+    Case(
+        "transposed with dilation",
+        spread_out((1, 3, 5, 4), (3, 5, 3, 2), per_channel(5, 1), dilations=[2, 3], pads=[5, 0, 0, 2]),
+        CONV,
+    ),
+    Case(
+        "groups of one axis, transposed, of nine bits",
+        spread_out((1, 4, 7), (4, 2, 5), Grid(0.01, 120, "uint8"), group=2, strides=[2], pads=[3, 1]),
+        CONV,
+    ),
     Case("gemm", gemm(0, Grid(0.01)), ("fully_connected",)),
     Case("gemm transposed", gemm(1, per_channel(7), (S8, TO_S8)), ("fully_connected",)),
     Case("gemm of nine bits", gemm(1, Grid(0.01, 120, "uint8")), ("fully_connected",)),

@@ -1,4 +1,4 @@
-"""Convolutions of one and two dimensions, depthwise, grouped and transposed."""
+"""Convolutions of one and two dimensions, depthwise and grouped."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ from uaccel.ops.base import constant, get
 from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
 from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
 from uaccel.ops.rounding import FLOAT32
-from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 
 CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
-TRANSPOSED = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose")
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,12 @@ def convolution(island: Island) -> Emit | None:
     weights = weights_of(island.graph.integers(call.args[1]), 0)
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
     operands = constants(island, grid, weights, 0, bias)
-    return lambda emitter: _emit(emitter, island, call, source, grid, window, weights, operands)
+
+    def emit(emitter: Emitter) -> Integers:
+        data = image_of(emitter, integers_of(emitter, source, grid))
+        return convolved(emitter, island, call, data, grid, window, weights, operands)
+
+    return emit
 
 
 def need_layout(call: Any) -> None:
@@ -90,18 +93,17 @@ def padded(graph: Graph, call: Any) -> tuple[Any, Window]:
     return pad.args[0], Window(window.strides, padding, window.dilation, window.groups)
 
 
-def _emit(
+def convolved(
     emitter: Emitter,
     island: Island,
     call: Any,
-    source: Any,
+    data: Any,
     grid: Grid,
     window: Window,
     weights: Weights,
     operands: Constants,
 ) -> Integers:
-    held = integers_of(emitter, source, grid)
-    data = image_of(emitter, held)
+    """The result of ``call``, of an image with its channels last."""
     attrs = Conv2dAttrs(
         strides=window.strides,
         padding=window.padding,
@@ -112,7 +114,7 @@ def _emit(
         weight_bits=weights.bits,
     )
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
-    if values.shape[1] == 1 and window.groups == held.shape[1] > 1 and weights.rest is None:
+    if values.shape[1] == 1 and window.groups == shape_of(data)[3] > 1 and weights.rest is None:
         kernel = constant(values[:, 0].transpose(1, 2, 0))
         expr = get(DepthwiseConv2d)(data, kernel, operands.bias, operands.multiplier, operands.shift, attrs=attrs)
     else:
@@ -122,39 +124,3 @@ def _emit(
         expr = get(Conv2d)(*args, attrs=attrs)
     shape = shape_of(call)
     return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
-
-
-@rule(*TRANSPOSED, "relax.add")
-def transposed(island: Island) -> Emit | None:
-    found = biased(island.graph, island.core, *TRANSPOSED)
-    if found is None:
-        return None
-    call = island.graph.definitions[found[0]]
-    given, grid = attributes(call), island.need_grid(call.args[0])
-    island.need_one_type(grid)
-    plain = int(given.groups) == 1 and all(int(step) == 1 for step in given.dilation)
-    need(plain, "a transposed convolution with groups or dilation")
-    plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("IOHW", "IOW")
-    need(plain, f"its layout is {given.data_layout}")
-    weights = weights_of(island.graph.integers(call.args[1]), 1)
-    need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
-    shape = shape_of(call)
-    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, len(shape), shape[1]), narrow=False)
-    strides = tuple(map(int, given.strides))
-    attrs = TransposeConv2dAttrs(
-        size=(1, *shape[2:])[-2:],
-        strides=(1, *strides)[-2:],
-        padding=(0, *map(int, given.padding[: len(strides)]))[-2:],
-        **ends(island, grid),
-        rounding=FLOAT32,
-    )
-    values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
-    kernel = constant(values.transpose(1, 2, 3, 0))
-
-    def emit(emitter: Emitter) -> Integers:
-        data = image_of(emitter, integers_of(emitter, call.args[0], grid))
-        args = (data, kernel, operands.bias, operands.multiplier, operands.shift)
-        image = of_image(emitter, get(TransposeConv2d)(*args, attrs=attrs), shape)
-        return emitter.held(image, shape, island.output, CHANNELS_LAST[len(shape)])
-
-    return emit

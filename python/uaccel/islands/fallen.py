@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from uaccel.islands.conv import CONVOLUTIONS, TRANSPOSED
+from uaccel.islands.conv import CONVOLUTIONS
 from uaccel.islands.graph import Graph
 from uaccel.islands.moves import grid_of, moved_from
+from uaccel.islands.transposed import TRANSPOSED
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE
 from uaccel.tvm_api import is_call, variables
 

@@ -6,7 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 from uaccel.errors import ModelError
-from uaccel.islands import affine, conv, elementwise, functions, join, matmul, means, norm, prelu, resize, softmax
+from uaccel.islands import (
+    affine,
+    conv,
+    elementwise,
+    functions,
+    join,
+    matmul,
+    means,
+    norm,
+    prelu,
+    resize,
+    softmax,
+    transposed,
+)
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.fallen import fallen
 from uaccel.islands.graph import Graph, read
@@ -22,7 +35,7 @@ from uaccel.ops.base import info_of
 from uaccel.ops.traits import DEQUANTIZE, QUANTIZE, name_of
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_var, relax, replace_main, variables
 
-RULE_MODULES = (conv, elementwise, functions, affine, join, matmul, means, norm, prelu, resize, softmax)
+RULE_MODULES = (conv, transposed, elementwise, functions, affine, join, matmul, means, norm, prelu, resize, softmax)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
