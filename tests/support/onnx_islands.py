@@ -508,6 +508,11 @@ CASES = (
         CONV,
     ),
     Case(
+        "groups transposed and cut",
+        spread_out((1, 2, 9, 9), (2, 2, 2, 2), Grid(0.01), group=2, strides=[8, 8], pads=[12, 0, 16, 3]),
+        ("depthwise_conv2d",),
+    ),
+    Case(
         "groups of one axis, transposed, of nine bits",
         spread_out((1, 4, 7), (4, 2, 5), Grid(0.01, 120, "uint8"), group=2, strides=[2], pads=[3, 1]),
         CONV,

@@ -80,6 +80,7 @@ def _spread_out(island: Island, call: Any, bias: Array | None, grid: Grid) -> Em
     for axis, (before, wanted) in enumerate(zip(shape_of(call.args[0])[2:], shape[2:], strict=True), 4 - len(shape)):
         reach = dilation[axis] * (kernel[axis] - 1)
         front = reach - padding[axis]
+        need(before * strides[axis] <= 2 * (wanted + reach), "a transposed convolution that is cut to less than half")
         edges.append((front, wanted + reach - before * strides[axis] - front))
     (top, bottom), (left, right) = (*[(0, 0)] * (4 - len(shape)), *edges)
 
