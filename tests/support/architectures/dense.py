@@ -20,6 +20,12 @@ def unet() -> Module:
     return Net(compute, conv(3, 8), second, nn.ConvTranspose2d(16, 8, 2, 2), seq(conv(16, 8), nn.Conv2d(8, 2, 1)))
 
 
+def fcn() -> Module:
+    """Scores of coarse places rise by a learned transposed convolution for each class."""
+    rise = nn.ConvTranspose2d(5, 5, 8, 4, 2, groups=5, bias=False)
+    return seq(conv(3, 8, stride=2), conv(8, 8, stride=2), nn.Conv2d(8, 5, 1), rise)
+
+
 def fpn() -> Module:
     def compute(x: Any, first: Any, second: Any, side: Any, top: Any, rise: Any, *ends: Any) -> Any:
         fine = first(x)

@@ -19,6 +19,31 @@ def wavenet() -> Module:
     return seq(nn.Conv1d(1, 8, 1), block(1), block(2), block(4), nn.ReLU(), nn.Conv1d(8, 4, 1))
 
 
+def wave_unet() -> Module:
+    """Half as many steps, and a straight line back to all of them."""
+
+    def compute(x: Any, first: Any, below: Any, back: Any) -> Any:
+        wide = first(x)
+        risen = nn.functional.interpolate(below(wide[:, :, ::2]), scale_factor=2, mode="linear")
+        return back(torch.cat([wide, risen], 1))
+
+    first = seq(nn.Conv1d(1, 6, 9, padding=4), nn.LeakyReLU(0.2))
+    below = seq(nn.Conv1d(6, 8, 9, padding=4), nn.LeakyReLU(0.2))
+    return Net(compute, first, below, seq(nn.Conv1d(14, 6, 5, padding=2), nn.LeakyReLU(0.2), nn.Conv1d(6, 1, 1)))
+
+
+def conv_tasnet() -> Module:
+    """What a mask leaves of a learned spectrum, as a wave again."""
+
+    def compute(x: Any, there: Any, mask: Any, back: Any) -> Any:
+        spectrum = there(x)
+        return back(spectrum * mask(spectrum))
+
+    apart = nn.Conv1d(12, 12, 3, padding=2, dilation=2, groups=12)
+    mask = seq(nn.GroupNorm(1, 12), nn.Conv1d(12, 12, 1), nn.PReLU(), apart, nn.Conv1d(12, 12, 1), nn.Sigmoid())
+    return Net(compute, seq(nn.Conv1d(1, 12, 8, 4), nn.ReLU()), mask, nn.ConvTranspose1d(12, 1, 8, 4))
+
+
 def tcn() -> Module:
     """Causal: padded on the left, or padded and cut."""
 
