@@ -131,6 +131,17 @@ def matmul(dtype: str) -> Build:
     return build
 
 
+def constant_factor(shapes: tuple[tuple[int, ...], tuple[int, ...]], kernel: Grid, which: int) -> Build:
+    """A product of a tensor and a constant that is no matrix behind it."""
+
+    def build(graph: Graph) -> None:
+        known = graph.weights(filled(kernel, *shapes[which]), kernel)
+        tensor = graph.quantized_input(shapes[1 - which], S8)
+        graph.quantized_output(graph.apply("MatMul", *((tensor, known) if which else (known, tensor))), Grid(0.19, 5))
+
+    return build
+
+
 def attention(*grids: Grid) -> Build:
     """Queries by transposed keys: both are computed at run time."""
 
@@ -521,6 +532,9 @@ CASES = (
     Case("gemm transposed", gemm(1, per_channel(7), (S8, TO_S8)), ("fully_connected",)),
     Case("gemm of nine bits", gemm(1, Grid(0.01, 120, "uint8")), ("fully_connected",)),
     Case("matmul", matmul("int8"), ("fully_connected",)),
+    Case("matmul behind a matrix", constant_factor(((6, 7), (7, 5)), Grid(0.03, 120, "uint8"), 0), ("batch_matmul",)),
+    Case("matmul behind a matrix for all", constant_factor(((6, 7), (3, 7, 5)), Grid(0.03), 0), ("batch_matmul",)),
+    Case("matmul by matrices", constant_factor(((3, 4, 7), (3, 7, 5)), Grid(0.03, 2), 1), ("batch_matmul",)),
     Case("conv of four bits", conv((1, 4, 8, 7), (6, 4, 3, 3), (U8, per_channel(6, 0, "int4"), TO_S8)), CONV, **FOUR),
     Case("depthwise of four bits", conv((1, 6, 5, 5), (6, 1, 3, 3), NIBBLES, group=6), ("depthwise_conv2d",), **FOUR),
     Case("gemm of four bits", gemm(1, per_channel(7, 0, "int4")), ("fully_connected",), **FOUR),

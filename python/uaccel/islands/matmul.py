@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.islands.emitter import Emitter
 from uaccel.islands.graph import shape_of
-from uaccel.islands.held import Grid, Integers
+from uaccel.islands.held import OFFSETS, Grid, Integers, grid_of
 from uaccel.islands.moves import integers_of
 from uaccel.islands.rules import Emit, Island, rule
 from uaccel.islands.sums import (
@@ -41,12 +42,11 @@ def product(island: Island) -> Emit | None:
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
-    grid = island.need_grid(call.args[0])
-    known = island.graph.integers(call.args[1])
-    if known is None:
+    left, known = (island.graph.integers(arg) for arg in call.args)
+    if known is None or left is not None or len(known.shape) != 2 or len(shape_of(call.args[0])) < 2:
         need(found[1] is None, "a bias behind a product of two tensors")
-        return _of_two(island, call, grid)
-    need(len(known.shape) == 2 and len(shape_of(call.args[0])) >= 2, "its weights are no matrix")
+        return _of_two(island, call)
+    grid = island.need_grid(call.args[0])
     island.need_one_type(grid)
     weights = weights_of(known.each(np.transpose), 0)
     shape = shape_of(call)
@@ -88,8 +88,36 @@ def _order_of(source: Integers) -> Any:
     return places.transpose([axis - 1 for axis in source.layout[1:]]).reshape(-1)
 
 
-def _of_two(island: Island, call: Any, grid: Grid) -> Emit:
-    other = island.need_grid(call.args[1], "its second input")
+@dataclass(frozen=True)
+class _Factor:
+    """One of two tensors, with its integers if it is constant."""
+
+    expr: Any
+    grid: Grid
+    known: Array | None = None
+
+    @staticmethod
+    def of(island: Island, expr: Any, which: str) -> _Factor:
+        known = island.graph.integers(expr)
+        if known is None:
+            return _Factor(expr, island.need_grid(expr, which))
+        declared, scales, zeros = str(known.integers.dtype), np.unique(known.scales), np.unique(known.zero_points)
+        need(declared in OFFSETS, f"{which} is a constant of {declared}")
+        need(scales.size == zeros.size == 1, f"{which} is a constant with several scales, and no matrix of weights")
+        grid = grid_of(float(scales[0]), int(zeros[0]), declared)
+        held = known.integers.astype(np.int64) - OFFSETS[declared]
+        return _Factor(expr, grid, held.astype(grid.dtype))
+
+    def held(self, emitter: Emitter) -> Integers:
+        if self.known is None:
+            return integers_of(emitter, self.expr, self.grid)
+        return Integers(self.known.shape, self.grid, identity(self.known.ndim), constant(self.known))
+
+
+def _of_two(island: Island, call: Any) -> Emit:
+    pairs = zip(call.args, ("its input", "its second input"), strict=True)
+    factors = [_Factor.of(island, expr, which) for expr, which in pairs]
+    grid, other = (factor.grid for factor in factors)
     for side in (grid, other):
         island.need_one_type(side)
     ranks = [len(shape_of(arg)) for arg in call.args]
@@ -110,8 +138,7 @@ def _of_two(island: Island, call: Any, grid: Grid) -> Emit:
     )
 
     def emit(emitter: Emitter) -> Integers:
-        sides = [integers_of(emitter, arg, g) for arg, g in zip(call.args, (grid, other), strict=True)]
-        (lhs, adj_x), (rhs, adj_y) = (_side(emitter, side) for side in sides)
+        (lhs, adj_x), (rhs, adj_y) = (_side(emitter, factor.held(emitter)) for factor in factors)
         changed = BatchMatmulAttrs(**{**vars(attrs), "adj_x": adj_x, "adj_y": adj_y})
         shape = shape_of(call)
         return emitter.held(get(BatchMatmul)(lhs, rhs, attrs=changed), shape, island.output, identity(len(shape)))
