@@ -136,6 +136,12 @@ def half_quantised(graph: Graph) -> None:
     graph.quantized_output(graph.apply("Concat", x, graph.apply("ConvTranspose", x, w), axis=1), TO_U8)
 
 
+def float_gru(graph: Graph) -> None:
+    tanh = graph.apply("Tanh", graph.quantized_input((5, 1, 4), U8))
+    w, r = (graph.constant(np.ones((1, 9, width), np.float32)) for width in (4, 3))
+    graph.quantized_output(graph.apply("GRU", tanh, w, r, hidden_size=3), TO_U8)
+
+
 def last_in_float(graph: Graph) -> None:
     x = graph.quantized_input((3, 20), WIDE)
     graph.outputs.append((graph.apply("MatMul", x, graph.weights(stored(20, 7), Grid(0.01))), "float32"))
@@ -192,6 +198,13 @@ NAMED = {
                 ('1 ConvTranspose ("convtranspose_6")', f"its {UNQUANTISED}"),
                 ('2 Concat ("concat_7")', f"one of its inputs is not quantised: its {UNQUANTISED} constants"),
             )
+        ),
+    ),
+    "a recurrent layer of floats": (
+        float_gru,
+        (
+            f'operator 1 Tanh ("tanh_5"): {NOTE} (what reads it computes in float)',
+            f'operator 2 GRU ("gru_8"): {NOTE} (its {UNQUANTISED})',
         ),
     ),
     "without a step behind it": (

@@ -9,12 +9,15 @@ from uaccel.islands.conv import CONVOLUTIONS
 from uaccel.islands.graph import Graph
 from uaccel.islands.moves import grid_of, moved_from
 from uaccel.islands.transposed import TRANSPOSED
-from uaccel.ops.traits import DEQUANTIZE, QUANTIZE
-from uaccel.tvm_api import is_call, variables
+from uaccel.ops.base import info_of
+from uaccel.ops.traits import DEQUANTIZE, FLOATS, QUANTIZE, name_of
+from uaccel.tvm_api import is_call, is_tuple_get_item, variables
 
+RECURRENT = "uaccel.recurrent"
 WEIGHTED = (*CONVOLUTIONS, *TRANSPOSED, "relax.matmul")
 NO_RESULT = "its result is not quantised"
 NO_WEIGHTS = "its weights are not quantised"
+READ_BY_FLOATS = "what reads it computes in float"
 
 
 def fallen(graph: Graph, refused: Mapping[Any, str]) -> Iterator[tuple[Any, str]]:
@@ -33,7 +36,7 @@ def fallen(graph: Graph, refused: Mapping[Any, str]) -> Iterator[tuple[Any, str]
         if var in reasons:
             reasons[var] = NO_WEIGHTS if _has_float_weights(graph, var) else reasons[var]
             for operand in variables(floats[var]):
-                reasons.setdefault(operand, reasons[var])
+                reasons.setdefault(operand, READ_BY_FLOATS if reasons[var] == NO_WEIGHTS else reasons[var])
     for var in floats:
         if var not in reading or moved_from(graph, var) is not None:
             continue
@@ -60,5 +63,9 @@ def _has_weights(graph: Graph, var: Any) -> bool:
 
 
 def _has_float_weights(graph: Graph, var: Any) -> bool:
-    weights = graph.definitions[var].args[1] if graph.name(var) in WEIGHTED else None
+    bound = graph.definitions[var]
+    layer = graph.definitions.get(bound.tuple_value) if is_tuple_get_item(bound) else bound
+    if layer is not None and is_call(layer) and name_of(layer) == RECURRENT:
+        return all(info_of(operand).dtype in FLOATS for operand in layer.args)
+    weights = bound.args[1] if graph.name(var) in WEIGHTED else None
     return weights is not None and graph.value(weights) is not None and graph.integers(weights) is None

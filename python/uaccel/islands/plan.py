@@ -41,7 +41,7 @@ def planned(graph: Graph, value: Any, grid: Grid, bounds: Bounds | None = None) 
 
 def _spoken(graph: Graph, var: Any) -> str:
     """As the model calls the operator, where it is one of the model's."""
-    origin = graph.origins.get(var.name) if graph.name(var) else None
+    origin = graph.origins.get(var.name) if var in graph.definitions else None
     return origin.op if origin is not None else short_name(graph.name(var)) or "an input"
 
 
