@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.onnx_islands import CASES, S8, TO_S8, TO_U8, U8, WIDE, Build, Case, per_channel, shuffles, stored, tokens
+from support.onnx_island import S8, TO_S8, TO_U8, U8, WIDE, Build, Case, per_channel, stored
+from support.onnx_islands import CASES, shuffles, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
 from support.onnx_real_sums import REALS, TABLES
 from uaccel.frontend import import_model

@@ -2,144 +2,37 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from support.onnx_models import OPSET, Graph, Grid
-
-U8, S8 = Grid(0.05, 120, "uint8"), Grid(0.04, -3)
-TO_U8, TO_S8 = Grid(0.11, 100, "uint8"), Grid(0.09, 5)
-WIDE, TO_WIDE = Grid(0.0003, 0, "int16"), Grid(0.0011, 0, "int16")
-U16, TO_U16 = Grid(0.0003, 30000, "uint16"), Grid(0.0011, 27000, "uint16")
-TO_ONE = Grid(1 / 32768, 0, "int16")
-RANDOM = np.random.default_rng(7)
-RARELY = 0.01
-"""The share of elements that may be a step apart, where float noise decides between two neighbours."""
-
-
-def stored(*shape: int, low: int = -127, high: int = 127) -> Any:
-    return RANDOM.integers(low, high, shape, endpoint=True)
-
-
-def filled(grid: Grid, *shape: int) -> Any:
-    """Of all values that weights of its type may have."""
-    limits = {"int8": (-127, 127), "uint8": (0, 254), "int4": (-8, 7), "uint4": (0, 15)}
-    return stored(*shape, low=limits[grid.dtype][0], high=limits[grid.dtype][1])
-
-
-def per_channel(count: int, axis: int = 0, dtype: str = "int8") -> Grid:
-    return Grid(tuple(np.linspace(0.002, 0.02, count).tolist()), 0, dtype, axis)
-
-
-def bias(graph: Graph, count: int, data: Grid, weights: Grid) -> str:
-    scales = np.broadcast_to(data.scales * weights.scales, (count,))
-    return graph.weights(stored(count, low=-900, high=900), Grid(tuple(map(float, scales)), 0, "int32"))
-
-
-Build = Callable[[Graph], None]
-
-
-@dataclass(frozen=True)
-class Case:
-    """``operators`` are those of uaccel's that the island becomes, ``bits`` its weights have. Only later opsets have
-    steps to 16 bits, and weights of four."""
-
-    name: str
-    build: Build
-    operators: tuple[str, ...]
-    rarely: float = RARELY
-    opset: int = OPSET
-    bits: int = 8
-
-    def make(self, graph: Graph) -> None:
-        """The same numbers whatever other cases ran before."""
-        RANDOM.bit_generator.state = np.random.default_rng(zlib.crc32(self.name.encode())).bit_generator.state
-        self.build(graph)
-
-
-def conv(shape: tuple[int, ...], weights: tuple[int, ...], grids: tuple[Grid, Grid, Grid], **attributes: Any) -> Build:
-    """Input, weights and output lie on ``grids``."""
-    data, kernel, output = grids
-
-    def build(graph: Graph) -> None:
-        x = graph.quantized_input(shape, data)
-        w = graph.weights(filled(kernel, *weights), kernel)
-        operands = [x, w] if kernel.zero_point else [x, w, bias(graph, weights[0], data, kernel)]
-        graph.quantized_output(graph.apply("Conv", *operands, **attributes), output)
-
-    return build
-
-
-def conv_then(grids: tuple[Grid, Grid, Grid], op: str, *bounds: float, **attributes: Any) -> Build:
-    data, kernel, output = grids
-
-    def build(graph: Graph) -> None:
-        x = graph.quantized_input((1, 4, 12, 12), data)
-        y = graph.apply("Conv", x, graph.weights(stored(5, 4, 3, 3), kernel), strides=[2, 2])
-        limits = [graph.constant(np.float32(bound)) for bound in bounds]
-        graph.quantized_output(graph.apply(op, y, *limits, **attributes), output)
-
-    return build
-
-
-def transposed(graph: Graph) -> None:
-    x, w = graph.quantized_input((1, 4, 5, 5), S8), graph.weights(stored(4, 6, 3, 3), Grid(0.01))
-    y = graph.apply("ConvTranspose", x, w, strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1])
-    graph.quantized_output(y, TO_S8)
-
-
-def spread_out(shape: tuple[int, ...], weights: tuple[int, ...], kernel: Grid, **attributes: Any) -> Build:
-    """A transposed convolution in groups, or with dilation."""
-
-    def build(graph: Graph) -> None:
-        x, w = graph.quantized_input(shape, U8), graph.weights(filled(kernel, *weights), kernel)
-        channels = weights[1] * attributes.get("group", 1)
-        operands = [x, w] if kernel.zero_point else [x, w, bias(graph, channels, U8, Grid(0.02))]
-        graph.quantized_output(graph.apply("ConvTranspose", *operands, **attributes), TO_S8)
-
-    return build
-
-
-def transposed_line(graph: Graph) -> None:
-    kernel = per_channel(6, 1)
-    x, w = graph.quantized_input((1, 4, 9), S8), graph.weights(filled(kernel, 4, 6, 5), kernel)
-    y = graph.apply("ConvTranspose", x, w, bias(graph, 6, S8, kernel), strides=[3], pads=[1, 2], output_padding=[1])
-    graph.quantized_output(y, TO_S8)
-
-
-def gemm(trans: int, kernel: Grid, grids: tuple[Grid, Grid] = (U8, TO_U8)) -> Build:
-    def build(graph: Graph) -> None:
-        x = graph.quantized_input((3, 20), grids[0])
-        shape = (7, 20) if trans else (20, 7)
-        w = graph.weights(filled(kernel, *shape), kernel)
-        operands = [x, w] if kernel.zero_point else [x, w, bias(graph, 7, grids[0], kernel)]
-        graph.quantized_output(graph.apply("Gemm", *operands, transB=trans), grids[1])
-
-    return build
-
-
-def matmul(dtype: str) -> Build:
-    def build(graph: Graph) -> None:
-        kernel = per_channel(6, 1, dtype)
-        x, w = graph.quantized_input((2, 5, 16), S8), graph.weights(filled(kernel, 16, 6), kernel)
-        graph.quantized_output(graph.apply("MatMul", x, w), TO_S8)
-
-    return build
-
-
-def constant_factor(shapes: tuple[tuple[int, ...], tuple[int, ...]], kernel: Grid, which: int) -> Build:
-    """A product of a tensor and a constant that is no matrix behind it."""
-
-    def build(graph: Graph) -> None:
-        known = graph.weights(filled(kernel, *shapes[which]), kernel)
-        tensor = graph.quantized_input(shapes[1 - which], S8)
-        graph.quantized_output(graph.apply("MatMul", *((tensor, known) if which else (known, tensor))), Grid(0.19, 5))
-
-    return build
+from support.onnx_island import (
+    RANDOM,
+    S8,
+    TO_ONE,
+    TO_S8,
+    TO_U8,
+    TO_U16,
+    TO_WIDE,
+    U8,
+    U16,
+    WIDE,
+    Build,
+    Case,
+    per_channel,
+    stored,
+)
+from support.onnx_island_weights import (
+    constant_factor,
+    conv,
+    conv_then,
+    gemm,
+    matmul,
+    spread_out,
+    transposed,
+    transposed_line,
+)
+from support.onnx_models import Graph, Grid
 
 
 def attention(*grids: Grid) -> Build:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from support.onnx_islands import RANDOM, S8, U8, Build, Case, filled, per_channel, stored
+from support.onnx_island import RANDOM, S8, U8, Build, Case, filled, per_channel, stored
 from support.onnx_models import Graph, Grid
 
 
