@@ -18,22 +18,22 @@ LEAST_CHANNELS: Final = 4
 """Of the DSP extension's kernels, which take four at a time, the last ones over again."""
 
 
-@offers(AveragePool2d, HELIUM)
+@offers(AveragePool2d, HELIUM, rank=100)
 def average_helium(site: Site[PoolAttrs]) -> Kernel | None:
     return _kernel("average", HELIUM, site) if _sums_fit(site) else None
 
 
-@offers(MaxPool2d, HELIUM)
+@offers(MaxPool2d, HELIUM, rank=100)
 def max_helium(site: Site[PoolAttrs]) -> Kernel | None:
     return _kernel("max", HELIUM, site)
 
 
-@offers(AveragePool2d, DSP)
+@offers(AveragePool2d, DSP, rank=200)
 def average_dsp(site: Site[PoolAttrs]) -> Kernel | None:
     return _kernel("average", DSP, site) if _sums_fit(site) and _wide_enough(site) else None
 
 
-@offers(MaxPool2d, DSP)
+@offers(MaxPool2d, DSP, rank=200)
 def max_dsp(site: Site[PoolAttrs]) -> Kernel | None:
     return _kernel("max", DSP, site) if _wide_enough(site) else None
 

@@ -30,21 +30,21 @@ def _sum(site: Site[ReduceSumAttrs], operator: type[ReduceMean] | type[ReduceSum
     return replace(portable, family=f"arm_{feature}", calls=(own,), requires=(feature,))
 
 
-@offers(ReduceMean, ("helium",))
+@offers(ReduceMean, ("helium",), rank=100)
 def mean_helium(site: Site[ReduceSumAttrs]) -> Kernel | None:
     return _sum(site, ReduceMean, "helium")
 
 
-@offers(ReduceSum, ("helium",))
+@offers(ReduceSum, ("helium",), rank=100)
 def sum_helium(site: Site[ReduceSumAttrs]) -> Kernel | None:
     return _sum(site, ReduceSum, "helium")
 
 
-@offers(ReduceMean, ("dsp",))
+@offers(ReduceMean, ("dsp",), rank=200)
 def mean_dsp(site: Site[ReduceSumAttrs]) -> Kernel | None:
     return _sum(site, ReduceMean, "dsp")
 
 
-@offers(ReduceSum, ("dsp",))
+@offers(ReduceSum, ("dsp",), rank=200)
 def sum_dsp(site: Site[ReduceSumAttrs]) -> Kernel | None:
     return _sum(site, ReduceSum, "dsp")

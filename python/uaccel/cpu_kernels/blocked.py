@@ -87,7 +87,7 @@ def _kernel(
     return Kernel("blocked", (call,), scratch=scratch, behind=behind or {}, effort=effort)
 
 
-@offers(Conv2d, EMBEDDED, float32=())
+@offers(Conv2d, EMBEDDED, float32=(), rank=400)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them. A call for each group."""
     if site.attrs.groups > 1:
@@ -108,12 +108,12 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("conv2d", windows_of(site), packed, stage, scratch=scratch, behind=behind)
 
 
-@offers(TransposeConv2d, EMBEDDED, float32=())
+@offers(TransposeConv2d, EMBEDDED, float32=(), rank=400)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
     return by_phases(site, conv2d)
 
 
-@offers(FullyConnected, EMBEDDED, float32=())
+@offers(FullyConnected, EMBEDDED, float32=(), rank=400)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row; several are the pixels of a pointwise convolution."""
     (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
@@ -127,7 +127,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return _kernel("rows", parameters, packed, stage, header="conv2d", behind=site_behind(site, 2))
 
 
-@offers(DepthwiseConv2d, EMBEDDED, float32=())
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), rank=400)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Four channels at a time, the last four over again where they are no multiple of four."""
     data, weights = site.operands[0].info, site.operands[1].value
@@ -146,7 +146,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("depthwise_times", windows, packed, stage, header=name, scratch=scratch, behind=behind, more=more)
 
 
-@offers(DepthwiseConv2d, EMBEDDED, float32=())
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), rank=410)
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     converted = as_convolution(site)
     return None if converted is None else conv2d(converted)

@@ -33,10 +33,10 @@ def _gates(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -
     return np.concatenate([bias.reshape(-1, ROWS), words, ends(len(words), multiplier, shift)], axis=1)
 
 
-offer_dots(Dots("blocked", "blocked", (), 1, _pack, element=2, better=fully_connected))
+offer_dots(Dots("blocked", "blocked", (), 1, _pack, element=2, rank=410, better=fully_connected))
 BLOCKED: Final = Family("blocked", "blocked", (), 1, _gates)
 
 
-@offers(Lstm, EMBEDDED)
+@offers(Lstm, EMBEDDED, rank=400)
 def lstm(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, BLOCKED) or lstm16(site, BLOCKED, fully_connected)

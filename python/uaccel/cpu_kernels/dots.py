@@ -43,6 +43,8 @@ class Dots:
     pack: Packer
     element: int
     """Bytes of an element of a matrix that is packed at run time."""
+    rank: int
+    """Its place among the kernels of each operator, see `offers`."""
     better: Callable[[Site[FullyConnectedAttrs]], Kernel | None] = lambda _site: None
     """The family's own kernel for fully connected layers, where it is never slower."""
 
@@ -103,7 +105,7 @@ class Dots:
 def offer_dots(dots: Dots) -> None:
     """Of a family, every layer that is made of dot products."""
 
-    @offers(Svdf, dots.requires or EMBEDDED)
+    @offers(Svdf, dots.requires or EMBEDDED, rank=dots.rank)
     def svdf(site: Site[SvdfAttrs]) -> Kernel | None:
         (portable,) = Svdf().kernels(site)
         features = site.operands[2].value
@@ -111,7 +113,7 @@ def offer_dots(dots: Dots) -> None:
         weights, filled = {"feature_weights": features}, {"filled": dots.filled(depth)}
         return dots.kernel(portable, weights, filled, dots.scratch(depth))
 
-    @offers(BatchMatmul, dots.requires or EMBEDDED)
+    @offers(BatchMatmul, dots.requires or EMBEDDED, rank=dots.rank)
     def batch_matmul(site: Site[BatchMatmulAttrs]) -> Kernel | None:
         """Neither side is known: eight columns of the right one are packed at run time."""
         lhs, attrs = site.operands[0].info, site.attrs
@@ -124,4 +126,4 @@ def offer_dots(dots: Dots) -> None:
         own: dict[str, ParameterValue] = {"filled": filled, "lhs_bytes": lhs.elements, "packed": packed}
         return dots.kernel(BatchMatmul().kernels(site)[0], {}, own, filled + packed + WORD * rows)
 
-    offers(FullyConnected, dots.requires or EMBEDDED)(dots.fully_connected)
+    offers(FullyConnected, dots.requires or EMBEDDED, rank=dots.rank)(dots.fully_connected)

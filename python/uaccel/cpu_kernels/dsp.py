@@ -57,7 +57,7 @@ def dsp_kernel(
     return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
 
 
-@offers(Conv2d, REQUIRES, FPU)
+@offers(Conv2d, REQUIRES, FPU, rank=200)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Windows of two pixels at a time, widened; four channels over them. A call for each group."""
     groups = site.attrs.groups
@@ -136,18 +136,18 @@ def _places(
     }
 
 
-@offers(DepthwiseConv2d, REQUIRES, FPU)
+@offers(DepthwiseConv2d, REQUIRES, FPU, rank=200)
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     converted = as_convolution(site)
     return None if converted is None else conv2d(converted)
 
 
-@offers(TransposeConv2d, REQUIRES, FPU)
+@offers(TransposeConv2d, REQUIRES, FPU, rank=200)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
     return by_phases(site, conv2d)
 
 
-@offers(FullyConnected, REQUIRES, FPU)
+@offers(FullyConnected, REQUIRES, FPU, rank=200)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row, eight units at a time; several are the pixels of a pointwise convolution."""
     rows, depth = site.operands[0].info.shape
@@ -173,7 +173,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     )
 
 
-@offers(FullyConnected, REQUIRES, FPU)
+@offers(FullyConnected, REQUIRES, FPU, rank=210)
 def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """One row by the convolution's loop of two pixels: twice the products, and no code of its own."""
     rows, _ = site.operands[0].info.shape

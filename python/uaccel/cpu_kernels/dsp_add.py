@@ -18,12 +18,12 @@ LARGEST_RAISE: Final = 20
 """A difference of two bytes, raised and doubled, stays within 30 bits."""
 
 
-@offers(Add, REQUIRES)
+@offers(Add, REQUIRES, rank=200)
 def add(site: Site[AddAttrs]) -> Kernel | None:
     return sum_kernel(site, "arm_dsp", REQUIRES, subtract=0)
 
 
-@offers(Sub, REQUIRES)
+@offers(Sub, REQUIRES, rank=200)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
     return sum_kernel(site, "arm_dsp", REQUIRES, subtract=1)
 

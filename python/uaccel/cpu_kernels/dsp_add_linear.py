@@ -24,12 +24,12 @@ BOUND: Final = 1 << 31
 VALUES: Final = np.arange(-128, 128)
 
 
-@offers(Add, REQUIRES)
+@offers(Add, REQUIRES, rank=210)
 def add(site: Site[AddAttrs]) -> Kernel | None:
     return _kernel(site, 1)
 
 
-@offers(Sub, REQUIRES)
+@offers(Sub, REQUIRES, rank=210)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
     return _kernel(site, -1)
 

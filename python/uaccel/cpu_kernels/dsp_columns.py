@@ -19,7 +19,7 @@ LEAST_ROWS: Final = 4
 """Of the output, for two at a time."""
 
 
-@offers(Conv2d, REQUIRES, FPU)
+@offers(Conv2d, REQUIRES, FPU, rank=210)
 def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time, one below the other; four channels over them."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

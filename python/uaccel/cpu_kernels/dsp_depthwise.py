@@ -36,7 +36,7 @@ SMALL: Final = 1024
 """Bytes of scratch that hardly ever matter."""
 
 
-@offers(DepthwiseConv2d, REQUIRES, FPU)
+@offers(DepthwiseConv2d, REQUIRES, FPU, rank=210)
 def depthwise_rows(site: Site[Any]) -> Kernel | None:
     """3x3 windows: four channels at a time as planes of rows, or of columns where planes hold the image."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -161,7 +161,7 @@ def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64
     return (low & 0xFFFF) | (high << 16)
 
 
-@offers(DepthwiseConv2d, REQUIRES, FPU)
+@offers(DepthwiseConv2d, REQUIRES, FPU, rank=220)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     """Pixel by pixel, four channels at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,7 @@ def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
     return None if words is None else joined(words).reshape(-1)
 
 
-offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2))
-offers(FullyConnected, REQUIRES)(Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2).fully_connected)
+offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220))
+_PAIRS: Final = Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2, rank=230)
+offers(FullyConnected, REQUIRES, rank=_PAIRS.rank)(_PAIRS.fully_connected)
 """With less code, which is worth it where units are few."""

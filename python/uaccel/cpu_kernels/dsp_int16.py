@@ -65,7 +65,7 @@ def _kernel(
     return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
 
 
-@offers(Conv2d, REQUIRES)
+@offers(Conv2d, REQUIRES, rank=220)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them. A call for each group."""
     if site.attrs.groups > 1:
@@ -81,12 +81,12 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _convolution(site, rows, stage, convolution_of(site))
 
 
-@offers(TransposeConv2d, REQUIRES)
+@offers(TransposeConv2d, REQUIRES, rank=210)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
     return by_phases(site, conv2d)
 
 
-@offers(FullyConnected, REQUIRES)
+@offers(FullyConnected, REQUIRES, rank=240)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Four units at a time; several rows are the pixels of a pointwise convolution."""
     weights, rows = site.operands[1].value, site.operands[0].info.shape[0]
@@ -160,7 +160,7 @@ def finish_words(stage: WideStage, block: int = 4) -> Ints:
     return np.stack([stage.multiplier, 1 << stage.shift - 1, stage.shift], axis=1).reshape(-1, 3 * block)
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, rank=230)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Four channels at a time, the last four over again where they are no multiple of four."""
     weights = site.operands[1].value
@@ -179,7 +179,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, rank=240)
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     converted = as_convolution(site)
     return None if converted is None else conv2d(converted)

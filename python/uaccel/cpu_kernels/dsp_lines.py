@@ -25,7 +25,7 @@ LEAST_OUTPUTS: Final = 6
 """Of a line; for fewer it takes longer to make lines than to use them."""
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, rank=250)
 def depthwise_lines(site: Site[Any]) -> Kernel | None:
     """Four channels at a time, line by line, of the whole height or width."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

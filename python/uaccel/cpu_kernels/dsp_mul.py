@@ -19,7 +19,7 @@ LARGEST_PRODUCT: Final = 1 << 30
 """Of two numbers of 16 bits. Doubled it overflows, and what saturates then is one less."""
 
 
-@offers(Mul, REQUIRES)
+@offers(Mul, REQUIRES, rank=200)
 def mul(site: Site[MulAttrs]) -> Kernel | None:
     """Four elements at a time, of inputs that broadcast."""
     attrs, shift = site.attrs, -site.attrs.shift

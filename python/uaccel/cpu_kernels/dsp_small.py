@@ -65,7 +65,7 @@ def _kernel(
     return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind)
 
 
-@offers(Conv2d, REQUIRES, favour=Favour.size)
+@offers(Conv2d, REQUIRES, favour=Favour.size, rank=230)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Eight channels of one pixel at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -104,12 +104,12 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("small_dsp", parameters, joined(words), stage, site, scratch, shared=shared, copied=not direct)
 
 
-@offers(FullyConnected, REQUIRES, favour=Favour.size)
+@offers(FullyConnected, REQUIRES, favour=Favour.size, rank=250)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return conv2d(rows_as_pixels(site)) if site.output.shape[1] > FEW else None
 
 
-@offers(DepthwiseConv2d, REQUIRES, favour=Favour.size)
+@offers(DepthwiseConv2d, REQUIRES, favour=Favour.size, rank=260)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     """Pixel by pixel, four channels at a time, with the model's own weights."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

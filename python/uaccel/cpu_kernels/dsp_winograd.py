@@ -32,7 +32,7 @@ LIMIT: Final = 1 << 29
 """Sums come four times as large, in 32 bits."""
 
 
-@offers(Conv2d, REQUIRES, favour=Favour.speed)
+@offers(Conv2d, REQUIRES, favour=Favour.speed, rank=240)
 def winograd(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two tiles of 2x2 pixels at a time, four channels over them."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

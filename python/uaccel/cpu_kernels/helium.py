@@ -38,7 +38,7 @@ def _whole(count: int) -> int:
     return -(-count // VECTOR) * VECTOR
 
 
-@offers(Conv2d, REQUIRES, float32=("fpu",))
+@offers(Conv2d, REQUIRES, float32=("fpu",), rank=100)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Windows of two pixels at a time, as runs of bytes; four channels over them."""
     site = column_as_row(site)
@@ -79,14 +79,14 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return helium_kernel("conv2d", parameters | finish, arguments, scratch, behind=behind)
 
 
-@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=100)
 def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     """To so few that half of a vector would be idle: by planes."""
     converted = as_convolution(site) if site.output.shape[3] >= 4 else None
     return None if converted is None else conv2d(converted)
 
 
-@offers(TransposeConv2d, REQUIRES, float32=("fpu",))
+@offers(TransposeConv2d, REQUIRES, float32=("fpu",), rank=100)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
     return by_phases(site, conv2d)
 
@@ -148,7 +148,7 @@ def _places(depth: int, pitch: int, taken: int) -> tuple[int, ...]:
     return tuple(used + [0] * (VECTOR - len(used)))
 
 
-@offers(FullyConnected, REQUIRES, float32=("fpu",))
+@offers(FullyConnected, REQUIRES, float32=("fpu",), rank=100)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Eight units over a row at a time; of many rows two at a time, as pixels of a convolution."""
     rows, depth = site.operands[0].info.shape

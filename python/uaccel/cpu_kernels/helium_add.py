@@ -21,7 +21,7 @@ RAISED_LIMIT: Final = 1 << 31
 """Of inputs, raised: what 32 bits hold."""
 
 
-@offers(Add, REQUIRES)
+@offers(Add, REQUIRES, rank=100)
 def add(site: Site[AddAttrs]) -> Kernel | None:
     """Eight elements at a time, of inputs of one shape."""
     attrs, (first, second) = site.attrs, site.operands
@@ -36,12 +36,12 @@ def add(site: Site[AddAttrs]) -> Kernel | None:
     return helium_kernel("add", {"count": site.output.elements, **parameters}, (*arguments, Output(0)), inplace=inplace)
 
 
-@offers(Add, REQUIRES)
+@offers(Add, REQUIRES, rank=110)
 def broadcast_add(site: Site[AddAttrs]) -> Kernel | None:
     return _sum(site, get(Add), subtract=0)
 
 
-@offers(Sub, REQUIRES)
+@offers(Sub, REQUIRES, rank=100)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
     return _sum(site, get(Sub), subtract=1)
 

@@ -230,7 +230,7 @@ def _lies_over_itself(window: Window, site: Site[Conv2dAttrs]) -> bool:
     return window.multiplier == 1 and site.output.size <= site.operands[0].info.size
 
 
-@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",))
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=110)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Channels as planes, eight windows of one at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value

@@ -17,4 +17,4 @@ def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
     return np.ascontiguousarray(vectors).reshape(-1).view(np.int32)
 
 
-offer_dots(Dots("arm_helium", "helium", REQUIRES, VECTOR, _pack, element=1))
+offer_dots(Dots("arm_helium", "helium", REQUIRES, VECTOR, _pack, element=1, rank=110))

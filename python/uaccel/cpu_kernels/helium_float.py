@@ -16,24 +16,24 @@ from uaccel.ops.kernel import Kernel
 REQUIRES: Final = ("helium", "fpu")
 
 
-@offers(Conv2dFloat, REQUIRES, favour=Favour.speed)
+@offers(Conv2dFloat, REQUIRES, favour=Favour.speed, rank=100)
 def conv2d_wide(site: Site[Any]) -> Kernel | None:
     return _with_helium(wide_kernel(site))
 
 
-@offers(FullyConnectedFloat, REQUIRES, favour=Favour.speed)
+@offers(FullyConnectedFloat, REQUIRES, favour=Favour.speed, rank=100)
 def fully_connected_wide(site: Site[FloatSumAttrs]) -> Kernel | None:
     return _with_helium(wide_kernel(as_pixels(site))) if is_kernels(site) else None
 
 
-@offers(Conv2dFloat, REQUIRES)
+@offers(Conv2dFloat, REQUIRES, rank=110)
 def conv2d(site: Site[Any]) -> Kernel | None:
     if not is_kernels(site):
         return None
     return _with_helium((depthwise_kernel if is_depthwise(site) else conv2d_kernel)(site))
 
 
-@offers(FullyConnectedFloat, REQUIRES)
+@offers(FullyConnectedFloat, REQUIRES, rank=110)
 def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
     return _with_helium(conv2d_kernel(as_pixels(site))) if is_kernels(site) else None
 

@@ -56,7 +56,7 @@ def _kernel(
     return Kernel("arm_helium", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
 
 
-@offers(Conv2d, REQUIRES)
+@offers(Conv2d, REQUIRES, rank=110)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them. A call for each group."""
     if site.attrs.groups > 1:
@@ -69,12 +69,12 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _one_row(site, rows, stage) if is_one_row(site) else _convolution(site, rows, stage, convolution_of(site))
 
 
-@offers(TransposeConv2d, REQUIRES)
+@offers(TransposeConv2d, REQUIRES, rank=110)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
     return by_phases(site, conv2d)
 
 
-@offers(FullyConnected, REQUIRES)
+@offers(FullyConnected, REQUIRES, rank=120)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Eight units at a time; several rows are the pixels of a pointwise convolution."""
     weights = site.operands[1].value
@@ -125,7 +125,7 @@ def _words(weights: Array) -> NDArray[np.int64]:
     return np.ascontiguousarray(weights).reshape(len(weights), -1).view("<i4").astype(np.int64)
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, rank=120)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Eight channels at a time."""
     weights = site.operands[1].value
@@ -146,7 +146,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, rank=130)
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     converted = as_convolution(site)
     return None if converted is None else conv2d(converted)

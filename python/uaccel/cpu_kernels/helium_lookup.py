@@ -11,7 +11,7 @@ from uaccel.ops.kernel import Kernel
 from uaccel.ops.lookup import Lookup, LookupAttrs
 
 
-@offers(Lookup, REQUIRES)
+@offers(Lookup, REQUIRES, rank=100)
 def lookup(site: Site[LookupAttrs]) -> Kernel:
     portable = Lookup().kernels(site)[0]
     own = replace(portable.calls[0], function="uaccel_lookup_helium", header="uaccel_lookup_helium.h")

@@ -10,7 +10,7 @@ from uaccel.ops.kernel import Kernel, ParameterValue, same
 from uaccel.ops.mul import Mul, MulAttrs
 
 
-@offers(Mul, REQUIRES)
+@offers(Mul, REQUIRES, rank=100)
 def mul(site: Site[MulAttrs]) -> Kernel | None:
     """Eight elements at a time, of inputs that broadcast."""
     attrs, dtype = site.attrs, site.output.dtype

@@ -68,11 +68,11 @@ def _stream(kernel: Kernel) -> NDArray[np.int32]:
     return np.concatenate([each.reshape(-1).view(np.int32) for each in sorted(arrays, key=lambda a: -a.itemsize)])
 
 
-@offers(Lstm, HELIUM.requires)
+@offers(Lstm, HELIUM.requires, rank=250)
 def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm16(site, HELIUM, helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
 
 
-@offers(Lstm, DSP.requires)
+@offers(Lstm, DSP.requires, rank=260)
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm16(site, DSP, dsp_int16.fully_connected)

@@ -19,10 +19,10 @@ ELEMENT: Final = 2
 """Bytes."""
 
 
-def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, *, filled: bool = False) -> None:
+def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, rank: int, *, filled: bool = False) -> None:
     """Of a family whose columns are packed by so many elements; ``filled``: rows must have whole units, too."""
 
-    @offers(BatchMatmul, requires or EMBEDDED)
+    @offers(BatchMatmul, requires or EMBEDDED, rank=rank)
     def matmul16(site: Site[BatchMatmulAttrs]) -> Kernel | None:
         lhs, attrs = site.operands[0].info, site.attrs
         _, depth = matrix(lhs.shape, attrs.adj_x)
@@ -50,6 +50,6 @@ def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, *, fi
         return replace(portable, family=family, calls=(own,), scratch=scratch, requires=requires)
 
 
-_offer("arm_helium", "helium", ("helium",), 8)
-_offer("arm_dsp", "dsp", ("dsp",), 2, filled=True)
-_offer("blocked", "blocked", (), 1)
+_offer("arm_helium", "helium", ("helium",), 8, 250)
+_offer("arm_dsp", "dsp", ("dsp",), 2, 260, filled=True)
+_offer("blocked", "blocked", (), 1, 400)

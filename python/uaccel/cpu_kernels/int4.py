@@ -47,16 +47,16 @@ def _packed(call: KernelCall) -> KernelCall:
     return replace(call, function=function, header=HEADER, arguments=arguments)
 
 
-@offers(Conv2d, EMBEDDED, float32=(), weight_bits=4)
+@offers(Conv2d, EMBEDDED, float32=(), weight_bits=4, rank=410)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return packed(blocked.conv2d(site))
 
 
-@offers(FullyConnected, EMBEDDED, float32=(), weight_bits=4)
+@offers(FullyConnected, EMBEDDED, float32=(), weight_bits=4, rank=420)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     return packed(blocked.fully_connected(site))
 
 
-@offers(DepthwiseConv2d, EMBEDDED, float32=(), weight_bits=4)
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), weight_bits=4, rank=420)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     return packed(blocked.depthwise_conv2d(site))

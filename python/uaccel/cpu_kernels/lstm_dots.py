@@ -132,11 +132,11 @@ def curves_by_helium(attrs: LstmAttrs) -> bool:
     return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
 
 
-@offers(Lstm, HELIUM.requires)
+@offers(Lstm, HELIUM.requires, rank=100)
 def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, HELIUM) if curves_by_helium(site.attrs) else None
 
 
-@offers(Lstm, DSP.requires)
+@offers(Lstm, DSP.requires, rank=200)
 def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, DSP)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from uaccel.basics.favour import Favour
 from uaccel.cpu_kernels.target import Target
+from uaccel.errors import InternalError
 from uaccel.ops.base import Computable, IntegerOperator, Site
 from uaccel.ops.int4 import is_int4
 from uaccel.ops.kernel import Kernel
@@ -22,6 +24,7 @@ class Offer:
     requires: tuple[str, ...]
     float32: tuple[str, ...] | None
     maker: Maker
+    rank: int
     favour: Favour | None = None
     weight_bits: int = 8
 
@@ -41,16 +44,29 @@ def offers(
     float32: tuple[str, ...] | None = None,
     favour: Favour | None = None,
     weight_bits: int = 8,
+    *,
+    rank: int,
 ) -> Callable[[F], F]:
     """Decorator: a function that makes a kernel for a call, or None where the kernel would not be exact.
 
     ``float32``: what the CPU needs besides for calls that round in single precision. Without it the function is not
     asked about them. With ``favour`` it is asked only where a user favours that. ``weight_bits`` is 4 of kernels that
     read two weights from a byte: they alone are asked where the model has such weights, unless a user favours speed.
+
+    ``rank`` is the offer's place among those of its operator: the lowest is asked first, and wins where two cost the
+    same. No two are equal, so the order in which modules are imported decides nothing. A CPU with Helium has the DSP
+    extension as well, so Helium has 100 to 199, DSP 200 to 299, RISC-V vectors 300 to 399, portable C what is above.
     """
 
     def register(maker: F) -> F:
-        _OFFERS.setdefault(operator.name, []).append(Offer(requires, float32, maker, favour, weight_bits))
+        others = _OFFERS.setdefault(operator.name, [])
+        taken = next((offer for offer in others if offer.rank == rank), None)
+        if taken is not None:
+            first, second = (f"{one.__module__}.{one.__qualname__}" for one in (taken.maker, maker))
+            raise InternalError(
+                f"{first} and {second} both offer {operator.name} at rank {rank}; give one of them another"
+            )
+        insort(others, Offer(requires, float32, maker, rank, favour, weight_bits), key=lambda offer: offer.rank)
         return maker
 
     return register

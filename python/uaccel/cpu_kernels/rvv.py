@@ -51,7 +51,7 @@ def _together(channels: int) -> int:
     return 2 * PIXELS if 0 < channels % LANES <= FEW else PIXELS
 
 
-@offers(Conv2d, REQUIRES)
+@offers(Conv2d, REQUIRES, rank=300)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, height, width, _ = weights.shape
@@ -74,14 +74,14 @@ def _rows(site: Site[Any], count: int, weights: Array, stage: OutputStage) -> Ke
     return _kernel("fully_connected", parameters, weights, stage, behind=behind if units <= LANES else None)
 
 
-@offers(FullyConnected, REQUIRES)
+@offers(FullyConnected, REQUIRES, rank=300)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     weights = site.operands[1].value
     stage = output_stage_of(site, weights)
     return None if stage is None else _rows(site, site.operands[0].info.shape[0], weights, stage)
 
 
-@offers(DepthwiseConv2d, REQUIRES)
+@offers(DepthwiseConv2d, REQUIRES, rank=300)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape

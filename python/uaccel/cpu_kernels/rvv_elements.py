@@ -13,17 +13,17 @@ from uaccel.ops.kernel import Kernel
 from uaccel.ops.pool import AveragePool2d, PoolAttrs, pool_kernel
 
 
-@offers(Add, REQUIRES)
+@offers(Add, REQUIRES, rank=300)
 def add(site: Site[AddAttrs]) -> Kernel | None:
     return sum_kernel(site, "rvv", REQUIRES, subtract=0)
 
 
-@offers(Sub, REQUIRES)
+@offers(Sub, REQUIRES, rank=300)
 def subtract(site: Site[AddAttrs]) -> Kernel | None:
     return sum_kernel(site, "rvv", REQUIRES, subtract=1)
 
 
-@offers(AveragePool2d, REQUIRES)
+@offers(AveragePool2d, REQUIRES, rank=300)
 def average_pool2d(site: Site[PoolAttrs]) -> Kernel | None:
     if site.output.dtype != "int8":
         return None

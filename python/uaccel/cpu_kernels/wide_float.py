@@ -13,11 +13,11 @@ from uaccel.ops.fully_connected_float import FullyConnectedFloat, as_pixels
 from uaccel.ops.kernel import Kernel
 
 
-@offers(Conv2dFloat, (), favour=Favour.speed)
+@offers(Conv2dFloat, (), favour=Favour.speed, rank=400)
 def conv2d(site: Site[Any]) -> Kernel | None:
     return wide_kernel(site)
 
 
-@offers(FullyConnectedFloat, (), favour=Favour.speed)
+@offers(FullyConnectedFloat, (), favour=Favour.speed, rank=400)
 def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
     return wide_kernel(as_pixels(site)) if is_kernels(site) else None
