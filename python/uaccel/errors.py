@@ -6,7 +6,20 @@ A message is one line: what was seen, where, what was wanted, what to do next.
 
 from __future__ import annotations
 
-from uaccel.basics.sinks import one_line
+import re
+from typing import Final
+
+_UNPRINTABLE: Final = re.compile(r"[^ -~]")
+
+
+def escape_terminal(text: str) -> str:
+    """Text for a terminal: characters that it would obey rather than print are escaped, and so are ends of lines."""
+    return _UNPRINTABLE.sub(lambda match: match[0] if match[0].isprintable() else repr(match[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """A message on one line of a terminal, however many it came in."""
+    return escape_terminal(" ".join(text.splitlines()))
 
 
 class UaccelError(Exception):

@@ -17,8 +17,8 @@ from rich.text import Text
 from support.command import Call, Done
 from support.generated import cc
 from support.hostile import HOSTILE, hostile_onnx, hostile_tflite
-from uaccel.basics.sinks import shown
 from uaccel.cli import output
+from uaccel.errors import escape_terminal
 from uaccel.resources import data_dir
 
 NAMES = list(HOSTILE.values())
@@ -75,7 +75,7 @@ def test_compile(call: Call, model: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_run(call: Call, model: Path, tmp_path: Path) -> None:
     done = ended_well(call("run", model, "--board", "host", "--verify"))
     name = HOSTILE["end of line"]
-    assert any(f"  Output    {shown(output)}" in done.out for output in (name[::-1], f"{name}!"))
+    assert any(f"  Output    {escape_terminal(output)}" in done.out for output in (name[::-1], f"{name}!"))
     outputs = ended_well(call("run", model, "--board", "host", "--json")).report["outputs"]
     assert len(outputs) == len(NAMES)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 from pathlib import Path
 
 import pytest
 
+import uaccel
+from uaccel.frontend.torch.isolated import WORKER
+from uaccel.project.boardjson import SIMULATED_BOARD
 from unit.test_layers import imports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +59,17 @@ def test_public_names_are_there_and_documented(module: str) -> None:
         value = getattr(public, name)
         assert f"`{name}`" in (public.__doc__ or ""), name
         assert value.__doc__, name
+
+
+def test_no_public_name_is_a_module() -> None:
+    """Importing ``uaccel.run`` as a module would put it in the place of the function."""
+    assert {name for name in uaccel.__all__ if importlib.util.find_spec(f"uaccel.{name}")} == set()
+
+
+@pytest.mark.parametrize("module", [SIMULATED_BOARD, WORKER])
+def test_modules_that_are_named_in_text_can_be_run(module: str) -> None:
+    """The first stands in projects on users' disks, the second in the words of a Python process."""
+    assert callable(importlib.import_module(module).main)
 
 
 def test_what_is_not_public_is_not_there() -> None:

@@ -21,11 +21,9 @@ from uaccel.basics.sinks import (
     code_span,
     comment_safe,
     is_reserved,
-    one_line,
-    shown,
     shown_json,
 )
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, escape_terminal, one_line
 from uaccel.resources import data_dir
 
 NAMES = list(HOSTILE.values())
@@ -116,7 +114,7 @@ def test_a_page_has_the_tags_of_its_table_alone() -> None:
     cells.feed(table(names, [names], names))
     cells.close()
     assert cells.tags == {"table", "tr", "th", "td", "div"}
-    assert cells.texts == [shown(name) for name in names] * 3
+    assert cells.texts == [escape_terminal(name) for name in names] * 3
 
 
 @pytest.mark.parametrize(
@@ -132,13 +130,18 @@ def test_a_name_is_a_name_there(sink: Callable[[Path], list[str]], names: list[s
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_terminal_obeys_nothing(kind: str) -> None:
     name = HOSTILE[kind]
-    for text in (shown(name), one_line(name), str(UaccelError(name)), str(UaccelError(f"{name}\n{name}"))):
+    for text in (escape_terminal(name), one_line(name), str(UaccelError(name)), str(UaccelError(f"{name}\n{name}"))):
         assert text.isprintable()
-    assert shown(name) == "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    assert escape_terminal(name) == "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def test_half_of_a_pair_goes_everywhere(tmp_path: Path) -> None:
-    for text in (shown(HALF), one_line(HALF), shown_json(json.dumps(HALF, ensure_ascii=False)), comment_safe(HALF)):
+    for text in (
+        escape_terminal(HALF),
+        one_line(HALF),
+        shown_json(json.dumps(HALF, ensure_ascii=False)),
+        comment_safe(HALF),
+    ):
         assert text.encode().decode() == text
     assert c_string(HALF) == '"half of a pair \\077\\077"'
 

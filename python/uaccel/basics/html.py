@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from uaccel.basics.sinks import shown
+from uaccel.errors import escape_terminal
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], below: Iterable[str] = ()) -> str:
@@ -19,4 +19,4 @@ def _row(tag: str, cells: Sequence[object]) -> str:
 
 
 def _text(value: object) -> str:
-    return html.escape(shown(f"{value:,}" if isinstance(value, int) else str(value)))
+    return html.escape(escape_terminal(f"{value:,}" if isinstance(value, int) else str(value)))

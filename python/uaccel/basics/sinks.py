@@ -11,22 +11,14 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from uaccel.errors import one_line
+
 _OTHER: Final = re.compile(r"[^ -~]")
 
 
-def shown(text: str) -> str:
-    """On a terminal: what it would obey rather than print is escaped, and so are ends of lines."""
-    return _OTHER.sub(lambda match: match[0] if match[0].isprintable() else repr(match[0])[1:-1], text)
-
-
 def shown_json(text: str) -> str:
-    """The same for a JSON document, which means what it meant."""
+    """A JSON document for a terminal: escaped as JSON escapes, so it means what it meant."""
     return _OTHER.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
-
-
-def one_line(text: str) -> str:
-    """A message, which may have come in several lines."""
-    return shown(" ".join(text.splitlines()))
 
 
 def code_span(text: str) -> str:

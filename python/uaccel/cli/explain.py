@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from uaccel.basics.sinks import shown
 from uaccel.cli.command import add_command
 from uaccel.cli.model_options import ModelArgument, PlacedOptions
 from uaccel.cli.output import emit, progress
+from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,12 +53,12 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     for row in layers:
         cycles = row["cycles"] if row["engine"] != "cpu" else None
         costs = map(_count, (row["macs"], row["bytes"], cycles, row["cpu_cycles"]))
-        table.add_row(row["name"], row["engine"], *costs, *((shown(why(row)),) if beside else ()))
+        table.add_row(row["name"], row["engine"], *costs, *((escape_terminal(why(row)),) if beside else ()))
     console.print(table)
     if not beside:
         reasons = _table("Why", costs=())
         for row in layers:
-            reasons.add_row(row["name"], row["engine"], shown(why(row)))
+            reasons.add_row(row["name"], row["engine"], escape_terminal(why(row)))
         console.print(reasons)
     if report["plans"]:
         console.print(_plans(report["plans"]))
@@ -79,7 +79,11 @@ def _plans(plans: Sequence[dict[str, Any]]) -> Table:
     for plan in sorted(plans, key=lambda plan: (plan["total"] is None, plan["total"] or 0)):
         name = " = ".join((plan["name"], *plan["same"]))
         said = "chosen" if plan["chosen"] else plan["refused"] or ""
-        table.add_row(shown(name), *map(_count, (plan["instructions"], plan["cycles"], plan["total"])), shown(said))
+        table.add_row(
+            escape_terminal(name),
+            *map(_count, (plan["instructions"], plan["cycles"], plan["total"])),
+            escape_terminal(said),
+        )
     return table
 
 

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.sinks import one_line, shown, shown_json
-from uaccel.errors import UaccelError
+from uaccel.basics.sinks import shown_json
+from uaccel.errors import UaccelError, escape_terminal, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +81,8 @@ def console(stream: IO[str]) -> Console:
             """Whatever it is, and whoever made it of which names."""
             for segment in super().render(renderable, options):
                 safe = segment.control or segment.text.isprintable()
-                yield segment if safe else Segment("\n".join(map(shown, segment.text.split("\n"))), segment.style)
+                lines = map(escape_terminal, segment.text.split("\n"))
+                yield segment if safe else Segment("\n".join(lines), segment.style)
 
     width = None if stream.isatty() else _WIDTH_OF_A_FILE
     return Screen(file=stream, markup=False, emoji=False, highlight=False, width=width)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.basics.files import require_writable
-from uaccel.basics.sinks import shown
 from uaccel.cli.output import JsonFlag, emit, progress
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, escape_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -226,7 +225,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
         lines.append(f"  Kept      {', '.join(_kept(row) for row in report['kept'])}")
     lines.append(f"  Model     {report['output']}")
     for line in lines:
-        console.print(shown(line), soft_wrap=True)
+        console.print(escape_terminal(line), soft_wrap=True)
 
 
 def _kept(row: dict[str, Any]) -> str:

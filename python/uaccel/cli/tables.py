@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uaccel.basics.sinks import shown
+from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +60,7 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
             overflow="fold" if column.fold else "ellipsis",
         )
     for layer in layers:
-        table.add_row(*(shown(column.cell(layer)) for column in columns))
+        table.add_row(*(escape_terminal(column.cell(layer)) for column in columns))
     console.print(table)
     macs = sum(layer["macs"] for layer in layers)
     where = f" on {engines[0]}" if len(engines) == 1 else ""
@@ -191,5 +191,5 @@ def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = 
     grid.add_column(width=10, no_wrap=True)
     grid.add_column(overflow="fold")
     for word, text in lines:
-        grid.add_row(f"  {word}", shown(text))
+        grid.add_row(f"  {word}", escape_terminal(text))
     console.print(grid, style=style)

@@ -54,7 +54,7 @@ def _parameter_of(argument: Argument | int | float) -> str:
     if isinstance(argument, Scratch):
         return "scratch"
     if isinstance(argument, (Input, Output)):
-        return f"{type(argument).__name__.lower()}{argument.index}"
+        return f"{argument.KIND}{argument.index}"
     return ""
 
 

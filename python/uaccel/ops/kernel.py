@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ ParameterValue = int | float | tuple[int, ...]
 class Input:
     """The address of the layer's input number ``index``, ``offset`` bytes in."""
 
+    KIND: ClassVar = "input"  # as generated C and the dumps of stages say it
     index: int
     offset: int = 0
 
@@ -32,6 +33,7 @@ class Input:
 class Output:
     """The address of the layer's output number ``index``, ``offset`` bytes in."""
 
+    KIND: ClassVar = "output"
     index: int = 0
     offset: int = 0
 
@@ -48,6 +50,7 @@ class Constant:
 class Scratch:
     """The address of the layer's scratch memory, ``offset`` bytes in."""
 
+    KIND: ClassVar = "scratch"
     offset: int = 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uaccel.basics.sinks import one_line
 from uaccel.emit.headers import closed
 from uaccel.emit.typed import is_converted
+from uaccel.errors import one_line
 from uaccel.model import TensorSpec
 from uaccel.packagers.devices import device_table, hardware
 from uaccel.packagers.example import call_lines, largest_lines, output_arrays, output_rows, real_value, sample_header

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from uaccel.basics.sinks import one_line
+from uaccel.errors import one_line
 from uaccel.packagers.example import embedded_example
 from uaccel.packagers.export import VERSION, Export, below
 from uaccel.packagers.readme import readme, sized

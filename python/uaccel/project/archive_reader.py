@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from uaccel.basics.documents import parse_json
 from uaccel.basics.favour import Favour
-from uaccel.basics.sinks import shown
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, escape_terminal
 from uaccel.model import ModelFile
 from uaccel.project.metadata_form import wrong_with
 
@@ -154,5 +153,5 @@ def _parse(archive: Path, text: bytes) -> Metadata:
         raise UaccelError(f"archive {archive} is of Model Library Format {version}; wanted {VERSION}: {remedy}")
     wrong = wrong_with(data)
     if wrong:
-        raise UaccelError(f"archive {archive}: in {METADATA} {shown(wrong)}; compile the model anew")
+        raise UaccelError(f"archive {archive}: in {METADATA} {escape_terminal(wrong)}; compile the model anew")
     return Metadata(text, data)

@@ -21,6 +21,8 @@ from uaccel.project.forms import TEXT, WHOLE, Fields, Maybe, Rows, Value, compla
 FILE: Final = Path("board") / "board.json"
 BAUD: Final = 115200
 """Where a line has none of its own."""
+# Projects on a user's disk hold this name: whoever moves the module leaves one at this place.
+SIMULATED_BOARD: Final = "uaccel.session.simulated"
 
 _COMMAND: Final = Rows(TEXT, least=1)
 _AREA: Final = Value(
@@ -113,7 +115,7 @@ def _run(board: Board, run: Run) -> dict[str, Any]:
         ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}
         return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram, **rtt}
     if isinstance(run, RtlRun):
-        return {"kind": run.kind, "command": ["python3", "-m", "uaccel.session.simulated", board.name, ELF]}
+        return {"kind": run.kind, "command": ["python3", "-m", SIMULATED_BOARD, board.name, ELF]}
     if isinstance(run, SerialRun):
         line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
         return {"kind": run.kind, **line, "baud": getattr(board.console, "baud", BAUD), **rtt}

@@ -137,5 +137,4 @@ def _argument(argument: Any) -> Any:
         return argument
     if isinstance(argument, Constant):
         return {"constant": argument.role, "dtype": str(argument.data.dtype), "shape": list(argument.data.shape)}
-    kind = type(argument).__name__.lower()
-    return {kind: getattr(argument, "index", 0), "offset": argument.offset}
+    return {argument.KIND: getattr(argument, "index", 0), "offset": argument.offset}

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uaccel.basics.sinks import shown
 from uaccel.board import Board
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, escape_terminal
 from uaccel.testing.choose import over_line
 from uaccel.testing.outcome import Check, Outcome, Values
 from uaccel.testing.workshop import Product, Workshop
@@ -137,7 +136,7 @@ class BoardUnderTest:
     def _show_log(self, line: LogLine) -> None:
         """Pytest shows it where the test fails."""
         lost = f" ({line.lost} lines before it were lost)" if line.lost else ""
-        print(shown(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}"))
+        print(escape_terminal(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}"))
 
     def _path(self, model: str | Path) -> Path:
         """Relative to the test's own folder, else to where pytest was started."""

@@ -41,7 +41,8 @@ _PATIENCE: Final = 10
 """Seconds on the clock for each of a processor's: other programs want it too."""
 _DYING: Final = 2
 """Seconds in which a process ends that says no more."""
-_START: Final = "import sys; sys.path[:] = sys.argv[1:]; from uaccel.frontend.torch.worker import main; main()"
+WORKER: Final = "uaccel.frontend.torch.worker"  # the module whose `main` the process runs
+_START: Final = f"import sys; sys.path[:] = sys.argv[1:]; from {WORKER} import main; main()"
 _KEPT: Final = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 
 
